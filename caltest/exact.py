@@ -47,9 +47,6 @@ def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
 
     The grid is refined around the ``estimate`` until the bracket of its p-value is narrower than 1
     % of it, or a finer grid no longer helps: off the grid, the lower end leaves out an atom there.
-
-    Notes
-    -----
     O(n) for the laws of the cells, O(G log G) per cell for the convolution on G grid points.
     """
     masses, values = [], []

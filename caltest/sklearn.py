@@ -117,6 +117,8 @@ class CalibrationTestDisplay:
 def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: Any = None) -> Predictions:
     """Predict every row by a model that was fitted on the others, and say which model it was.
 
+    InvalidPredictionsError for fewer than two classes, or one of fewer rows than there are folds.
+
     Parameters
     ----------
     estimator : classifier
@@ -132,11 +134,6 @@ def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: Any = None) -
     -------
     Predictions
         With ``folds`` and ``classes``, of which every verb says how the *learner* is calibrated.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        For fewer than two classes, or one of fewer rows than there are folds.
 
     Examples
     --------

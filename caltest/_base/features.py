@@ -69,13 +69,9 @@ def as_features(values: Any, n: int | None, *, leave_ids: bool = False) -> Featu
 
     Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
     levels. None, NaN, NA, NaT and what is masked are missing. With ``leave_ids`` columns that name
-    or number the rows are left out.
-
-    Raises
-    ------
-    InvalidPredictionsError
-        For another number of rows, infinite, complex or nested values, no column, two of one name,
-        or text that names the rows: of more than 20 levels and half as many as there are rows.
+    or number the rows are left out. InvalidPredictionsError for another number of rows, infinite,
+    complex or nested values, no column, two of one name, or text that names the rows: of more than
+    20 levels and half as many as there are rows.
     """
     if isinstance(values, Features):
         table: Mapping[str, Any] = values.named

@@ -98,11 +98,8 @@ class Stack(NamedTuple):
 def stacked(probs: Any, labels: Any, names: Sequence[Any] | None) -> Stack:
     """Check arrays of shape (n, L) and put label below label; pairs without outcome are left out.
 
-    Raises
-    ------
-    InvalidPredictionsError
-        For other shapes, a single label, names that are not L different ones, probabilities that
-        are missing, and outcomes that are not 0, 1 or missing.
+    InvalidPredictionsError for other shapes, a single label, names that are not L different ones,
+    probabilities that are missing, and outcomes that are not 0, 1 or missing.
     """
     columns = names_of(probs) if names is None else list(names)
     p, y = (as_ndarray(v, what) for v, what in ((probs, "probs"), (labels, "labels")))

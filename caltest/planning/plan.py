@@ -75,20 +75,16 @@ def plan(
     n_datasets : int, default 400
         Data sets that are simulated, at least; for a width about half as many.
 
-    Raises
-    ------
-    StatisticError
-        When two things are planned at once, nothing is wrong that a test could find, the error that
-        is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two, shall
-        say what is wrong, or two million do not do.
-
     Notes
     -----
-    By formula, with p the predictions, q what is true and z = logit p: n = (1 − φ) / (φ SE²) for
-    log O:E, φ = E q (Riley et al. 2021); n = 1 / (a SE²) for the intercept and a / ((a c − b²) SE²)
-    for the slope, a, b, c = E q (1 − q) z^{0, 1, 2}; and ((u √E p(1 − p) + v √(E q(1 − q) + Var(q −
-    p))) / E(q − p))² for the test :class:`CalibrationInTheLarge`, u and v normal quantiles.
-    The search regresses successes on √n (probit); the rows to an alarm are a quantile.
+    StatisticError when two things are planned at once, nothing is wrong that a test could find, the
+    error that is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two,
+    shall say what is wrong, or two million do not do. By formula, with p the predictions, q what is
+    true and z = logit p: n = (1 − φ) / (φ SE²) for log O:E, φ = E q (Riley et al. 2021); n = 1 / (a
+    SE²) for the intercept and a / ((a c − b²) SE²) for the slope, a, b, c = E q (1 − q) z^{0, 1,
+    2}; and ((u √E p(1 − p) + v √(E q(1 − q) + Var(q − p))) / E(q − p))² for the test
+    :class:`CalibrationInTheLarge`, u and v normal quantiles. The search regresses successes on √n
+    (probit); the rows to an alarm are a quantile.
 
     References
     ----------

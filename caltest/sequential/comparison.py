@@ -35,7 +35,10 @@ class ComparisonMonitor(Watch):
     past", and the other direction exchanges a and b. The mean difference of the scores is enclosed
     by the empirical Bernstein confidence sequence of Choe & Ramdas (2024), Theorem 2. A monitor is
     a value: :meth:`update` returns a new one; ``alarm`` is the first row, from 1, at which one of
-    the two evidences had reached 2/alpha.
+    the two evidences had reached 2/alpha. StatisticError for parameters out of range, or a lens
+    that does not show both the same event; InvalidPredictionsError when rows go back in time, or
+    could exceed the bound. Henzi & Ziegel, Biometrika 109, 2022; Choe & Ramdas, Operations Research
+    72, 2024; Howard et al., Annals of Statistics 49, 2021, Proposition 9.
 
     Parameters
     ----------
@@ -52,13 +55,6 @@ class ComparisonMonitor(Watch):
         exceed it are refused.
     horizon : int, default 1
         As in :class:`Monitor`; ``low`` and ``high`` add up limits at ``alpha / horizon``.
-
-    Notes
-    -----
-    StatisticError for parameters out of range, or a lens that does not show both the same event;
-    InvalidPredictionsError when rows go back in time, or could exceed the bound. Henzi & Ziegel,
-    Biometrika 109, 2022; Choe & Ramdas, Operations Research 72, 2024; Howard et al., Annals of
-    Statistics 49, 2021, Proposition 9.
 
     Examples
     --------

@@ -148,10 +148,7 @@ class Watch(Result):
     def from_dict(cls, content: dict[str, Any], lens: LensLike | None = None) -> Self:
         """Rebuild from :meth:`as_dict`; a lens that is a function of your own has to be given.
 
-        Raises
-        ------
-        StatisticError
-            When the lens is not one of caltest, and none is given.
+        StatisticError when the lens is not one of caltest, and none is given.
         """
         name, _, values = (content["lens"] or "").partition("(")
         if lens is None and name in LENSES:

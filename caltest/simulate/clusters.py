@@ -57,7 +57,8 @@ class SharedRedraws(LabelScheme):
       row shows that is wrong, it draws alone.
 
     A test draws both ways and takes the larger p-value, of each with its own λ. Without clusters
-    this is :class:`RedrawLabels`.
+    this is :class:`RedrawLabels`. It assumes that a label follows its own prediction, given the
+    other predictions of its cluster and its size. O(n K) a label vector.
 
     Parameters
     ----------
@@ -74,11 +75,6 @@ class SharedRedraws(LabelScheme):
         Of forecasts h steps ahead, whose fact ``horizon`` it repeats. Clusters are then blocks of h
         times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ is the limit
         of what rows less than h times apart show.
-
-    Notes
-    -----
-    It assumes that a label follows its own prediction, given the other predictions of its cluster
-    and its size. O(n K) a label vector.
     """
 
     dependence: Degree | None = None

@@ -144,7 +144,9 @@ class ECE(_BinnedError):
     ECE = Σ_b (n_b / n) · d(r̂_b, ĝ_b), where r̂_b are the frequencies of the labels and ĝ_b the
     mean prediction in cell b (Vaicenavicius et al. 2019, Eq. 6). Empty cells count nothing. With
     the total variation distance and ``TopK(1)`` this is the ECE of Guo et al. (2017). Noise biases
-    it upward; cells make it estimate a lower bound of the true error (Theorem 2 there).
+    it upward; cells make it estimate a lower bound of the true error (Theorem 2 there). O(n K) for
+    a value, O(n) for each further set of labels on the same predictions. The range is that of the
+    distance: [0, 1] for ``"tv"``.
 
     Parameters
     ----------
@@ -154,11 +156,6 @@ class ECE(_BinnedError):
     distance : str or callable, default "tv"
         ``"tv"``, ``"l1"``, ``"l2"``, ``"sqeuclidean"``, ``"max"``, or a function of two
         probability vectors.
-
-    Notes
-    -----
-    O(n K) for a value, O(n) for each further set of labels on the same predictions. The range is
-    that of the distance: [0, 1] for ``"tv"``.
 
     Examples
     --------
@@ -189,11 +186,8 @@ class RMSCE(Statistic):
     """Root mean squared calibration error of a two-class problem.
 
     RMSCE = √ Σ_b (n_b / n) (r̂_b − p̂_b)², the binned l2 error (Hendrycks et al. 2019, with
-    equal-mass bins of the top class). ``bins`` is the partition, by name.
-
-    Notes
-    -----
-    O(n log n), then O(n) for each further set of labels.
+    equal-mass bins of the top class). ``bins`` is the partition, by name. O(n log n), then O(n) for
+    each further set of labels.
 
     Examples
     --------

@@ -112,7 +112,11 @@ class DebiasedL2(Statistic):
     Σ_b π_b |Δ_b|², Δ_b the mean residual of the cell, without bias for given counts. Cells with one
     row count nothing. Of two classes only the first component enters, so that the value is
     comparable with the squared errors of Kumar et al. (2019, §5) and Lee et al. (2022), and half of
-    what ``ECE(bins, "sqeuclidean")`` estimates; of more classes all components enter.
+    what ``ECE(bins, "sqeuclidean")`` estimates; of more classes all components enter. O(n K) for
+    each set of labels. With clusters only pairs of two clusters count, in each cell (W_b / W)
+    (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does not look
+    like an error, and of two columns those that share neither; ``"tcal"`` and ``"kumar"`` do not
+    see clusters.
 
     Parameters
     ----------
@@ -120,16 +124,8 @@ class DebiasedL2(Statistic):
         As for :class:`ECE`.
     estimator : {"pairs", "tcal", "kumar"}, default "pairs"
         ``"tcal"`` divides by n_b instead of n_b − 1, as Lee et al. (2022) do. ``"kumar"`` is
-        Σ_b (n_b/n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)), D_b = S_b / n_b, of Kumar et al. (2019),
-        for two classes: it treats the predictions of a cell as equal, and takes off a little too
-        much.
-
-    Notes
-    -----
-    O(n K) for each set of labels. With clusters only pairs of two clusters count, in each cell
-    (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
-    not look like an error, and of two columns those that share neither; ``"tcal"`` and
-    ``"kumar"`` do not see clusters.
+        Σ_b (n_b/n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)), D_b = S_b / n_b, of Kumar et al. (2019), for
+        two classes: it treats the predictions of a cell as equal, and takes off a little too much.
 
     Examples
     --------
@@ -269,26 +265,18 @@ class MultiScale(Statistic):
     predictions, exactly the variance (2/n²) Σ_b Σ_{i≠j in b} tr(C_i C_j) / (n_b − 1)², C_i the
     covariance of label i; for two classes tr(C_i C_j) = v_i v_j, v = p (1 − p).
 
-    The scales are those of the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone
-    at level α divided by their number. Two classes are cut into m bins of equal width, more into
-    the cells of a :class:`VarianceTree` by medians that keep at least n / m rows. Scales on which
-    T_m cannot vary are left out.
+    The scales are those of the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone at
+    level α divided by their number. Two classes are cut into m bins of equal width, more into the
+    cells of a :class:`VarianceTree` by medians that keep at least n / m rows. Scales on which T_m
+    cannot vary are left out. StatisticError when T_m cannot vary on any scale, as with one row or
+    predictions of 0 and 1 only. O((n + L) d) for a set of labels, L the cells of all scales and
+    d = 1 for two classes, else K; O(n K² log n) once for K > 2. The value is a number of standard
+    deviations of the noise, not a calibration error.
 
     Parameters
     ----------
     scales : sequence of int, optional
         Powers of two, increasing; by default 2, 4, …, 2^⌊log₂ n⌋.
-
-    Raises
-    ------
-    StatisticError
-        When T_m cannot vary on any scale, as with one row or predictions of 0 and 1 only.
-
-    Notes
-    -----
-    O((n + L) d) for a set of labels, L the cells of all scales and d = 1 for two classes, else K;
-    O(n K² log n) once for K > 2. The value is a number of standard deviations of the noise, not a
-    calibration error.
 
     Examples
     --------

@@ -64,12 +64,8 @@ class EValue(Statistic):
     products, and E is the largest of them, divided by h. Its expectation under calibration is at
     most 1 at every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``, also
     for rows that depend on earlier ones; e-values of several data sets may be multiplied. It costs
-    power.
-
-    Notes
-    -----
-    O(n K). Values are cut off at e⁷⁰⁰. Rows that are predicted with certainty are no bets. Shafer,
-    JRSS A 184, 2021; Vovk & Wang, Annals of Statistics 49, 2021.
+    power. O(n K). Values are cut off at e⁷⁰⁰. Rows that are predicted with certainty are no bets.
+    Shafer, JRSS A 184, 2021; Vovk & Wang, Annals of Statistics 49, 2021.
 
     Examples
     --------

@@ -216,7 +216,9 @@ class ICI(_SmoothGaps):
     the curve is interpolated. All predictions nearer than h take part, so that ties do not depend
     on their order. The curve may leave [0, 1]. With weights fits count w_i times these weights, as
     R's loess does, and means w_i; quantiles are Akinshin's (2023, arXiv:2304.07265). Windows and
-    anchors count rows.
+    anchors count rows. O(A n) once for A ≈ 100 anchors, with A · span · n numbers in memory, some
+    0.5 kB a row; then O(A · span · n) for a set of labels. Biased upward, like all distances to a
+    fitted curve.
 
     Parameters
     ----------
@@ -231,11 +233,6 @@ class ICI(_SmoothGaps):
     delta : float, optional
         Lowess anchors are the furthest predictions within ``delta`` of each other; by default 1 %
         of the range of the predictions.
-
-    Notes
-    -----
-    O(A n) once for A ≈ 100 anchors, with A · span · n numbers in memory, some 0.5 kB a row; then
-    O(A · span · n) for a set of labels. Biased upward, like all distances to a fitted curve.
 
     Examples
     --------
@@ -270,18 +267,13 @@ class ECI(_SmoothGaps):
     ECI = Σ_i (p_i − ŝ(p_i))² / Σ_i (p_i − ȳ)², ŝ a smooth curve of the outcomes as for
     :class:`ICI`: 0 for predictions on the curve, 1 for a curve that is flat at the share ȳ of
     events (Van Calster et al. 2025, with ``curve="loess"``). Parameters and errors are those of
-    :class:`ICI`, and
+    :class:`ICI`; StatisticError when ``relative`` and all predictions are equal.
 
     Parameters
     ----------
     relative : bool, default True
         Whether to divide by the distance of a constant prediction. 100 times the value without is
         the ECI of the R package pmcalibration.
-
-    Raises
-    ------
-    StatisticError
-        When ``relative`` and all predictions are equal.
 
     Examples
     --------

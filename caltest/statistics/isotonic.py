@@ -129,18 +129,15 @@ class CORP(Statistic):
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
     recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan, PNAS
     118(8), 2021). Rows with equal predictions share a bin. It is positive by chance alone. The
-    other parts of the score are given by :func:`caltest.corp_decomposition`.
+    other parts of the score are given by :func:`caltest.corp_decomposition`. In [0, 1] for
+    ``"brier"`` and [0, ∞] for ``"log"``. O(n log n) once, O(n) for each further set of labels, for
+    which the fit is made anew.
 
     Parameters
     ----------
     score : {"brier", "log"}, default "brier"
         (p − y)², or −log of the probability of what happened. The log score is infinite for a label
         of probability 0, and the verbs refuse it then.
-
-    Notes
-    -----
-    In [0, 1] for ``"brier"`` and [0, ∞] for ``"log"``. O(n log n) once, O(n) for each further set
-    of labels, for which the fit is made anew.
 
     Examples
     --------

@@ -133,7 +133,9 @@ class ClasswiseECE(Statistic):
 
     (1/K) Σ_k Σ_b (n_bk / n_k) |freq(b, k) − mean p(b, k)|, where the n_k rows with p_ik above the
     threshold are binned for each class by itself; ``aggregate="max"`` takes the largest class in
-    place of the mean. A class with no row above the threshold contributes 0.
+    place of the mean. A class with no row above the threshold contributes 0. O(n K log n) once,
+    then O(n + cells) for each further set of labels. Times K / 2 it is comparable with total
+    variation. With weights n_bk and n_k are sums of weights.
 
     Parameters
     ----------
@@ -143,11 +145,6 @@ class ClasswiseECE(Statistic):
         How the classes are combined.
     threshold : float, default 0
         Only predictions above it count; 0 keeps all of them, zeros included.
-
-    Notes
-    -----
-    O(n K log n) once, then O(n + cells) for each further set of labels. Times K / 2 it is
-    comparable with total variation. With weights n_bk and n_k are sums of weights.
 
     Examples
     --------
@@ -200,7 +197,11 @@ class ACE(Statistic):
     threshold are sorted and cut into R ranges of ⌊n_k / R⌋, the last with what is left over; fewer
     than R predictions are a range each. Equal predictions are never separated: ranges that end at
     the same value are one range, which weighs as many times 1/R as it replaces. A class with no
-    prediction above the threshold contributes 0.
+    prediction above the threshold contributes 0. O(n K log n) once, then O(n + R K) for each
+    further set of labels. Ranges do not see weights, means in them are weighted. Also called ACE
+    are ``ECE(QuantileBins(m))`` after ``TopK(1)``, an average of netcal in which occupied bins of
+    equal width count the same, and ranges weighted by their counts, as in the authors' code
+    (``presets.nixon2019(variant="nixon")``).
 
     Parameters
     ----------
@@ -208,13 +209,6 @@ class ACE(Statistic):
         Number of ranges R.
     threshold : float, default 0
         Only predictions above it count; 0 keeps all of them, zeros included.
-
-    Notes
-    -----
-    O(n K log n) once, then O(n + R K) for each further set of labels. Ranges do not see weights,
-    means in them are weighted. Also called ACE are ``ECE(QuantileBins(m))`` after ``TopK(1)``, an
-    average of netcal in which occupied bins of equal width count the same, and ranges weighted by
-    their counts, as in the authors' code (``presets.nixon2019(variant="nixon")``).
 
     Examples
     --------

@@ -114,13 +114,9 @@ class BrierScore(_MeanScore):
 
     (1/n) Σ_i Σ_k (p_ik − 1{y_i = k})², in [0, 2] for K > 2 classes (Brier, Monthly Weather Review
     78, 1950). For two classes half of that, the familiar (1/n) Σ (p − y)² in [0, 1]; scikit-learn
-    does the same.
-
-    Notes
-    -----
-    A score measures calibration and skill together; as a test a large value speaks for
-    overconfidence only, :class:`ScoreGap` looks at both sides. ``per_row`` gives the n scores that
-    are averaged. O(n K) once, O(n) for each further set of labels.
+    does the same. A score measures calibration and skill together; as a test a large value speaks
+    for overconfidence only, :class:`ScoreGap` looks at both sides. ``per_row`` gives the n scores
+    that are averaged. O(n K) once, O(n) for each further set of labels.
 
     Examples
     --------
@@ -221,9 +217,12 @@ class ScoreGap(Statistic):
     score s(p_i, Y) when Y is drawn from p_i. A model that is calibrated has z of mean 0 and
     variance 1 at every n. z > 0 means worse than promised, overconfident on balance; z < 0 means
     better than promised, underconfident. Both count as evidence. With Brier scores and two classes
-    this is the z of Spiegelhalter (Statistics in Medicine 5, 1986); for K classes its Brier form
-    is e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴). Errors that leave the mean score as promised
-    are not seen.
+    this is the z of Spiegelhalter (Statistics in Medicine 5, 1986); for K classes its Brier form is
+    e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴). Errors that leave the mean score as promised are
+    not seen. StatisticError for another score; when the score of no row depends on its label other
+    than by impossible ones (all predictions uniform, or all 0 and 1). O(n K) once, O(n) for each
+    further set of labels. ``null="asymptotic"`` is the standard normal. With ``"log"``, z is
+    infinite when a label of probability 0 occurs.
 
     Parameters
     ----------
@@ -231,17 +230,6 @@ class ScoreGap(Statistic):
         Which score; the ranked probability score, Σ_{k < K−1} (F_k − 1{y ≤ k})² with F the
         cumulative probabilities (Epstein, Journal of Applied Meteorology 8, 1969), is for ordered
         classes.
-
-    Raises
-    ------
-    StatisticError
-        For another score; when the score of no row depends on its label other than by impossible
-        ones (all predictions uniform, or all 0 and 1).
-
-    Notes
-    -----
-    O(n K) once, O(n) for each further set of labels. ``null="asymptotic"`` is the standard normal.
-    With ``"log"``, z is infinite when a label of probability 0 occurs.
 
     Examples
     --------

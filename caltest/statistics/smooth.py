@@ -130,15 +130,12 @@ class SmoothECE(Statistic):
 
     The value is the σ with smECE_σ = σ: the error at its own scale. There is one, as smECE_σ does
     not increase with σ. It bounds the distance to the nearest calibrated predictor from both sides,
-    up to constants and a square (Błasiok & Nakkiran, ICLR 2024, arXiv:2309.12236). Rows of weight
-    w count w times. ``ct.presets.relplot`` has the rounded number of the authors' package.
-
-    Notes
-    -----
-    The value is within 1e-7 of the formula. Widths below 10 / 2^16 = 0.00015 are not tried: instead
-    of a smaller value comes smECE_σ at that σ, which is no larger. O(n + h m log m) for a value and
-    for each further set of labels, with some h = 7 widths on grids of m = 1024 points, or up to
-    65536 for widths below 0.01. In [0, 1].
+    up to constants and a square (Błasiok & Nakkiran, ICLR 2024, arXiv:2309.12236). Rows of weight w
+    count w times. ``ct.presets.relplot`` has the rounded number of the authors' package. The value
+    is within 1e-7 of the formula. Widths below 10 / 2^16 = 0.00015 are not tried: instead of a
+    smaller value comes smECE_σ at that σ, which is no larger. O(n + h m log m) for a value and for
+    each further set of labels, with some h = 7 widths on grids of m = 1024 points, or up to 65536
+    for widths below 0.01. In [0, 1].
 
     Examples
     --------

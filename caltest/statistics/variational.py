@@ -104,7 +104,10 @@ class VariationalError(_CrossFitted):
     outcome as a vector, the value is the mean of ∇‖q_i − p_i‖ · (e_i − p_i) for a norm, and of
     ℓ(p_i, e_i) − ℓ(q_i, e_i) for a proper loss. On average it is at most the calibration error
     E‖E[e | p] − p‖, or the divergence that belongs to ℓ, and the nearer to it the better the map:
-    unlike a binned error it does not overestimate. It can be negative.
+    unlike a binned error it does not overestimate. It can be negative. StatisticError for another
+    loss or method, or fewer than two rows in a fold. ``folds`` fits for every set of labels, some
+    milliseconds for 1000 rows of two classes. Where a method finds no map, the predictions of the
+    fold stay as they are. Berta et al., arXiv:2501.19195 (2025) and arXiv:2602.24230 (2026).
 
     Parameters
     ----------
@@ -116,17 +119,6 @@ class VariationalError(_CrossFitted):
     folds : int, default 5
         Rows, or clusters of them, are dealt to the folds by a fixed seed: the value depends a
         little on their order.
-
-    Raises
-    ------
-    StatisticError
-        For another loss or method, or fewer than two rows in a fold.
-
-    Notes
-    -----
-    ``folds`` fits for every set of labels, some milliseconds for 1000 rows of two classes. Where a
-    method finds no map, the predictions of the fold stay as they are. Berta et al.,
-    arXiv:2501.19195 (2025) and arXiv:2602.24230 (2026).
 
     Examples
     --------

@@ -201,17 +201,13 @@ class LaplaceKernel(DistanceKernel):
         pairs i < j is taken, and 1 where that is 0 too. Distances are those of the kernel: ‖p − q‖₂
         here and for :class:`GaussianKernel`, total variation for :class:`TVKernel`.
 
-    Raises
-    ------
-    StatisticError
-        For a bandwidth that is neither a number above 0 nor one of the names.
-
     Notes
     -----
-    In (0, 1], and 1 for equal rows. The median is exact and independent of the order of rows:
-    O(n log n) for two classes; O(n² K) for more up to n = 10 000, above that it is over the pairs
-    of 10 000 rows, taken at equal steps from the rows in lexicographic order. For two classes
-    ‖p − q‖₂ = √2 |p₁ − q₁|.
+    StatisticError for a bandwidth that is neither a number above 0 nor one of the names. In (0, 1],
+    and 1 for equal rows. The median is exact and independent of the order of rows: O(n log n) for
+    two classes; O(n² K) for more up to n = 10 000, above that it is over the pairs of 10 000 rows,
+    taken at equal steps from the rows in lexicographic order. For two classes ‖p − q‖₂ = √2
+    |p₁ − q₁|.
 
     Examples
     --------

@@ -80,17 +80,14 @@ class MMCE(Statistic):
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
     class 0 occurred (after ``TopK(1)``: the top class was right), p_i is its probability, and
-    w_i = 1/n, or the weight of the row over the sum of weights. The value is the root.
+    w_i = 1/n, or the weight of the row over the sum of weights. The value is the root. In [0, 1].
+    O(n log n) once, O(n) for further labels. MMCE² is half of
+    ``SKCE(TVKernel(0.4), estimator="biased")``. Biased upward, as an ECE is.
 
     Parameters
     ----------
     bandwidth : float, default 0.4
         The ν of the paper.
-
-    Notes
-    -----
-    In [0, 1]. O(n log n) once, O(n) for further labels. MMCE² is half of
-    ``SKCE(TVKernel(0.4), estimator="biased")``. Biased upward, as an ECE is.
 
     Examples
     --------

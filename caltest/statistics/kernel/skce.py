@@ -55,18 +55,14 @@ class SKCE(Statistic):
     block_size : int, optional
         The m of ``"block"``, at least 2; by default ⌊√n⌋.
 
-    Raises
-    ------
-    StatisticError
-        For options that do not fit each other, and for fewer rows than the estimator needs: 2
-        for ``"unbiased"`` and ``"linear"``, m for ``"block"``.
-
     Notes
     -----
-    *Nulls.* Redrawn labels (the default) are valid at every n. ``null="asymptotic"``, for rows that
-    count alike: with "unbiased" the bootstrap of Arcones & Giné (1992) for a degenerate
-    U-statistic, in the form of CalibrationTests.jl, by 999 multinomial draws from a fixed stream;
-    with "block" and "linear" a normal law with the variance of the ⌊n/m⌋ values.
+    StatisticError for options that do not fit each other, and for fewer rows than the estimator
+    needs: 2 for ``"unbiased"`` and ``"linear"``, m for ``"block"``. *Nulls.* Redrawn labels (the
+    default) are valid at every n. ``null="asymptotic"``, for rows that count alike: with "unbiased"
+    the bootstrap of Arcones & Giné (1992) for a degenerate U-statistic, in the form of
+    CalibrationTests.jl, by 999 multinomial draws from a fixed stream; with "block" and "linear" a
+    normal law with the variance of the ⌊n/m⌋ values.
 
     *Cost.* Two classes with :class:`LaplaceKernel` or :class:`TVKernel` and all pairs: O(n log n)
     once and O(n) for every further set of labels; with a number as bandwidth also of a tally.
