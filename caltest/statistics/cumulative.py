@@ -10,10 +10,10 @@ import numpy as np
 
 from caltest._base.compiled import kernel
 from caltest.errors import StatisticError
+from caltest.nulls import BrownianNull, Extent
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Problem, ResidualSums
 from caltest.statistics.base import Statistic, coarseness
-from caltest.statistics.laws import BrownianNull, Extent
 from caltest.statistics.prepared import SumStatistic
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from caltest.bets import mixture
 from caltest.bets.kernels import STATIC
 from caltest.errors import StatisticError
-from caltest.nulls import AsymptoticNull
+from caltest.nulls import markov
 from caltest.predictions import BoolArray, IntArray
 from caltest.problem import Problem
 from caltest.statistics.base import Statistic, rows_of
@@ -17,18 +17,6 @@ from caltest.statistics.prepared import LabelStatistic
 
 #: Larger logarithms of e-values are cut off, so that results are finite numbers.
 LARGEST = 700.0
-
-
-class MarkovNull(AsymptoticNull):
-    """The heaviest tail that an e-value can have under calibration: P(E ≥ t) = 1/t."""
-
-    def mean(self) -> float:
-        """Return what the expectation is at most."""
-        return 1.0
-
-    def std(self) -> float:
-        """Return NaN: it is not known."""
-        return float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +34,6 @@ class _Mixture(LabelStatistic):
         probs = self.data.probs[some]
         state, ones = mixture.start(self.data.n_classes), np.ones(len(probs))
         return float(mixture.bet(probs, labels[some], ones, STATIC, state)[-1])
-
-
-def _markov(labels: IntArray) -> MarkovNull:
-    """Return Markov's bound, the same for all labels."""
-    from scipy.stats import pareto
-
-    return MarkovNull(pareto(1.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,4 +63,4 @@ class EValue(Statistic):
                 f"{self!r} with horizon= bets on one row of each time: rows of one time may depend "
                 "on each other"
             )
-        return _Mixture(problem, laws={"betting": _markov}, usual_null="betting")
+        return _Mixture(problem, laws={"betting": markov}, usual_null="betting")

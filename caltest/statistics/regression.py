@@ -12,10 +12,10 @@ import scipy
 from caltest._base.checks import one_of, whole
 from caltest.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
+from caltest.nulls import chi_squared, normal
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Problem, ResidualSums
 from caltest.statistics.base import Statistic, rows_of
-from caltest.statistics.laws import chi_squared, normal
 from caltest.statistics.prepared import CellStatistic, LabelStatistic, SumStatistic
 from caltest.statistics.scores import ScoreGap
 

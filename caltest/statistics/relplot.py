@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray
-from caltest.problem import Problem
-from caltest.statistics.base import Statistic, rows_of
-from caltest.statistics.prepared import ResidualStatistic
+from caltest.statistics.smooth import SmoothECE, SmoothResiduals
 
 ComplexArray = NDArray[np.complex128]
 
@@ -27,22 +25,11 @@ COARSEST = 1001
 
 
 @dataclass(frozen=True, eq=False)
-class RelplotResiduals(ResidualStatistic):
-    """The smooth ECE of relplot whose predictions are fixed: a function of the residuals.
+class RelplotResiduals(SmoothResiduals):
+    """The smooth ECE of relplot whose predictions are fixed: a function of the residuals."""
 
-    The value of inflated residuals is that of plain ones times √κ, as for a kernel of one width;
-    the width itself follows the residuals.
-    """
-
-    p: FloatArray = field(repr=False)
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
-
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        return np.asarray(factor**0.5 * self.of_residuals(*self.problem.residuals(outcomes)))
-
-    def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
-        return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return errors and widths for residuals (B, n), weighted if rows are, by bisection."""
@@ -80,15 +67,13 @@ class RelplotResiduals(ResidualStatistic):
 
 
 @dataclass(frozen=True, repr=False)
-class RelplotSmoothECE(Statistic):
+class RelplotSmoothECE(SmoothECE):
     """The smooth ECE of relplot 1.0.3: see ``ct.presets.relplot`` for how it is rounded.
 
     O(n + h m log m) for a value, with h ≤ 10 widths on grids of m = 1001 to 5121 points.
     """
 
-    def prepare(self, problem: Problem) -> RelplotResiduals:
-        rows_of(problem, self, weights=True, labels=False)
-        return RelplotResiduals(problem, problem.event(self))
+    prepared: ClassVar[type[SmoothResiduals]] = RelplotResiduals
 
 
 def _grid_size(width: float) -> int:

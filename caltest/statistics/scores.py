@@ -11,10 +11,10 @@ import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.errors import StatisticError
+from caltest.nulls import normal
 from caltest.predictions import FloatArray, Predictions
 from caltest.problem import LinearTerm, Problem, ResidualSums, RowProblem
 from caltest.statistics.base import Statistic, rows_of
-from caltest.statistics.laws import normal
 from caltest.statistics.prepared import LabelStatistic, SumStatistic
 
 #: Standard deviations per root of n that are rounding.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.fft import dct
@@ -143,9 +143,11 @@ class SmoothECE(Statistic):
     0.1311
     """
 
+    prepared: ClassVar[type[SmoothResiduals]] = SmoothResiduals
+
     def prepare(self, problem: Problem) -> SmoothResiduals:
         rows_of(problem, self, weights=True, labels=False)
-        return SmoothResiduals(problem, problem.event(self))
+        return self.prepared(problem, problem.event(self))
 
 
 @dataclass(frozen=True, eq=False)

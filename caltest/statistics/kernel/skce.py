@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest._base.checks import one_of, whole
 from caltest.errors import StatisticError
-from caltest.nulls import AsymptoticNull, SimulatedNull
+from caltest.nulls import AsymptoticNull, SimulatedNull, normal
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Flips, Problem, ResidualSums
 from caltest.simulate import CHUNK, Batches, LabelScheme, Scheme, Shortcut
@@ -19,7 +19,6 @@ from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.kernel.kernels import DistanceKernel, Kernel, LaplaceKernel, TVKernel
 from caltest.statistics.kernel.line import LineError
 from caltest.statistics.kernel.tiles import Tiles, residuals_of
-from caltest.statistics.laws import normal
 from caltest.statistics.prepared import Prepared
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
