@@ -162,7 +162,7 @@ class Monitor(Watch):
         moved = new._moved_on(path, states, micro.impossible.size, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
-    def _after(self, rows: FloatArray, steps: IntArray, time: float | None) -> Self:
+    def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
         state = np.frombuffer(self.state).copy()
         labels = rows[:, -2].astype(np.int64)
