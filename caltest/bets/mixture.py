@@ -22,6 +22,7 @@ from caltest.bets.kernels import (
     TREE,
     TWO_CLASSES,
 )
+from caltest.results.numbers import in_percent
 
 #: Rows between two looks at the clock and at Ctrl-C.
 AT_ONCE = 2**18
@@ -135,15 +136,15 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
         u = np.array([i, i + 1]) / 2.0 ** (i.bit_length() - 1) - 1.0
         low, high = map(float, u**2 / (u**2 + (1.0 - u) ** 2))
         a = float(kernels.SHIFTS[k + 1])
-        words = f"predictions from {100 * low:.2g} to {100 * high:.2g} % {_shifted(a)}"
+        words = f"predictions from {in_percent(low)} to {in_percent(high)} {_shifted(a)}"
         return float(cells[i, k]), words, partial(_line, b=1.0, a=a, low=low, high=high)
     if j >= N_LINES:
         return float(flat[j]), *_random(NOISE[j - N_LINES], "are random", 0.5)
     b, a = map(float, LINES[j])
     words = _shifted(a)
     if b != 1.0:
-        centre = 100.0 / (1.0 + np.exp(a / (b - 1.0)))
-        words = f"{_confidence(b)}, slope {b:.2f} about {centre:.2g} %"
+        centre = float(1.0 / (1.0 + np.exp(a / (b - 1.0))))
+        words = f"{_confidence(b)}, slope {b:.2f} about {in_percent(centre)}"
     return float(flat[j]), words, partial(_line, b=b, a=a)
 
 
