@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._base import facts
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import number
-from caltest._base.containers import as_ndarray
 from caltest._base.naming import nth
 from caltest._base.reading import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
@@ -78,7 +76,7 @@ class Followup:
     >>> seen = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
     >>> seen
     Followup(n=4, horizon=5)
-    >>> seen.status, seen.censoring(seen.groups(np.array([0.5, 0.1, 0.2, 0.3]))).weights
+    >>> seen.status, seen.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
     (array([ 1,  0, -1,  0]), array([1. , 1.5, 0. , 1.5]))
     """
 
@@ -89,20 +87,29 @@ class Followup:
 
     def __post_init__(self) -> None:
         number("horizon", self.horizon, 0.0, np.inf)
-        time = as_numbers(as_array(self.time, "time"), "time")
-        if time.ndim != 1 or not time.size:
+        time, event = (as_numbers(as_array(vars(self)[k], k), k) for k in ("time", "event"))
+        if time.ndim != 1:
             raise InvalidPredictionsError(
                 f"time must hold one number for each row; its shape is {time.shape}"
             )
+        if event.shape != time.shape:
+            raise InvalidPredictionsError(
+                f"event must hold one value for each of the {time.size} times; its shape is "
+                f"{event.shape}"
+            )
         for row in np.flatnonzero(time < 0.0)[:1]:
             raise InvalidPredictionsError(f"time: {nth(row)} is {time[row]:g}; times are ≥ 0")
+        for row in np.flatnonzero((event < 0.0) | (event != np.floor(event)))[:1]:
+            raise InvalidPredictionsError(
+                f"event: {nth(row)} is {event[row]:g}; events are 0 (censored), 1 (the event), 2, "
+                "3, … (competing events), or booleans: write them so"
+            )
         object.__setattr__(self, "horizon", float(self.horizon))
         object.__setattr__(self, "time", time)
-        object.__setattr__(self, "event", _as_events(self.event, time.size))
+        object.__setattr__(self, "event", event.astype(np.int64))
         if self.strata is not None:
             names = facts.as_names(self.strata, time.size, "strata")
-            codes = np.unique(names, return_inverse=True)[1].ravel().astype(np.int64)
-            object.__setattr__(self, "strata", codes)
+            object.__setattr__(self, "strata", _codes(names))
 
     @property
     def n(self) -> int:
@@ -133,14 +140,13 @@ class Followup:
         weights of a stratum, but not the bias that merging brings.
         """
         if self.strata is not None:
-            return np.unique(self.strata, return_inverse=True)[1].ravel()
+            return _codes(self.strata)
         _, level, counts = np.unique(p, return_inverse=True, return_counts=True)
-        first = np.cumsum(counts) - counts
         size = max(1, min(MOST_STRATA, p.size // ROWS_A_STRATUM))
-        return np.unique(size * first[level.ravel()] // p.size, return_inverse=True)[1].ravel()
+        return _codes(size * (np.cumsum(counts) - counts)[level.ravel()] // p.size)
 
-    def censoring(self, groups: IntArray) -> Censoring:
-        """Return how rows of the groups were censored.
+    def censoring(self, p: FloatArray) -> Censoring:
+        """Return how rows with these predictions (n,) were censored, stratum by stratum.
 
         Raises
         ------
@@ -152,15 +158,13 @@ class Followup:
                 f"nobody was followed to {self.horizon:g}: the last time is {self.time.max():g}; "
                 "take an earlier horizon"
             )
-        return Censoring(self, groups)
+        return Censoring(self, self.groups(p))
 
     def summary(self, p: FloatArray) -> FollowupSummary:
         """Return what reports say of the follow-up of these predictions (n,)."""
-        groups = self.groups(p)
-        weights, status = self.censoring(groups).weights, self.status
-        events, competing, free, unknown = (
-            int((status == kind).sum()) for kind in (EVENT, COMPETING, FREE, UNKNOWN)
-        )
+        censoring = self.censoring(p)
+        weights, groups = censoring.weights, censoring.groups
+        unknown, free, events, competing = np.bincount(self.status + 1, minlength=4).tolist()
         effective = float(weights.sum() ** 2 / np.square(weights).sum())
         return FollowupSummary(
             self.horizon, events, competing, free, unknown,
@@ -172,49 +176,26 @@ class Followup:
     def warn(self, p: FloatArray) -> None:
         """Warn where follow-up is too short for tests of these predictions to hold their level."""
         short = self.summary(p)
+        wrong = "tests may reject calibrated models too often, in up to 13 % at 5 %"
         doubts = {
-            f"the effective n is only {short.effective_n:.0f}, it takes {LEAST_EFFECTIVE:g}":
-                short.effective_n < LEAST_EFFECTIVE,
-            f"{short.lost:.1%} of the rows are in tails that nobody was followed through":
-                short.lost > MOST_LOST,
+            f"the effective n is only {short.effective_n:.0f}, it takes {LEAST_EFFECTIVE:g}; "
+            + wrong: short.effective_n < LEAST_EFFECTIVE,
+            f"{short.lost:.1%} of the rows are in tails that nobody was followed through; "
+            + wrong: short.lost > MOST_LOST,
+            f"a stratum has {short.smallest} rows, fewer than {LEAST_STRATUM}: censoring is hardly "
+            "known there; join strata": not short.by_prediction and short.smallest < LEAST_STRATUM,
         }  # fmt: skip
-        for doubt, holds in doubts.items():
-            if holds:
-                said = "tests may reject calibrated models too often, in up to 13 % at 5 %"
-                warnings.warn(f"follow-up: {doubt}; {said}", ShortFollowupWarning, stacklevel=4)
-        if self.strata is not None and short.smallest < LEAST_STRATUM:
-            warnings.warn(
-                f"follow-up: a stratum has {short.smallest} rows, fewer than {LEAST_STRATUM}: "
-                "censoring is hardly known there; join strata", ShortFollowupWarning, stacklevel=4,
-            )  # fmt: skip
+        for doubt in (words for words, holds in doubts.items() if holds):
+            warnings.warn(f"follow-up: {doubt}", ShortFollowupWarning, stacklevel=4)
 
     def __repr__(self) -> str:
         given = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
         return f"Followup(n={self.n}, horizon={self.horizon:g}{given})"
 
 
-def _as_events(values: Any, n: int) -> IntArray:
-    events = given = as_ndarray(values, "event")
-    if events.shape != (n,):
-        raise InvalidPredictionsError(
-            f"event must hold one value for each of the {n} times; its shape is {events.shape}"
-        )
-    if events.dtype.kind not in "biuf":
-        events = np.array([_number(value) for value in given])
-    wrong = (events < 0) | (events != np.floor(events))
-    for row in np.flatnonzero(wrong)[:1]:
-        raise InvalidPredictionsError(
-            f"event: {nth(row)} is {given[row]!s}; events are 0 (censored), 1 (the event), 2, "
-            "3, … (competing events), or booleans: write them so"
-        )
-    return events.astype(np.int64)
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return np.nan
+def _codes(values: AnyArray) -> IntArray:
+    """Return numbers 0, 1, … for values (n,), in their order."""
+    return np.unique(values, return_inverse=True)[1].ravel()
 
 
 class Censoring:
@@ -230,43 +211,39 @@ class Censoring:
         The place of every row.
     starts : ndarray of shape (J + 1,)
         Where the slots of each stratum begin.
+    cut : ndarray of shape (S,)
+        The censoring time v of each slot, infinite for the last of a stratum.
     left : ndarray of shape (S,)
         Ĝ before each slot: the product of 1 − c(v) / Y(v) over earlier places v.
-    at_risk, censored : ndarray of shape (S,)
-        Y and c of each place: rows of v or later that had no event at v, and those censored at v.
+    share : ndarray of shape (S,)
+        c / Y of each place: those censored at v, of the rows of v or later without an event at v.
     weights : ndarray of shape (n,)
         1{known} / Ĝ(min(time, horizon)−).
     """
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:
-        self.followup, self.groups = followup, groups
-        known = followup.status != UNKNOWN
-        ends = np.minimum(followup.time, followup.horizon)
-        size = int(groups.max()) + 1
-        self.cuts: list[FloatArray] = []
-        self.slot = np.empty(groups.size, dtype=np.int64)
-        starts = [0]
-        order = np.argsort(groups, kind="stable")
-        for rows in np.split(order, np.cumsum(np.bincount(groups, minlength=size))[:-1]):
-            self.cuts.append(np.unique(ends[rows][~known[rows]]))
-            self.slot[rows] = starts[-1] + np.searchsorted(self.cuts[-1], ends[rows])
-            starts.append(starts[-1] + self.cuts[-1].size + 1)
-        self.starts = np.array(starts)
-        self.known = known
-        self.censored = np.bincount(self.slot[~known], minlength=starts[-1]).astype(np.float64)
-        all_after = self._after(np.bincount(self.slot, minlength=starts[-1]).astype(np.float64))
-        self.at_risk = all_after + self.censored
-        steps = 1.0 - self.censored / np.maximum(self.at_risk, 1.0)
-        parts = [np.cumprod(np.append(1.0, steps[a : b - 1])) for a, b in pairwise(self.starts)]
-        self.left = np.concatenate(parts)
-        self.weights = np.where(known, 1.0 / np.where(known, self.left[self.slot], 1.0), 0.0)
+        self.followup, self.groups, self.known = followup, groups, followup.status != UNKNOWN
+        ends, rank = np.unique(np.minimum(followup.time, followup.horizon), return_inverse=True)
+        strata, width = np.arange(groups.max() + 1), ends.size + 1
+        key = groups * width + rank.ravel()
+        places = np.unique(np.append(key[~self.known], strata * width + ends.size))
+        self.slot = np.searchsorted(places, key)
+        self.starts = np.searchsorted(places, np.append(strata, strata.size) * width)
+        self.cut = np.append(ends, np.inf)[places % width]
+        censored = np.bincount(self.slot[~self.known], minlength=places.size)
+        self._at_risk = self._after(np.bincount(self.slot, minlength=places.size)) + censored
+        self._at_risk = np.maximum(self._at_risk, 1.0)
+        self.share = censored / self._at_risk
+        self.left = self.by_stratum(lambda x: np.append(1.0, np.cumprod(1.0 - x[:-1])), self.share)
+        self.weights = self.known / np.where(self.known, self.left[self.slot], 1.0)
 
-    def _after(self, sums: NDArray[Any]) -> FloatArray:
+    def by_stratum(self, function: Callable[[AnyArray], AnyArray], values: AnyArray) -> FloatArray:
+        """Return a function of the values (S,), stratum by stratum."""
+        return np.concatenate([function(values[a:b]) for a, b in pairwise(self.starts)])
+
+    def _after(self, sums: AnyArray) -> FloatArray:
         """Return the sums over later slots of the same stratum, for (S,)."""
-        parts = [
-            np.append(np.cumsum(sums[a + 1 : b][::-1])[::-1], 0.0) for a, b in pairwise(self.starts)
-        ]
-        return np.concatenate(parts)
+        return self.by_stratum(lambda x: np.append(np.cumsum(x[:0:-1])[::-1], 0.0), sums)
 
     def influence(self, values: FloatArray) -> FloatArray:
         """Return the influence of every row on Σ a r, for its terms a r, shape (n,); O(n).
@@ -275,11 +252,7 @@ class Censoring:
         of the terms later than v over Y(v). Σ IF² is the variance of the sum, fitted weights
         included.
         """
-        later = self._after(np.bincount(self.slot, values, self.left.size))
-        h = later / np.maximum(self.at_risk, 1.0)
-        spent = h * self.censored / np.maximum(self.at_risk, 1.0)
-        before = np.concatenate(
-            [np.append(0.0, np.cumsum(spent[a : b - 1])) for a, b in pairwise(self.starts)]
-        )
-        own = np.where(self.known, 0.0, (h - spent)[self.slot])
-        return values - before[self.slot] + own
+        h = self._after(np.bincount(self.slot, values, self.left.size)) / self._at_risk
+        spent = h * self.share
+        before = self.by_stratum(lambda x: np.append(0.0, np.cumsum(x[:-1])), spent)
+        return values - before[self.slot] + np.where(self.known, 0.0, (h - spent)[self.slot])

@@ -286,7 +286,7 @@ class Predictions:
     def censoring(self) -> Censoring:
         """How rows with follow-up were censored, in its strata."""
         assert self.followup is not None
-        return self.followup.censoring(self.followup.groups(self.risks))
+        return self.followup.censoring(self.risks)
 
     @property
     def impossible(self) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from caltest._base.compiled import counter_kernel
 from caltest.errors import StatisticError
-from caltest.followup import COMPETING, EVENT, Censoring, Followup
+from caltest.followup import COMPETING, EVENT, Censoring
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.schemes import Scheme
 from caltest.simulate.streams import GAMMA, WHOLE, Seed, keys, mixed
@@ -39,7 +39,7 @@ class RedrawFollowup(Scheme):
         """Prepare the laws of times in every stratum."""
         if data.followup is None:
             raise StatisticError(f"{self!r} is for rows with follow-up: pass Followup(…) as labels")
-        return FollowupDrawer.of(data.risks, data.followup)
+        return FollowupDrawer.of(data.risks, data.censoring)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,26 +61,26 @@ class FollowupDrawer:
     times: IntArray = field(repr=False)
 
     @classmethod
-    def of(cls, p: FloatArray, followup: Followup) -> FollowupDrawer:
+    def of(cls, p: FloatArray, censoring: Censoring) -> FollowupDrawer:
         """Prepare; O(n log n)."""
-        groups = followup.groups(p)
-        censoring = followup.censoring(groups)
-        rows = np.argsort(groups, kind="stable")
+        status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
+        rows, slots = np.argsort(groups, kind="stable"), censoring.starts
         row_starts = np.append(0, np.cumsum(np.bincount(groups)))
-        w, slots = censoring.weights, censoring.starts
-        times, shares = np.ones((3, slots[-1])), np.zeros(len(slots) - 1)
+        times = np.ones((3, slots[-1]))
         for s, (a, b) in enumerate(pairwise(slots)):
             stratum = rows[row_starts[s] : row_starts[s + 1]]
-            status = followup.status[stratum]
-            rest = float(w[stratum][status != EVENT].sum())
-            shares[s] = w[stratum][status == COMPETING].sum() / rest if rest > 0.0 else 0.0
             for k, kind in enumerate((EVENT, COMPETING)):
-                enough = (status == kind).sum() >= ENOUGH
-                times[k, a:b] = _law(
-                    censoring, kind, stratum if enough else rows, censoring.cuts[s]
-                )
-            times[2, a : b - 1] = 1.0 - censoring.left[a + 1 : b]
-        numbers = [np.ceil(values * WHOLE).astype(np.int64) for values in (p, shares, times)]
+                enough = (status[stratum] == kind).sum() >= ENOUGH
+                times[k, a:b] = _law(censoring, kind, stratum if enough else rows, a, b)
+        times[2] = censoring.by_stratum(lambda left: 1.0 - np.append(left[1:], 0.0), censoring.left)
+        competing, rest = (
+            np.bincount(groups, w * (status == COMPETING)),
+            np.bincount(groups, w * (status != EVENT)),
+        )
+        numbers = [
+            np.ceil(values * WHOLE).astype(np.int64)
+            for values in (p, competing / np.maximum(rest, 1e-300), times)
+        ]
         return cls(numbers[0], rows, row_starts, slots, numbers[1], numbers[2])
 
     def __call__(self, seed: Seed, first: int, count: int, out: Any = None) -> FloatArray:
@@ -93,15 +93,15 @@ class FollowupDrawer:
         return signed
 
 
-def _law(censoring: Censoring, kind: int, rows: IntArray, cuts: FloatArray) -> FloatArray:
-    """Return the distribution function of the place of an event among the cuts of a stratum."""
+def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
+    """Return the distribution function of the place of an event of some rows in slots a to b."""
     of_kind = rows[censoring.followup.status[rows] == kind]
     if not of_kind.size:
-        return np.ones(cuts.size + 1)
+        return np.ones(b - a)
     order = of_kind[np.argsort(censoring.followup.time[of_kind])]
     mass = np.append(0.0, np.cumsum(censoring.weights[order]))
-    until = np.searchsorted(censoring.followup.time[order], cuts, side="right")
-    return np.append(mass[until] / mass[-1], 1.0)
+    until = np.searchsorted(censoring.followup.time[order], censoring.cut[a:b], side="right")
+    return mass[until] / mass[-1]
 
 
 @counter_kernel

@@ -315,7 +315,7 @@ def test_what_does_not_honour_follow_up_says_so(verb):
     [
         ({"time": -TIME}, "row 0 is -6; times are ≥ 0"),
         ({"time": np.where(TIME == 2, np.nan, TIME)}, "row 2 is nan"),
-        ({"event": np.where(EVENT == 2, "dead", "0")}, "row 8 is dead; events are 0"),
+        ({"event": np.where(EVENT == 2, "dead", "0")}, "row 8 is 'dead', which is not a num"),
         ({"event": EVENT - 1}, "row 0 is -1"),
         ({"event": EVENT * 0.5}, "row 5 is 0.5"),
         ({"event": EVENT[:5]}, "one value for each of the 24 times"),
