@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -13,7 +13,7 @@ from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.inference.admission import ROWS
 from caltest.inference.analysis import Analysis
-from caltest.inference.cox_followup import Link, followed_estimates
+from caltest.inference.cox_followup import Fits, Link, followed_fits
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.squared_error import added
 from caltest.inference.two_ways import columns_of, freedom_of, joined
@@ -23,6 +23,8 @@ from caltest.problem import RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
 from caltest.statistics.regression import fit_logistic, log_likelihood, log_odds
 
+#: What is estimated, as fields of the result.
+ESTIMATES = ("intercept", "slope", "offset_intercept")
 #: Log-odds, outcomes, and how much each row counts.
 Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]
 
@@ -94,8 +96,12 @@ def cox_recalibration(
     if (followup := analysis.followup) is not None:
         if method == "profile":
             raise StatisticError("method='profile' takes no follow-up: use method='wald'")
-        followed = followed_estimates(analysis.problem, followup.share, level, link)
-        return analysis.result(CoxRecalibration, **followed, level=level, method=method)
+        fits, (ratio, se) = followed_fits(analysis.problem, followup.share, link)
+        numbers = _wald(fits, level, np.inf) | {"oe": ratio, "oe_se": se, "link": link}
+        reach = np.exp(float(scipy.special.ndtri(0.5 + level / 2.0)) * se)
+        numbers["oe_interval"] = (float(ratio / reach), float(ratio * reach))
+        numbers |= {"events": followup.events, "level": level, "method": method}
+        return analysis.result(CoxRecalibration, **numbers)
     if link != "logit":
         raise StatisticError(f"link={link!r} is for risks with follow-up: use link='logit'")
     source = analysis.data if analysis.from_sums else analysis.problem
@@ -109,42 +115,30 @@ def cox_recalibration(
     both, only = np.column_stack([one, z]), z[:, None]
     calibrated = log_likelihood(z, y, w)
     offset_best, (offset,) = fit_logistic(one, z, y, w)
-    best, (intercept, slope) = fit_logistic(both, none, y, w)
+    best, line = fit_logistic(both, none, y, w)
     # Each pair of rows enters twice: as i among the rows that j's model was fitted on, and as j.
     twice = 2.0 if folded else 1.0
     offset_se = float(np.sqrt(twice * covariance_of(one, z + offset, y, w, source)[0, 0]))
-    covariance = twice * covariance_of(both, intercept + slope * z, y, w, source)
-    intercept_se, slope_se = map(float, np.sqrt(np.diag(covariance)))
-    numbers: dict[str, Any] = {"covariance": float(covariance[0, 1])}
-
-    profiles: list[Callable[[float], float]] = [
-        lambda a: fit_logistic(only, none + a, y, w)[0],
-        lambda b: fit_logistic(one, b * z, y, w)[0],
-        lambda a: log_likelihood(z + a, y, w),
-    ]
-    names = ("intercept", "slope", "offset_intercept")
-    estimates, errors = (intercept, slope, offset), (intercept_se, slope_se, offset_se)
-    fits = zip(names, estimates, errors, (best, best, offset_best), profiles, strict=True)
-    reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
-    for name, estimate, se, top, profile in fits:
-        interval = estimate - reach * se, estimate + reach * se
-        if method == "profile":
-            interval = _not_rejected(estimate, se, profile, top - 0.5 * reach**2)
-        numbers[name], numbers[f"{name}_se"] = float(estimate), se
-        numbers[f"{name}_interval"] = tuple(map(float, interval))
-    tests = 2.0 * np.array([best - calibrated, offset_best - calibrated, best - offset_best])
+    covariance = twice * covariance_of(both, both @ line, y, w, source)
     if designed and np.linalg.matrix_rank(covariance) < 2:
         raise StatisticError(
             "the errors of intercept and slope cannot be told from these clusters: too few of them "
             "differ"
         )
-    if designed:
-        moved = np.array([intercept, slope - 1.0])
-        wald = moved @ np.linalg.solve(covariance, moved)
-        tests = np.array([wald, (offset / offset_se) ** 2, (moved[1] / slope_se) ** 2])
-    for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), tests, strict=True):
-        numbers[name] = max(0.0, float(value))
-        numbers[f"{name}_pvalue"] = _tail(numbers[name], df, freedom)
+    numbers = _wald((line, covariance, (offset, offset_se)), level, freedom)
+    if method == "profile":
+        below = 0.5 * float(scipy.special.ndtri(0.5 + level / 2.0)) ** 2
+        profiles: list[tuple[float, Callable[[float], float]]] = [
+            (best, lambda a: fit_logistic(only, none + a, y, w)[0]),
+            (best, lambda b: fit_logistic(one, b * z, y, w)[0]),
+            (offset_best, lambda a: log_likelihood(z + a, y, w)),
+        ]
+        for name, (top, profile) in zip(ESTIMATES, profiles, strict=True):
+            estimate, se = numbers[name], numbers[f"{name}_se"]
+            numbers[f"{name}_interval"] = _not_rejected(estimate, se, profile, top - below)
+    if not designed:
+        ratios = [best - calibrated, offset_best - calibrated, best - offset_best]
+        numbers |= _tests([2.0 * ratio for ratio in ratios], np.inf)
     return analysis.result(
         CoxRecalibration,
         **numbers,
@@ -152,6 +146,29 @@ def cox_recalibration(
         level=level,
         method=method,
     )
+
+
+def _wald(fits: Fits, level: float, freedom: float) -> dict[str, Any]:
+    """Return estimates with their errors, intervals and Wald tests, as fields of the result."""
+    both, covariance, (offset, offset_se) = fits
+    reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
+    errors = *np.sqrt(np.diag(covariance)), offset_se
+    numbers: dict[str, Any] = {"covariance": float(covariance[0, 1])}
+    for name, value, se in zip(ESTIMATES, (*both, offset), errors, strict=True):
+        numbers |= {name: float(value), f"{name}_se": float(se)}
+        numbers[f"{name}_interval"] = (float(value - reach * se), float(value + reach * se))
+    moved = both - [0.0, 1.0]
+    wald = float(moved @ np.linalg.solve(covariance, moved))
+    return numbers | _tests([wald, (offset / offset_se) ** 2, (moved[1] / errors[1]) ** 2], freedom)
+
+
+def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
+    """Return the tests of both, of the intercept given slope 1 and of the slope, as fields."""
+    numbers = {}
+    for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), values, strict=True):
+        numbers[name] = max(0.0, float(value))
+        numbers[f"{name}_pvalue"] = _tail(numbers[name], df, freedom)
+    return numbers
 
 
 def _read(

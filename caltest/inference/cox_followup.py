@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -17,6 +17,8 @@ from caltest.statistics.regression import CLIP
 #: to 93 % of data sets at a share of 0.2 to 0.25.
 LEAST_SHARE = 0.3
 Link = Literal["logit", "cloglog"]
+#: Intercept and slope, their covariance, and the intercept given slope 1 with its error.
+Fits = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Weighted:
             mu = scipy.special.expit(eta)
             return mu, mu * scipy.special.expit(-eta)
         hazard = np.exp(np.minimum(eta, 700.0))
-        return -np.expm1(-hazard), np.exp(np.minimum(eta, 700.0) - hazard)
+        return -np.expm1(-hazard), hazard * np.exp(-hazard)
 
     def fit(
         self, design: FloatArray, offset: FloatArray, start: FloatArray
@@ -57,53 +59,26 @@ class Weighted:
         return beta, inverse @ (parts.T @ parts) @ inverse
 
 
-def followed_estimates(rows: Predictions, share: float, level: float, link: Link) -> dict[str, Any]:
-    """Return the fields of a :class:`~caltest.CoxRecalibration` of risks with follow-up.
+def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tuple[float, float]]:
+    """Return Cox's fits of risks with follow-up, and O:E with the standard error of its logarithm.
 
-    Tests are Wald's. O:E is Σ W Y / Σ p, whose logarithm varies as that of Σ W Y does about its
-    mean in every stratum: predictions are given.
+    O:E is Σ W Y / Σ p, whose logarithm varies as that of Σ W Y does about its mean in every
+    stratum: predictions are given.
     """
     if share < LEAST_SHARE:
         raise StatisticError(
             f"the effective share of the rows is {share:.2f}, below {LEAST_SHARE:g}, where "
             "intervals cover too seldom: take an earlier horizon"
         )
-    events = (rows.labels == 0).astype(np.float64)
+    censoring, events = rows.censoring, (rows.labels == 0).astype(np.float64)
     p = np.clip(rows.probs[:, 0], CLIP, 1.0 - CLIP)
     z = np.log(p) - np.log1p(-p) if link == "logit" else np.log(-np.log1p(-p))
-    fields: dict[str, Any] = {"link": link}
-    censoring = rows.censoring
-    weighted = Weighted(censoring, events, link)
-    one = np.ones((z.size, 1))
-    both, covariance = weighted.fit(
-        np.column_stack([one, z]), np.zeros(z.size), np.array([0.0, 1.0])
-    )
-    shift, variance = weighted.fit(one, z, np.zeros(1))
-    reach = float(scipy.special.ndtri(0.5 + level / 2.0))
-    estimates = zip(
-        ("intercept", "slope", "offset_intercept"),
-        (*both, *shift), np.sqrt([*np.diag(covariance), variance[0, 0]]), strict=True,
-    )  # fmt: skip
-    for name, estimate, se in estimates:
-        fields[name], fields[f"{name}_se"] = float(estimate), float(se)
-        fields[f"{name}_interval"] = (float(estimate - reach * se), float(estimate + reach * se))
-    moved = both - [0.0, 1.0]
-    tests = {
-        "lr": (2, moved @ np.linalg.solve(covariance, moved)),
-        "lr_intercept": (1, shift[0] ** 2 / variance[0, 0]),
-        "lr_slope": (1, moved[1] ** 2 / covariance[1, 1]),
-    }
-    for name, (df, value) in tests.items():
-        fields[name] = float(value)
-        fields[f"{name}_pvalue"] = float(scipy.special.chdtrc(df, value))
+    weighted, one = Weighted(censoring, events, link), np.ones((z.size, 1))
+    design = np.column_stack([one, z])
+    both, covariance = weighted.fit(design, np.zeros(z.size), np.array([0.0, 1.0]))
+    (shift,), variance = weighted.fit(one, z, np.zeros(1))
     w, groups = censoring.weights, censoring.groups
     rates = np.bincount(groups, w * events) / np.bincount(groups, w)
-    parts = censoring.influence(w * (events - rates[groups]))
-    observed = float((w * events).sum())
-    ratio, se = (
-        observed / float(rows.probs[:, 0].sum()),
-        float(np.sqrt((parts**2).sum())) / observed,
-    )
-    fields |= {"oe": ratio, "oe_se": se}
-    fields["oe_interval"] = (ratio * float(np.exp(-reach * se)), ratio * float(np.exp(reach * se)))
-    return fields | {"covariance": float(covariance[0, 1]), "events": int(events.sum())}
+    observed, parts = float(w @ events), censoring.influence(w * (events - rates[groups]))
+    ratio = observed / float(rows.probs[:, 0].sum()), float(np.sqrt(parts @ parts)) / observed
+    return (both, covariance, (float(shift), float(np.sqrt(variance[0, 0])))), ratio
