@@ -68,7 +68,7 @@ def shown(result: Result) -> list[Columns]:
 def sentences(result: Result) -> list[str]:
     """Return the words of an answer; those of an audit that are not at the head of the page."""
     if isinstance(result, AuditReport):
-        return [TOGETHER, *(row.detail for row in result.rows if row.detail)]
+        return [TOGETHER, *result.details]
     return result._in_words()
 
 

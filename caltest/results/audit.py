@@ -49,32 +49,18 @@ class AuditRow(Record):
 
     lens: str = entry("What is looked at, as a recipe and in words.")
     question: str
-    subject: str = entry(
-        "What is looked at, for programs: an event, the top class, the largest probabilities, all "
-        "classes one by one, or the whole vector.",
-        '{"event", "top", "ranks", "classes", "vector"}',
-    )
+    subject: str = entry('For programs: "event", "top", "ranks", "classes" or "vector".')
     aspect: str = entry(
-        "A binned error; those of every class, or cumulative probability; statistics without "
-        "bins, of which ``test`` is the loudest; how sure the whole vector is, which like the "
-        "shape is reported in standard deviations from what chance shows; the binned "
-        "errors of every subgroup; the mean residual of a segment of features.",
+        "A binned error; those of every class, or cumulative probability; statistics without bins "
+        "and how sure the vector is, in sd from chance; errors of subgroups; those of segments.",
         '{"error", "classes", "ordered", "shape", "score", "groups", "segments"}',
     )
     test: CalibrationTestResult = entry("The test that decides.")
     pvalue: float = entry("Of the row; and adjusted for the number of rows.")
     adjusted: float
-    critical: float = entry(
-        "The 1 − alpha point of the null distribution: smaller errors pass as noise."
-    )
-    verdict: Finding = entry(
-        '``"miscalibrated"`` (with ``"(impossible outcome)"`` where one decides), ``"no '
-        'evidence"`` or ``"too little data"``.'
-    )
-    worst: str = entry(
-        "Of several tests, the one whose error and noise floor are shown, beside the p-value of "
-        "all."
-    )
+    critical: float = entry("The 1 − alpha point of the null: smaller errors pass as noise.")
+    verdict: Finding = entry("What was found.")
+    worst: str = entry("Of several tests, the one that is shown, beside the p-value of all.")
     detail: str = entry("What else should be known, in a sentence; or nothing.")
     search: SegmentSearch | None = entry("That of segments, where these are asked about.",
                                          default=None)  # fmt: skip
@@ -92,27 +78,16 @@ class AuditRow(Record):
 class AuditReport(Result):
     """The answer of :func:`caltest.audit`; ``print`` shows it as a report."""
 
-    verdict: AuditVerdict = entry(
-        '``"miscalibrated"``, ``"calibrated"`` (as far as these data can tell) or ``"too '
-        'little data"``; with a tolerance ``"miscalibrated, and it matters"``, '
-        '``"miscalibrated, too little to matter"``, ``"calibrated to within the tolerance"`` '
-        'or ``"cannot tell"``.'
-    )
+    verdict: AuditVerdict = entry("One of three without a tolerance, of four with one.")
     summary: tuple[str, ...] = entry("The verdict in sentences.")
     direction: str = entry(
         'Of the event of two classes ``"too high"`` or ``"too low"``; of the top class '
         '``"overconfident"``, ``"underconfident"`` or ``"mixed"``; ``""`` where none is known.'
     )
     rows: tuple[AuditRow, ...] = entry("One row a lens, with adjusted p-values.")
-    accuracy: float = entry(
-        "Of the top class, or of predictions that are ``wrong`` or ``right``: how often it is "
-        "right, and its mean probability; with follow-up of the event."
-    )
+    accuracy: float = entry("Of the top class, or the event: how often, and mean probability.")
     confidence: float
-    low: float = entry(
-        "Bounds of the error of the first row, each wrong with a chance of at most ``alpha``; NaN "
-        "with follow-up."
-    )
+    low: float = entry("Bounds of the error of the first row, each at ``alpha``, or NaN.")
     high: float
     alpha: float = entry("The settings; ``tolerance`` may be None.")
     tolerance: float | None
@@ -123,6 +98,11 @@ class AuditReport(Result):
         """Whether calibration is rejected, by any row, however little it matters."""
         return any(row.verdict.rejects for row in self.rows)
 
+    @property
+    def details(self) -> list[str]:
+        """What else should be known of the rows."""
+        return [row.detail for row in self.rows if row.detail]
+
     def _made(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
         tolerance = [] if self.tolerance is None else [f"tolerance={self.tolerance:g}"]
@@ -132,9 +112,8 @@ class AuditReport(Result):
         return [self._columns(10_000)]
 
     def _in_words(self) -> list[str]:
-        details = [row.detail for row in self.rows if row.detail]
         shown = [TOGETHER] if any(row.worst for row in self.rows) else []
-        return [*shown, f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *details]
+        return [*shown, f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *self.details]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
@@ -156,11 +135,10 @@ class AuditReport(Result):
         means = f"right in {percent(a, c)}, mean confidence {percent(c, a)}"
         if self.followup is not None:
             means = f"the event in {percent(a, c)}, mean risk {percent(c, a)}"
-        head = [f"Calibration audit  {rows}, {means}", ""]
         shown = [TOGETHER] if "worst" in columns else []
-        table = [*head, *lines, *shown, ""]
-        details = [row.detail for row in self.rows if row.detail]
-        verdict = [f"Verdict: {HEADLINES[self.verdict][0]}", "", *self.summary, *details, ""]
+        table = [f"Calibration audit  {rows}, {means}", "", *lines, *shown, ""]
+        headline = f"Verdict: {HEADLINES[self.verdict][0]}"
+        verdict = [headline, "", *self.summary, *self.details, ""]
         *notes, _, _ = map(str.strip, self._foot())
         made = [*notes, "", *(row.test.recipe for row in self.rows)]
         return "\n".join(table), "\n".join(verdict), "\n".join(made)

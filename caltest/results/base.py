@@ -81,11 +81,7 @@ class Record:
                 object.__setattr__(self, field.name, _plain_names(value))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings, lists and dictionaries.
-
-        The null distribution of a test is left out; ``np.asarray(result.null_distribution)`` gives
-        simulated replicates to whoever wants to keep them.
-        """
+        """Return plain numbers, strings, lists and dictionaries, without null distributions."""
         fields_of_kind = sorted(fields(self), key=lambda field: bool(field.kw_only))
         names = [field.name for field in fields_of_kind if "transient" not in field.metadata]
         return {"kind": type(self).__name__} | {k: _plain(getattr(self, k)) for k in names}
@@ -109,7 +105,7 @@ class Record:
         return cls.from_dict(json.loads(text))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result and return a :class:`caltest.plots.Picture`.
+        """Draw it as a :class:`caltest.plots.Picture`; StatisticError where there is none.
 
         Parameters
         ----------
@@ -117,18 +113,12 @@ class Record:
             Where to draw; by default a new figure, one column (3.25 in) wide.
         **options
             Those of the function of :mod:`caltest.plots` that draws such results.
-
-        Raises
-        ------
-        StatisticError
-            When there is no picture of such a result.
         """
         if not self.plotter:
             raise StatisticError(f"there is no picture of a {type(self).__name__}: print it")
         # Pictures know results; results know the names of their pictures only.
         module, _, function = self.plotter.rpartition(".")
-        draw = getattr(import_module(f"caltest.plots.{module}"), function)
-        return draw(self, ax, **options)
+        return vars(import_module(f"caltest.plots.{module}"))[function](self, ax, **options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,28 +129,18 @@ class Result(Record):
     ----------
     n, n_classes : int
         Number of observations, and of classes before the lens.
-    n_resamples : int
-        Replicates that the numbers rest on; 0 where nothing was simulated.
-    seed : int or None
-        The seed, if the generator was given by one.
+    n_resamples, seed : int, int or None
+        Replicates that the numbers rest on, 0 where nothing was simulated, and the seed, if known.
     ended : {"complete", "early", "interrupted"}
-        Whether the simulation drew all its replicates, or was ended by sequential stopping or
-        Ctrl-C.
+        Whether all replicates were drawn, or ended by sequential stopping or Ctrl-C.
     notes : tuple of str
         What was done to the input on the way in, and what else should be known.
-    effective_n : float, optional
-        (Σ w)² / Σ w², where rows are weighted.
-    n_clusters : int, optional
-        Number of clusters, where rows come in any.
-    folds : FoldSummary, optional
-        The folds of cross-validated predictions, and how they were aligned.
-    series : HorizonSummary, optional
-        Forecasts several steps ahead, and the dependence that is allowed for.
+    effective_n, n_clusters : float and int, optional
+        (Σ w)² / Σ w² of weighted rows, and the number of clusters.
+    folds, series, followup : FoldSummary, HorizonSummary and FollowupSummary, optional
+        How folds were aligned, overlapping outcomes are allowed for, and rows were followed.
     copies : int
-        Rows that repeat another, probabilities and label, more often than by chance; of several
-        models the most. They are not independent.
-    followup : FollowupSummary, optional
-        How far rows were followed, where :class:`caltest.Followup` stood for labels.
+        Rows that repeat another more often than by chance; of several models the most.
     version : str
         The version of caltest.
     """
@@ -195,16 +175,15 @@ class Result(Record):
     def __float__(self) -> float:
         if self.number is None:
             raise TypeError(f"a {type(self).__name__} is more than one number: name the field")
-        return float(getattr(self, self.number))
+        return float(vars(self)[self.number])
 
     @property
     def recipe(self) -> str:
         """One line that says how the numbers were made, fit for a paper."""
-        drawn = [f"B={self.n_resamples}"] if self.n_resamples else []
-        if drawn and self.seed is not None:
-            drawn.append(f"seed={self.seed}")
+        seed = [] if self.seed is None else [f"seed={self.seed}"]
+        draws = [f"B={self.n_resamples}", *seed] if self.n_resamples else []
         data = [self._rows() + self._design, f"K={self.n_classes}", f"caltest {self.version}"]
-        return " · ".join([*self._made(), *drawn, *data])
+        return " · ".join([*self._made(), *draws, *data])
 
     def _made(self) -> list[str]:
         """Return what the recipe begins with: what was computed, of what, and how."""
@@ -220,21 +199,19 @@ class Result(Record):
 
     @property
     def _design(self) -> str:
-        clusters = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
-        clusters += "" if self.folds is None else f", {self.folds.count} folds"
-        clusters += "" if self.series is None else f", horizon {self.series.horizon}"
-        if self.effective_n is None:
-            return clusters
-        return f"{clusters}, weighted: effective n = {self.effective_n:.1f}"
+        facts = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
+        facts += "" if self.folds is None else f", {self.folds.count} folds"
+        facts += "" if self.series is None else f", horizon {self.series.horizon}"
+        weighted = f", weighted: effective n = {self.effective_n or 0.0:.1f}"
+        return facts + ("" if self.effective_n is None else weighted)
 
     def _foot(self) -> list[str]:
         """Return the lines that end a report."""
+        cut = ["  Interrupted: simulated numbers rest on the resamples drawn until then."]
+        cut = cut if self.ended == "interrupted" else []
         followed = [] if self.followup is None else [f"  follow-up   {self.followup}"]
-        notes = followed + [f"  Note: {note}." for note in self.notes]
-        if self.ended == "interrupted":
-            interrupted = "  Interrupted: simulated numbers rest on the resamples drawn until then."
-            notes = [interrupted, *notes]
-        return [*notes, "", f"  {self.recipe}"]
+        notes = [f"  Note: {note}." for note in self.notes]
+        return [*cut, *followed, *notes, "", f"  {self.recipe}"]
 
     def _tables(self) -> list[tables.Columns]:
         """Return what its tables show: one value, or one a row, in every column."""
@@ -304,8 +281,7 @@ class Result(Record):
 
 
 def _plain_names(value: Any) -> Any:
-    """Return words, and words within tuples, without control characters."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple):  # words within tuples lose their control characters, too
         return tuple(map(_plain_names, value))
     return printable(value) if type(value) is str else value
 

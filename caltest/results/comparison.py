@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -23,19 +22,33 @@ class ScoreDifference(Record):
     """The difference of two models in a proper score of whole predictions; lower is better."""
 
     score: str = entry(
-        "Σ_k (p_k − 1{y = k})², for two classes half of it, (p − y)²; or −log p_y.",
-        '{"Brier", "log"}',
+        "Σ_k (p_k − 1{y = k})², of two classes (p − y)²; or −log p_y.", '{"Brier", "log"}'
     )
-    mean_a: float | None = entry(
-        "Average scores; None where an outcome had probability 0 and the log score is infinite."
-    )
+    mean_a: float | None = entry("Average scores; None where the log score is infinite.")
     mean_b: float | None
-    difference: float | None = entry(
-        "``mean_a - mean_b`` with the interval and the p-value of a t-test, paired where rows are."
-    )
+    difference: float | None = entry("With interval and p-value of a t-test, paired if rows are.")
     low: float | None
     high: float | None
     pvalue: float | None
+
+    def better(self, names: tuple[str, str], level: float) -> str:
+        """Return which model makes the better forecasts."""
+        if self.difference is None or self.pvalue is None:
+            return "infinite: an outcome had predicted probability 0"
+        better = names[0] if self.difference < 0.0 else names[1]
+        return f"{better} is better" if self.pvalue <= 1.0 - level else "cannot tell"
+
+    def in_words(self, names: tuple[str, str], level: float) -> str:
+        """Return the means, their difference and what follows, in a line."""
+        a, b, better = self.mean_a, self.mean_b, self.better(names, level)
+        if a is None or b is None or self.low is None or self.high is None:
+            return f"{self.score:<15}{better}."
+        first, second, difference = (
+            format_value(value, spread_of(self.low, self.high)) for value in (a, b, a - b)
+        )
+        interval, p = format_range(self.low, self.high), format_p(self.pvalue or 0.0)
+        means = f"{self.score:<15}{first} and {second}, difference {difference}"
+        return f"{means} ({interval}), p {p}: {better}"
 
 
 @described(
@@ -48,46 +61,30 @@ class ScoreDifference(Record):
 class ComparisonResult(Result):
     """The answer of :func:`caltest.compare` for two models."""
 
-    statistic: str = entry(
-        "The statistic that was asked for, and the one whose difference is tested. They differ "
-        "when no valid test for the first is known."
-    )
+    statistic: str = entry("The one asked for, and the one tested, if no test of that is known.")
     tested: str
     lens: str = entry("The lens, as it would be written in Python.")
     method: str = entry("How the p-value was found.", '{"z", "swap"}')
     hypothesis: str = entry("What it is a p-value of, in words.")
     names: tuple[str, str] = entry("The two models.")
-    estimate_a: float = entry(
-        "The tested statistic of both, and ``estimate_a - estimate_b``: negative when the first "
-        "model is better calibrated."
-    )
+    estimate_a: float = entry("The tested statistic of both, and a − b: negative if a is better.")
     estimate_b: float
     difference: float
-    pvalue: float = entry(
-        "Two-sided, never 0; and its Monte Carlo standard error, 0 where nothing was simulated."
-    )
+    pvalue: float = entry("Two-sided, never 0; and its Monte Carlo standard error.")
     pvalue_error: float
-    low: float | None = entry(
-        'The interval of the difference at ``level``; None for ``method="swap"``, which has none.'
-    )
+    low: float | None = entry("The interval of the difference; None by swapping, which has none.")
     high: float | None
     level: float = entry("As asked for.")
     margin: float
-    verdict: ComparisonVerdict = entry(
-        '``"first is better calibrated"``, ``"second is better calibrated"``, ``"tied"``, '
-        '``"cannot tell"`` or, for ``method="swap"``, ``"not exchangeable"``; ``finding`` '
-        "says it with names."
-    )
+    verdict: ComparisonVerdict = entry("``finding`` says it with names.")
     test_a: CalibrationTestResult = entry("Each model's own test, with its noise floor.")
     test_b: CalibrationTestResult
     interval_a: tuple[float, float] | None = entry(
-        "Intervals of each model's own error, as ``statistic`` measures it, from "
-        ":func:`caltest.confidence_interval`; None where no method is known to cover."
+        "Those of each model's ``statistic``, as :func:`confidence_interval` gives them, or None."
     )
     interval_b: tuple[float, float] | None
     scores: tuple[ScoreDifference, ...] = entry(
-        "Which model is the better forecaster: another question. Empty for tallies of more than "
-        "two classes, which do not know whole predictions."
+        "Which model is the better forecaster: another question, which not all tallies answer."
     )
     paired: bool = entry("Whether rows of both models are the same observations.")
     subgroups: Subgroups | None = entry("The comparison in every subgroup.", default=None)
@@ -138,26 +135,20 @@ class ComparisonResult(Result):
         rows["if calibrated"] = tuple(test.shown_floor for test in tests)
         rows["own p-value"] = tuple(test.shown_p for test in tests)
         width, between = max(len(a), 26) + 2, ""
+        columns = [
+            f"  {name:<15}{left:<{width}}{right}".rstrip() for name, (left, right) in rows.items()
+        ]
         if self.low is not None and self.high is not None:
             between = f"  ({self._percent} interval {format_range(self.low, self.high)})"
         drawn = f", {self.n_resamples} resamples" if self.n_resamples else ""
-        kind = "paired" if self.paired else "independent"
-        return [
-            *_head(f"{a} and {b}", self),
-            *(
-                f"  {name:<15}{left:<{width}}{right}".rstrip()
-                for name, (left, right) in rows.items()
-            ),
-            "",
-            f"  difference     {format_value(self.difference, self.spread)}{between}",
-            f"  p-value        {format_p(self.pvalue)}  ({self.method}, {kind} rows{drawn})",
-            "",
-        ]
+        how = f"{self.method}, {'paired' if self.paired else 'independent'} rows{drawn}"
+        difference = f"  difference     {format_value(self.difference, self.spread)}{between}"
+        pvalue = f"  p-value        {format_p(self.pvalue)}  ({how})"
+        return [*_head(f"{a} and {b}", self), *columns, "", difference, pvalue, ""]
 
     def _appendix(self) -> list[str]:
-        scores = _scores_in_words(self.names, self.scores, self.level)
-        scored = ["", AS_FORECASTS, *(f"  {line}" for line in scores)] if scores else []
-        return [*scored, *super()._appendix()]
+        scores = [f"  {score.in_words(self.names, self.level)}" for score in self.scores]
+        return [*(["", AS_FORECASTS, *scores] if scores else []), *super()._appendix()]
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
@@ -166,44 +157,37 @@ class ComparisonResult(Result):
         sentences = [finding + self._because()]
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
-            sentences.append(
-                "Only one of the two own tests rejects calibration; by itself that is no evidence "
-                "of a difference."
-            )
+            one = "Only one of the two own tests rejects calibration"
+            sentences.append(f"{one}; by itself that is no evidence of a difference.")
         return sentences
 
     def _because(self) -> str:
-        alpha = f"{1.0 - self.level:.3g}"
+        alpha, root = 1.0 - self.level, "the root mean squared errors"
         if self.verdict is ComparisonVerdict.NOT_EXCHANGEABLE:
             return ": the models differ in calibration, or in what they predict, or both."
         if self.low is None or self.high is None:
-            return f": p is above {alpha}."
-        widest = sqrt(max(abs(self.low), abs(self.high)))
+            return f": p is above {alpha:.3g}."
         if self.verdict is ComparisonVerdict.TIED:
-            but = ", although they are not equal" if self.pvalue <= 1.0 - self.level else ""
-            return f": the root mean squared errors differ by less than {self.margin:g}{but}."
+            but = ", although they are not equal" if self.pvalue <= alpha else ""
+            return f": {root} differ by less than {self.margin:g}{but}."
         if self.verdict is ComparisonVerdict.CANNOT_TELL:
-            return f": the root mean squared errors may be equal, or differ by up to {widest:.3f}."
-        return f": equal errors are rejected at {alpha}."
+            widest = sqrt(max(abs(self.low), abs(self.high)))
+            return f": {root} may be equal, or differ by up to {widest:.3f}."
+        return f": equal errors are rejected at {alpha:.3g}."
 
 
 def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
     """Return the first lines: of what, and what was tested, in place of what was asked for."""
-    instead, requested = [], short(result.statistic)
+    facts = {
+        "statistic": result.statistic,
+        "lens": result.lens,
+        "hypothesis": f"{result.hypothesis}{every}",
+    }
     if result.tested != result.statistic:
-        instead = [
-            f"  tested         {result.tested}: no valid test of equal {requested} is known, "
-            "because its",
-            "                 noise floor differs between models",
-        ]
-    return [
-        f"Comparison of calibration: {models}",
-        f"  statistic      {result.statistic}",
-        f"  lens           {result.lens}",
-        f"  hypothesis     {result.hypothesis}{every}",
-        *instead,
-        "",
-    ]
+        unknown = f"no valid test of equal {short(result.statistic)} is known, because its"
+        facts["tested"] = f"{result.tested}: {unknown}\n{'':17}noise floor differs between models"
+    lines = "\n".join(f"  {name:<15}{text}" for name, text in facts.items())
+    return [f"Comparison of calibration: {models}", *lines.split("\n"), ""]
 
 
 def _with_root(square: float, spread: float) -> str:
@@ -219,51 +203,18 @@ def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, fl
     return difference.low, difference.high
 
 
-def _better(names: tuple[str, str], score: ScoreDifference, level: float) -> str:
-    """Return which model makes the better forecasts."""
-    if score.difference is None or score.pvalue is None:
-        return "infinite: an outcome had predicted probability 0"
-    better = names[0] if score.difference < 0.0 else names[1]
-    return f"{better} is better" if score.pvalue <= 1.0 - level else "cannot tell"
-
-
-def _scores_in_words(
-    names: tuple[str, str], scores: Sequence[ScoreDifference], level: float
-) -> list[str]:
-    lines = []
-    for s in scores:
-        if s.mean_a is None or s.mean_b is None or s.low is None or s.high is None:
-            lines.append(f"{s.score:<15}{_better(names, s, level)}.")
-            continue
-        spread = spread_of(s.low, s.high)
-        means = f"{format_value(s.mean_a, spread)} and {format_value(s.mean_b, spread)}"
-        lines.append(
-            f"{s.score:<15}{means}, difference {format_value(s.mean_a - s.mean_b, spread)} "
-            f"({format_range(s.low, s.high)}), p {format_p(s.pvalue or 0.0)}: "
-            f"{_better(names, s, level)}"
-        )
-    return lines
-
-
 @described(plotter="tables.pairs")
 class ComparisonTable(Result):
     """The answer of :func:`caltest.compare_models`: all pairs of several models."""
 
     names: tuple[str, ...] = entry("The models, the smallest squared error first.")
-    pairs: tuple[ComparisonResult, ...] = entry(
-        "One for each pair, in this order, with its own, unadjusted p-value and verdict."
-    )
+    pairs: tuple[ComparisonResult, ...] = entry("All pairs, with unadjusted p-values.")
     adjusted: tuple[float, ...] = entry("Holm's p-values of the pairs.")
-    verdicts: tuple[ComparisonVerdict, ...] = entry(
-        "The verdicts of the pairs by their adjusted p-values; ``findings`` says them with names."
-    )
+    verdicts: tuple[ComparisonVerdict, ...] = entry("By these; ``findings`` has the names.")
     indistinguishable: tuple[tuple[str, ...], ...] = entry(
-        "The largest sets of models of which no two can be told apart at 1 − ``level``.",
-        "tuple of tuple of str",
+        "The largest sets of models of which no two can be told apart.", "tuple of tuple of str"
     )
-    level: float = entry(
-        "The level of the intervals; 1 − ``level`` is the chance of any false difference."
-    )
+    level: float = entry("Of intervals; 1 − ``level`` is the chance of any false difference.")
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -271,13 +222,7 @@ class ComparisonTable(Result):
         return tuple(v.about(p.names) for v, p in zip(self.verdicts, self.pairs, strict=True))
 
     def pair(self, a: str, b: str) -> ComparisonResult:
-        """Return the comparison of two models, in whichever order it was made.
-
-        Raises
-        ------
-        KeyError
-            When there is no such pair.
-        """
+        """Return the comparison of two models, in whichever order it was made, or KeyError."""
         for result in self.pairs:
             if {a, b} == set(result.names):
                 return result
@@ -312,7 +257,8 @@ class ComparisonTable(Result):
             models[short(first.statistic)] = [test.shown_estimate for test in tests]
         models["own p"] = [test.shown_p for test in tests]
         groups = list(enumerate(self.indistinguishable))
-        models["letters"] = ["".join(_letter(j) for j, g in groups if n in g) for n in self.names]
+        letters = [chr(ord("a") + j) if j < 26 else f"({j + 1})" for j, _ in groups]
+        models["letters"] = ["".join(letters[j] for j, g in groups if n in g) for n in self.names]
         pairs: Columns = {
             "pair": [" − ".join(pair.names) for pair in self.pairs],
             "difference": [format_value(pair.difference, pair.spread) for pair in self.pairs],
@@ -330,10 +276,6 @@ class ComparisonTable(Result):
             "difference": [s.difference for _, s in scores],
             "interval": [_interval(s) for _, s in scores],
             "pvalue": [s.pvalue for _, s in scores],
-            "better forecasts": [_better(pair.names, s, self.level) for pair, s in scores],
+            "better forecasts": [s.better(pair.names, self.level) for pair, s in scores],
         }
         return [models, pairs, forecasts]
-
-
-def _letter(j: int) -> str:
-    return chr(ord("a") + j) if j < 26 else f"({j + 1})"

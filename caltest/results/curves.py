@@ -25,18 +25,14 @@ class ReliabilityDifference(Result):
     """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
 
     predicted: FloatArray = entry("Mean prediction of both models in the bin; increasing.")
-    difference: FloatArray = entry(
-        "Deviation (outcome − prediction) of model a minus that of model b."
-    )
+    difference: FloatArray = entry("Outcome − prediction of model a minus that of model b.")
     low: FloatArray = entry("The confidence band of the difference.")
     high: FloatArray
     count_a: IntArray = entry("Rows of the two models in the bin.")
     count_b: IntArray
     cell: IntArray = entry("Numbers of the bins, for which neighbours follow each other.")
     names: tuple[str, str] = entry("The two models.")
-    name: str = entry(
-        'Of which event the probability is compared; ``subject`` is ``"top"`` for the top class.'
-    )
+    name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
     subject: str
     lens: str = entry("The recipe.")
     bins: str
@@ -63,9 +59,7 @@ class BinSensitivity(Result):
 
     bins: tuple[str, ...] = entry("The binnings.")
     size: IntArray = entry("Their numbers of bins: as asked for, or of occupied cells.")
-    estimate: FloatArray = entry(
-        "The ECE, its noise floor, the central part of its null distribution, and its p-value."
-    )
+    estimate: FloatArray = entry("The ECE, its noise floor, the band of its null, and its p-value.")
     null_mean: FloatArray
     low: FloatArray
     high: FloatArray
@@ -88,14 +82,8 @@ class BinSensitivity(Result):
 class BandTest(Result):
     """The answer of :meth:`ReliabilityFit.band_test`."""
 
-    at_least: float = entry(
-        "Somewhere, outcome and prediction are at least this far from each other; 0 if "
-        "calibration is within the band."
-    )
-    at_most: float = entry(
-        "Nowhere are they further from each other than this: the smallest tolerance that is "
-        "accepted. NaN for a band that crosses itself."
-    )
+    at_least: float = entry("So far apart are outcome and prediction somewhere, 0 if unknown.")
+    at_most: float = entry("And nowhere further: the smallest tolerance; NaN if the band crosses.")
     crosses: bool = entry("Whether the curve is not increasing, which refutes calibration, too.")
     tolerance: float = entry("What was asked.", "float, tuple of float")
     between: tuple[float, float]
@@ -116,15 +104,16 @@ class BandTest(Result):
         if self.crosses:
             return ["The band crosses itself: the outcome does not increase with the prediction."]
         ends = " to ".join(f"{100 * end:.3g} %" for end in self.between)
-        words = (
-            f"Of the predictions from {ends} none is wrong by more than {100 * self.at_most:.2g}"
-        )
+        most = f"{100 * self.at_most:.2g}"
         if self.at_least >= 0.0005:
-            words += f", and some are wrong by at least {100 * self.at_least:.2g}"
-        words += f" percentage points ({self._percent} band, for any increasing curve)."
-        if self.tolerance:
-            words += f" With a tolerance of {self.tolerance:g}: {self.verdict}."
-        return [words]
+            most += f", and some are wrong by at least {100 * self.at_least:.2g}"
+        beside = (
+            f" With a tolerance of {self.tolerance:g}: {self.verdict}." if self.tolerance else ""
+        )
+        return [
+            f"Of the predictions from {ends} none is wrong by more than {most} percentage points "
+            f"({self._percent} band, for any increasing curve).{beside}"
+        ]
 
 
 @described(
@@ -137,29 +126,16 @@ class BandTest(Result):
 class ReliabilityFit(Result):
     """The answer of :func:`caltest.reliability_fit`: a curve without bins."""
 
-    predicted: FloatArray = entry(
-        "Predictions, increasing, and the estimated frequency of the outcome there."
-    )
+    predicted: FloatArray = entry("Predictions, increasing, and the estimated frequency there.")
     fitted: FloatArray
-    low: FloatArray = entry(
-        'The band; NaN without one. Between neighbours, that of ``fit="band"`` is ``low`` of '
-        "the left and ``high`` of the right one."
-    )
+    low: FloatArray = entry('NaN without a band; of fit="band" ``low`` of the left neighbour and '
+                            "``high`` of the right one hold between them.")  # fmt: skip
     high: FloatArray
-    spread: IntArray = entry(
-        "Histogram of the predictions.",
-        "ndarray of shape (len(SPREAD_EDGES) − 1,), int",
-    )
+    spread: IntArray = entry("Histogram.", "ndarray of shape (len(SPREAD_EDGES) − 1,), int")
     name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
     subject: str
-    fit: str = entry(
-        'How the curve was fitted; an isotonic one is within a ``"band"``.',
-        '{"isotonic", "smooth", "band", "lowess"}',
-    )
-    band: str = entry(
-        "Whether the band holds the curve of a calibrated model, or the true curve.",
-        '{"consistency", "confidence", "none"}',
-    )
+    fit: str = entry("The kind of curve.", '{"isotonic", "smooth", "band", "lowess"}')
+    band: str = entry("If calibrated, or of the truth.", '{"consistency", "confidence", "none"}')
     lens: str = entry("The recipe.")
     level: float
     simultaneous: bool
@@ -178,27 +154,16 @@ class ReliabilityFit(Result):
     def band_test(self, tolerance: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
         """Say what the band proves of the error: that it matters nowhere, or does somewhere.
 
+        Both claims hold together, for every tolerance and all predictions at once, with probability
+        ``level`` if the true curve is increasing. O(N). StatisticError without a confidence band or
+        without predictions.
+
         Parameters
         ----------
         tolerance : float, default 0
             A distance of outcome and prediction that does not matter.
         between : tuple of float, default (0, 1)
             The predictions that are looked at. The band is wide where rows are few, as at its ends.
-
-        Returns
-        -------
-        BandTest
-
-        Raises
-        ------
-        StatisticError
-            For a consistency band, which says nothing of the size of an error, and where there are
-            no predictions.
-
-        Notes
-        -----
-        O(N). Both claims hold together, for every tolerance and all predictions at once, with
-        probability ``level`` if the true curve is increasing.
 
         Examples
         --------

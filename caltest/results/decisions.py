@@ -27,12 +27,8 @@ class EquivalenceTestResult(Result):
     lens: str
     estimate: float = entry("The statistic of the observed data.")
     tolerance: float = entry("As asked for.")
-    pvalue: float = entry(
-        "The chance of an observed error as small as this one, if the true one is ``tolerance``."
-    )
-    smallest_tolerance: float = entry(
-        "The smallest tolerance that the test accepts at ``alpha``: the upper bound of the error."
-    )
+    pvalue: float = entry("The chance of so small an error if the true one is ``tolerance``.")
+    smallest_tolerance: float = entry("The smallest one accepted: the upper bound of the error.")
     alpha: float = entry("As asked for.")
 
     @property
@@ -62,14 +58,9 @@ class GateCheck(Record):
     low: float
     high: float
     limit: float = entry("The tolerance or the margin.")
-    verdict: GateVerdict = entry(
-        '``"passed"`` when ``high`` ≤ ``limit``, ``"failed"`` when ``low`` > ``limit``, or '
-        '``"cannot tell"``.'
-    )
-    rows: int | None = entry(
-        "Rows that would tell in 80 % of data sets if the truth is as estimated; None where that "
-        "is too close to the limit, or nothing more is needed."
-    )
+    verdict: GateVerdict = entry("Passed when high ≤ limit, failed when low > limit.")
+    rows: int | None = entry("Rows that would tell in 80 % of data sets if the truth is as "
+                             "estimated, unless that is too close to the limit.")  # fmt: skip
 
 
 @described(
@@ -82,10 +73,7 @@ class GateCheck(Record):
 class GateResult(Result):
     """The answer of :func:`caltest.gate`; ``print`` shows it as a report."""
 
-    verdict: GateVerdict = entry(
-        '``"passed"`` when all checks have passed, ``"failed"`` when one has failed, or '
-        '``"cannot tell"``.'
-    )
+    verdict: GateVerdict = entry("Passed when all checks have passed, failed when one has failed.")
     checks: tuple[GateCheck, ...] = entry("What was checked.")
     names: tuple[str, ...] = entry("The model, and the one it is compared with, if any.")
     lens: str = entry("The lens, as it would be written in Python.")
@@ -97,12 +85,11 @@ class GateResult(Result):
 
     def _in_words(self) -> list[str]:
         words = [f"Verdict: {self.verdict.upper()}"]
-        for check in self.checks:
-            if check.verdict is GateVerdict.CANNOT_TELL:
-                needed = "No number of rows nearby would tell: the estimate is at the limit."
-                if check.rows is not None:
-                    needed = f"About {several(check.rows, 'row')} would tell; there are {self.n}."
-                words.append(f"{check.question}: {needed}")
+        for check in (c for c in self.checks if c.verdict is GateVerdict.CANNOT_TELL):
+            needed = "No number of rows nearby would tell: the estimate is at the limit."
+            if check.rows is not None:
+                needed = f"About {several(check.rows, 'row')} would tell; there are {self.n}."
+            words.append(f"{check.question}: {needed}")
         return words
 
 
@@ -130,15 +117,9 @@ class Plan(Result):
 
     statistic: str = entry("The recipe, as it would be written in Python.")
     lens: str
-    purpose: str = entry(
-        "What is planned.",
-        '{"test", "interval", "equivalence", "comparison", "monitoring"}',
-    )
+    purpose: str = entry('"test", "interval", "equivalence", "comparison" or "monitoring".')
     method: str = entry("How ``n`` was found.", '{"formula", "simulation"}')
-    low: int = entry(
-        "Between which ``n`` lies, as far as Monte Carlo error is concerned, in 95 % of "
-        "simulations."
-    )
+    low: int = entry("Between which ``n`` lies in 95 % of simulations (Monte Carlo error).")
     high: int
     power: float | None = entry("As asked for.")
     alpha: float
@@ -147,8 +128,7 @@ class Plan(Result):
     like: str = entry("What rows are like, and what is true of them.")
     alternative: str
     points: tuple[tuple[float, float], ...] = entry(
-        "Rows that were tried, and how often they did, or the mean length of intervals.",
-        "tuple of (float, float)",
+        "Rows that were tried, with the power or the mean length.", "tuple of (float, float)"
     )
     present: int | None = entry("Rows that were given.")
 
@@ -178,9 +158,7 @@ class GradeTest(Record):
     events: int
     rate: float = entry("The observed frequency, and the (mean) prediction.")
     probability: float
-    exact_pvalue: float = entry(
-        "By the binomial law, of the portfolio the Poisson-binomial one; by Jeffreys' prior."
-    )
+    exact_pvalue: float = entry("By the (Poisson-)binomial law; by Jeffreys' prior.")
     jeffreys_pvalue: float
     adjusted: float = entry("The one of the method that was asked for, after Holm.")
     interval: tuple[float, float] = entry("Of the frequency, by the same method.")
@@ -199,16 +177,9 @@ class GradeTests(Result):
 
     grades: tuple[GradeTest, ...] = entry("A row for each grade.")
     portfolio: GradeTest = entry("All rows together.")
-    alternative: str = entry(
-        '``"greater"``: the risk is greater than predicted; ``"less"`` or ``"two-sided"``.'
-    )
-    method: str = entry(
-        '``"exact"`` or ``"jeffreys"``, which ``adjusted``, intervals and verdicts are made by.'
-    )
-    alpha: float = entry(
-        "Chance of any wrong finding, over the grades and the portfolio; intervals are of level "
-        "1 − ``alpha``."
-    )
+    alternative: str = entry("How the risk would differ.", '{"greater", "less", "two-sided"}')
+    method: str = entry("What is adjusted and judged.", '{"exact", "jeffreys"}')
+    alpha: float = entry("Chance of any wrong finding; intervals are of level 1 − ``alpha``.")
 
     @property
     def rejected(self) -> tuple[GradeTest, ...]:
@@ -230,8 +201,6 @@ class GradeTests(Result):
         several_grades = len(self.grades) > 1
         whole = f"Portfolio: {self.portfolio.verdict}. " if several_grades else ""
         none = f"no evidence in any of {len(self.grades)}" if several_grades else "no evidence"
-        return [
-            f"Verdict: {whole}Grades: {wrong or none}.",
-            "Events are taken to be independent. Where they come together, as defaults in a "
-            "recession do, these p-values are too small.",
-        ]
+        together = "Where they come together, as defaults in a recession do, these p-values"
+        independent = f"Events are taken to be independent. {together} are too small."
+        return [f"Verdict: {whole}Grades: {wrong or none}.", independent]

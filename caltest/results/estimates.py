@@ -16,41 +16,27 @@ if TYPE_CHECKING:
     from caltest.statistics.isotonic import IsotonicFit
 
 
-@described(
-    number="slope",
-    title="Cox recalibration",
-    plotter="curves.cox",
-)
+@described(number="slope", title="Cox recalibration", plotter="curves.cox")
 class CoxRecalibration(Result):
     """The answer of :func:`caltest.cox_recalibration`."""
 
-    intercept: float = entry(
-        "The estimate of a in logit P(y = 1) = a + b logit p; calibration means a = 0, b = 1."
-    )
-    intercept_se: float = entry(
-        "Its standard error, from the observed information; of clusters and weighted rows by "
-        "the jackknife."
-    )
+    intercept: float = entry("a in logit P(y = 1) = a + b logit p; calibrated are a = 0, b = 1.")
+    intercept_se: float = entry("By the observed information; of clusters, weights the jackknife.")
     intercept_interval: tuple[float, float] = entry("Its confidence interval.")
     slope: float = entry("The estimate of b, its standard error and its interval, likewise.")
     slope_se: float
     slope_interval: tuple[float, float]
     covariance: float = entry("The covariance of the two estimates.")
-    offset_intercept: float = entry(
-        "The estimate of a when b = 1: calibration-in-the-large on the logit scale."
-    )
+    offset_intercept: float = entry("a when b = 1: calibration-in-the-large on the logit scale.")
     offset_intercept_se: float = entry("Its standard error.")
     offset_intercept_interval: tuple[float, float] = entry("Its confidence interval.")
-    lr: float = entry(
-        "Likelihood ratio of (a, b) = (0, 1) against both free, χ² with 2 degrees of freedom."
-    )
+    lr: float = entry("Likelihood ratio of (0, 1) against both free, χ² with 2 degrees of freedom.")
     lr_pvalue: float
     lr_intercept: float = entry("Of a = 0 given b = 1, one degree of freedom.")
     lr_intercept_pvalue: float
     lr_slope: float = entry(
-        "Of b = 1 with a free, one degree of freedom; the two add up to ``lr``. With clusters or "
-        "weights these three are Wald statistics of the jackknife variance, with follow-up of that "
-        "of influence functions."
+        "Of b = 1 with a free; the two add up to ``lr``. With clusters or weights these three are "
+        "Wald statistics of the jackknife variance, with follow-up of that of influence functions."
     )
     lr_slope_pvalue: float
     events: int = entry("How many observations had the event.")
@@ -58,9 +44,7 @@ class CoxRecalibration(Result):
     method: str = entry("How they were made.", '{"wald", "profile"}')
     lens: str = entry("Through which lens the event was seen.")
     oe: float | None = entry(
-        "With follow-up: events observed (Kaplan–Meier, Aalen–Johansen) over expected, the "
-        "standard error of its logarithm, and its interval.",
-        default=None,
+        "With follow-up: O:E, the standard error of its logarithm, and its interval.", default=None
     )
     oe_se: float | None = None
     oe_interval: tuple[float, float] | None = None
@@ -73,15 +57,13 @@ class CoxRecalibration(Result):
         """
         from scipy.special import expit, logit, ndtri
 
-        z = logit(p) if self.link == "logit" else np.log(-np.log1p(-p))
-
-        def shown(eta: FloatArray) -> FloatArray:
-            return np.asarray(expit(eta) if self.link == "logit" else -np.expm1(-np.exp(eta)))
-
+        logistic = self.link == "logit"
+        z = logit(p) if logistic else np.log(-np.log1p(-p))
         variance = self.intercept_se**2 + 2.0 * z * self.covariance + (z * self.slope_se) ** 2
         half = float(ndtri(0.5 + 0.5 * self.level)) * np.sqrt(np.maximum(variance, 0.0))
-        middle = self.intercept + self.slope * z
-        return shown(middle), shown(middle - half), shown(middle + half)
+        lines = self.intercept + self.slope * z + np.array([np.zeros_like(half), -half, half])
+        fitted, low, high = expit(lines) if logistic else -np.expm1(-np.exp(lines))
+        return fitted, low, high
 
     def _made(self) -> list[str]:
         kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]
@@ -89,29 +71,30 @@ class CoxRecalibration(Result):
         return ["Cox recalibration", *link, self.lens, f"{self._percent} {kind} intervals"]
 
     def _tables(self) -> list[Columns]:
-        fits = ("intercept", "slope", "offset_intercept")
         designed = self.effective_n is not None or self.n_clusters is not None
         ratio = "Wald test, by the jackknife, of" if designed else "likelihood ratio of"
-        plain = (self.folds is not None and not designed) or self.oe is not None
-        ratio = "Wald test of" if plain else ratio
-        rows = [*fits] if self.oe is None else [*fits, "oe"]
-        ratios = ("lr", "lr_intercept", "lr_slope")
-        return [
-            {
-                "": ["intercept", "slope", "intercept | slope 1", "O:E (se of its log)"][
-                    : len(rows)
-                ],
-                "estimate": [getattr(self, name) for name in rows],
-                "se": [getattr(self, f"{name}_se") for name in rows],
-                "interval": [getattr(self, f"{name}_interval") for name in rows],
-            },
-            {
-                ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
-                "value": [f"{getattr(self, name):.1f}" for name in ratios],  # sd 2 and √2
-                "df": [2, 1, 1],
-                "pvalue": [getattr(self, f"{name}_pvalue") for name in ratios],
-            },
-        ]
+        if (self.folds is not None and not designed) or self.oe is not None:
+            ratio = "Wald test of"
+        rows = {
+            "intercept": "intercept",
+            "slope": "slope",
+            "intercept | slope 1": "offset_intercept",
+        }
+        rows |= {} if self.oe is None else {"O:E (se of its log)": "oe"}
+        values, ratios = vars(self), ("lr", "lr_intercept", "lr_slope")
+        estimates: Columns = {
+            "": list(rows),
+            "estimate": [values[name] for name in rows.values()],
+            "se": [values[f"{name}_se"] for name in rows.values()],
+            "interval": [values[f"{name}_interval"] for name in rows.values()],
+        }
+        tests: Columns = {
+            ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
+            "value": [f"{values[name]:.1f}" for name in ratios],  # sd 2 and √2
+            "df": [2, 1, 1],
+            "pvalue": [values[f"{name}_pvalue"] for name in ratios],
+        }
+        return [estimates, tests]
 
     def _in_words(self) -> list[str]:
         return [f"{self.events} events in {self.n} observations."]
@@ -123,20 +106,12 @@ class PooledEffect(Record):
 
     values: tuple[float, ...] = entry("The estimate of every site, and its standard error.")
     errors: tuple[float, ...]
-    mean: float = entry(
-        "The mean over sites (random effects), and its standard error (Hartung & Knapp)."
-    )
+    mean: float = entry("Over sites (random effects), and its standard error (Hartung & Knapp).")
     mean_se: float
     interval: tuple[float, float] = entry("The confidence interval of the mean.")
-    prediction: tuple[float, float] = entry(
-        "The prediction interval: where the true value of a further site may lie."
-    )
-    tau: float = entry(
-        "The standard deviation of the true values over sites, by restricted maximum likelihood."
-    )
-    i_squared: float = entry(
-        "The share of the variance of the estimates that is not noise (Higgins & Thompson)."
-    )
+    prediction: tuple[float, float] = entry("Where the true value of a further site may lie.")
+    tau: float = entry("The standard deviation of the true values over sites, by REML.")
+    i_squared: float = entry("The share of variance that is not noise (Higgins & Thompson).")
     pvalue: float = entry("Of the hypothesis that sites are calibrated on average.")
     q: float = entry('Cochran\'s Q, and its p-value: "do all sites have the same value?".')
     q_pvalue: float
@@ -149,15 +124,11 @@ class CentreCurve(Record):
     at: FloatArray = entry("Where, predictions in increasing order.")
     mean: FloatArray = entry("The mean frequency over sites: the mean of log-odds.")
     interval: FloatArray = entry("Its confidence interval.", "ndarray of shape (G, 2)")
-    prediction: FloatArray = entry(
-        "Where the frequency of a further site may lie.", "ndarray of shape (G, 2)"
-    )
+    prediction: FloatArray = entry("That of a further site.", "ndarray of shape (G, 2)")
     tau: FloatArray = entry("The standard deviation of true log-odds over sites.")
     counts: IntArray = entry("How many sites have predictions there, at least 3.")
     sites: tuple[str, ...] = entry("The sites that have a curve.")
-    curves: FloatArray = entry(
-        "Their curves; NaN where a site has no predictions.", "ndarray of shape (sites, G)"
-    )
+    curves: FloatArray = entry("NaN without predictions.", "ndarray of shape (sites, G)")
 
 
 @described(title="Calibration over sites", plotter="tables.sites")
@@ -167,18 +138,12 @@ class MetaAnalysis(Result):
     sites: tuple[str, ...] = entry("The sites, in the order of their names.")
     counts: tuple[int, ...] = entry("Their rows, and how many of these had the event.")
     events: tuple[int, ...]
-    log_oe: PooledEffect = entry(
-        "The logarithm of the ratio of observed to expected events; calibration means 0."
-    )
-    intercept: PooledEffect = entry(
-        "Cox's intercept given slope 1, calibration in the large; calibration means 0."
-    )
+    log_oe: PooledEffect = entry("Logarithm of observed over expected events; 0 is calibrated.")
+    intercept: PooledEffect = entry("Cox's intercept given slope 1; calibration means 0.")
     slope: PooledEffect = entry("Cox's slope; calibration means 1.")
     level: float = entry("Of the intervals.")
     lens: str = entry("Through which lens the event was seen.")
-    curve: CentreCurve | None = entry(
-        "With ``curve=True`` the calibration curves of sites and their mean.", default=None
-    )
+    curve: CentreCurve | None = entry("With ``curve=True``, those of sites.", default=None)
 
     def _made(self) -> list[str]:
         how = f"{len(self.sites)} sites, REML, {self._percent} Hartung–Knapp intervals"
@@ -223,20 +188,13 @@ class CORPDecomposition(Result):
     """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``."""
 
     mean_score: float = entry("S(p, y), the mean score of the predictions; smaller is better.")
-    miscalibration: float = entry(
-        "S(p, y) − S(p̂, y) ≥ 0, with p̂ the isotonic fit: what recalibration would gain."
-    )
-    discrimination: float = entry(
-        "S(ȳ, y) − S(p̂, y) ≥ 0, with ȳ the share of events: what the ranking is worth."
-    )
+    miscalibration: float = entry("S(p, y) − S(p̂, y) ≥ 0, p̂ isotonic: what recalibration gains.")
+    discrimination: float = entry("S(ȳ, y) − S(p̂, y) ≥ 0, ȳ the share of events: the ranking.")
     uncertainty: float = entry("S(ȳ, y), the score of the best constant prediction.")
     score: str = entry("The score.", '{"brier", "log"}')
     lens: str = entry("Through which lens the event was seen.")
     fit: IsotonicFit | None = entry(
-        "The isotonic fit p̂, to be drawn as a reliability curve; not part of the dictionary form.",
-        "IsotonicFit",
-        default=None,
-        transient=True,
+        "p̂; not part of the dictionary form.", "IsotonicFit", default=None, transient=True
     )
 
 
@@ -263,13 +221,9 @@ class BrierDecomposition(Result):
 
     mean_score: float = entry("The Brier score.")
     reliability: float = entry("Σ_b (n_b / n) ‖ḡ_b − r̄_b‖² ≥ 0: miscalibration between cells.")
-    resolution: float = entry(
-        "Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ in what happens."
-    )
+    resolution: float = entry("Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ.")
     uncertainty: float = entry("1 − ‖r̄‖², the score of always predicting r̄.")
     within_variance: float = entry("(1/n) Σ_i ‖p_i − ḡ_b‖²: spread of predictions within cells.")
-    within_covariance: float = entry(
-        "(2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): how much of that spread is right."
-    )
+    within_covariance: float = entry("(2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): as far as it is right.")
     bins: str = entry("The partition, and the lens through which it was made.")
     lens: str

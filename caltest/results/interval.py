@@ -8,20 +8,12 @@ from caltest.results.numbers import format_p, format_value, spread_of
 from caltest.results.subgroups import Subgroups
 from caltest.results.tables import listed
 
-#: How the printed report names a method.
-IN_WORDS = {
-    "inversion": "inversion of tests",
-    "cells": "exact intervals of the cells",
-    "bootstrap": "percentile bootstrap",
+#: What a method is called, and how the bias is known.
+METHODS = {
+    "inversion": ("inversion of tests", "what noise adds, by the scatter in the cells"),
+    "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
+    "bootstrap": ("percentile bootstrap", "by resampled rows"),
 }
-#: How the bias is known, by method.
-BIAS = {
-    "inversion": "what noise adds, by the scatter in the cells",
-    "cells": "what noise adds, by resampled rows",
-    "bootstrap": "by resampled rows",
-}
-
-
 #: What an interval of a binned error is for.
 OF_CELLS = """\
 The interval is for the error of these cells in new data. Errors of opposite
@@ -44,31 +36,17 @@ class ConfidenceIntervalResult(Result):
     lens: str
     method: str
     estimate: float = entry("The statistic of the observed data.")
-    low: float | None = entry(
-        "The interval; the open side of a one-sided bound is the end of the statistic's range, or "
-        "None where that is not known."
-    )
+    low: float | None = entry("The interval; of one bound the open side is the end of the range.")
     high: float | None
     level: float = entry("Probability with which such an interval contains the value.")
     side: str = entry("Which bounds were asked for.", '{"two-sided", "lower", "upper"}')
     null_mean: float = entry("What a calibrated model would show on average: the noise floor.")
-    bias: float = entry(
-        "How much noise adds to the estimate at the error that is there: computed from the scatter "
-        "in the cells by inversion, else found by resampling rows."
-    )
-    corrected: float = entry(
-        '``estimate - bias``. Of a squared error it can be negative, which means "less than noise".'
-    )
+    bias: float = entry("What noise adds at the error that is there.")
+    corrected: float = entry("``estimate - bias``; of squared errors negative if less than noise.")
     contains_zero: bool = entry("Whether the data are compatible with calibration, at this level.")
-    pvalue: float | None = entry(
-        'The p-value of calibration that decides ``contains_zero`` for ``method="inversion"``: '
-        "0 belongs to the interval if it is above ``(1 - level) / 2`` (one-sided: ``1 - level``)."
-    )
+    pvalue: float | None = entry("Of calibration, by inversion: it decides ``contains_zero``.")
     n_cells: int | None = entry("Occupied cells of a binned error.")
-    subgroups: Subgroups | None = entry(
-        "The interval in every subgroup, all of which cover together with probability ``level``.",
-        default=None,
-    )
+    subgroups: Subgroups | None = entry("Those of subgroups, which cover together.", default=None)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return the lower limit, which has a level of its own, and the estimate."""
@@ -79,15 +57,15 @@ class ConfidenceIntervalResult(Result):
         return [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
 
     def _facts(self) -> list[str]:
-        percent = f"{100.0 * self.level:.4g} %"
-        name = f"{percent} interval" if self.side == "two-sided" else f"{percent} bound"
+        kind = "interval" if self.side == "two-sided" else "bound"
         cells = "" if self.n_cells is None else f", {self.n_cells} cells"
-        noise = f"less {self._shown(self.bias)}, {BIAS[self.method]}"
+        method, known_by = METHODS[self.method]
+        noise = f"less {self._shown(self.bias)}, {known_by}"
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
             "estimate": self._shown(self.estimate),
-            name: f"{self._bounds()}  ({IN_WORDS[self.method]})",
+            f"{100.0 * self.level:.4g} % {kind}": f"{self._bounds()}  ({method})",
             "contains 0": self._zero(),
             "if calibrated": f"{self._shown(self.null_mean)}  (mean noise of a calibrated model)",
             "less noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
@@ -96,12 +74,9 @@ class ConfidenceIntervalResult(Result):
         return [*listed(facts), ""]
 
     def _in_words(self) -> list[str]:
-        sentences = []
-        if self.high is not None and self.estimate > self.high:
-            sentences.append("The estimate lies above the interval because most of it is noise.")
-        if self.n_cells is not None:
-            sentences.append(OF_CELLS)
-        return sentences
+        above = self.high is not None and self.estimate > self.high
+        noise = ["The estimate lies above the interval because most of it is noise."] * above
+        return [*noise, *([] if self.n_cells is None else [OF_CELLS])]
 
     def _shown(self, value: float | None) -> str:
         """Return a number with the decimals that the length of the interval calls for."""

@@ -41,43 +41,29 @@ class ReliabilityCurve(Result):
     """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin."""
 
     component: IntArray = entry(
-        "The induced class whose probability is looked at: always 0 for a two-class problem, else "
-        "0 … K'−1, one after the other; with subgroups those of one after those of the other."
+        "The induced class, 0 of two, else 0 … K'−1, and subgroups in turn."
     )
     cell: IntArray = entry("The number of the bin, as the binning numbers them.")
     bin_low: FloatArray = entry(
-        "The ends of the bin: its edges for ``UniformBins`` and ``EdgeBins``, else its smallest "
-        "and largest prediction."
+        "Edges of ``UniformBins`` and ``EdgeBins``, else extreme predictions."
     )
     bin_high: FloatArray
     count: IntArray = entry("Rows in the bin; empty bins are left out.")
-    predicted: FloatArray = entry(
-        "Mean prediction, and frequency of the outcome. Within a component, ``predicted`` "
-        "increases."
-    )
+    predicted: FloatArray = entry("Mean prediction, increasing, and frequency of the outcome.")
     observed: FloatArray
-    low: FloatArray = entry(
-        "The bars, as frequencies; NaN when there are none. Subtract ``predicted`` for bars of "
-        "the deviation."
-    )
+    low: FloatArray = entry("The bars, as frequencies; NaN when there are none.")
     high: FloatArray
     spread: IntArray = entry(
-        "Histogram of the predictions of every component.",
-        "ndarray of shape (J, len(SPREAD_EDGES) − 1), int",
+        "Histogram of every component.", "ndarray of shape (J, len(SPREAD_EDGES) − 1), int"
     )
     names: tuple[str, ...] = entry("What the components are.")
-    subject: str = entry(
-        "What the lens looks at.",
-        '{"event", "top", "ranks", "classes", "vector"}',
-    )
+    subject: str = entry('What is looked at: "event", "top", "ranks", "classes" or "vector".')
     lens: str = entry('The recipe; ``band`` is ``"none"`` without bars.')
     bins: str
     band: str
     level: float = entry("Of the bars.")
     simultaneous: bool = entry("Whether ``level`` is for all bars together.")
-    tests: tuple[CalibrationTestResult, ...] = entry(
-        "For every component the test of its ECE over the same bins."
-    )
+    tests: tuple[CalibrationTestResult, ...] = entry("The test of every component's ECE.")
 
     @property
     def deviation(self) -> FloatArray:

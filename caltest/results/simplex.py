@@ -9,34 +9,22 @@ from caltest.results.fields import described, entry
 from caltest.results.tables import Columns
 
 
-@described(
-    eq=False,
-    shape="(L,)",
-    title="Reliability on the simplex",
-    plotter="simplex.simplex",
-)
+@described(eq=False, shape="(L,)", title="Reliability on the simplex", plotter="simplex.simplex")
 class ReliabilitySimplex(Result):
     """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell."""
 
     bin_low: FloatArray = entry(
-        "The cell is the part of the simplex with bin_low ≤ p ≤ bin_high: its slices for "
-        "``SimplexGrid``, else as far as its predictions reach.",
+        "The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else what predictions reach.",
         "ndarray of shape (L, K)",
     )
     bin_high: FloatArray
     count: IntArray = entry("Rows in the cell; empty cells are left out.")
     predicted: FloatArray = entry(
-        "Mean prediction, and frequencies of the classes, both weighted: tail and head of the "
-        "arrow.",
-        "ndarray of shape (L, K)",
+        "Mean prediction, and frequencies of the classes, weighted.", "ndarray of shape (L, K)"
     )
     observed: FloatArray
-    pvalue: FloatArray = entry(
-        "For each cell by itself: exact, or drawn where ``n_resamples`` is not 0."
-    )
-    adjusted: FloatArray = entry(
-        "Adjusted for the number of cells: Holm's of exact ones, max-T of drawn ones."
-    )
+    pvalue: FloatArray = entry("Of each cell: exact, or drawn where ``n_resamples`` is not 0.")
+    adjusted: FloatArray = entry("For the number of cells, by Holm if exact, by max-T if drawn.")
     names: tuple[str, ...] = entry("The corners.")
     lens: str = entry("The recipe.")
     bins: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,8 @@ WORST_ALPHA = 0.05
 def worst_of(tests: Sequence[Any]) -> int:
     """Return the number of the test whose error is certainly the largest; None are passed over.
 
-    That is the one with the highest lower limit of its error, at a level for all of them together
-    (Bonferroni), and of equal limits the larger estimate. P-values do not say which error is worst:
-    of many rows all are too small to differ by more than rounding.
+    It has the highest lower limit, at a level for all together (Bonferroni), of equal limits the
+    larger estimate. P-values do not say: of many rows they differ by no more than rounding.
     """
     tested = [j for j, test in enumerate(tests) if test is not None]
     share = WORST_ALPHA / len(tested)
@@ -34,28 +33,15 @@ class Subgroups(Record):
     names: tuple[str, ...] = entry("The subgroups, in the order of their names.")
     counts: tuple[int, ...] = entry("Their numbers of rows.")
     tests: tuple[Any, ...] = entry(
-        "The test of each, its interval or its comparison; None where it cannot be tested, which "
-        "``notes`` explain.",
-        "tuple of CalibrationTestResult or another Result, or None",
+        "What was asked of each; None where it cannot be tested, which ``notes`` explain.",
+        "tuple of Result or None",
     )
-    adjusted: tuple[float | None, ...] = entry(
-        "Their p-values, adjusted for the number of subgroups.",
-        "tuple of float or None",
-    )
-    pvalue: float = entry(
-        'The smallest of these: "is it calibrated in every subgroup?", or "are errors equal '
-        'there?".'
-    )
-    adjust: str = entry(
-        "By Holm's method where no row is in two subgroups, else by the joint law on the same "
-        "redrawn labels (Westfall & Young 1993).",
-        '{"Holm", "max-T"}',
-    )
+    adjusted: tuple[float | None, ...] = entry("Their p-values, adjusted for their number.")
+    pvalue: float = entry("The smallest of these.")
+    adjust: str = entry("By Holm, of subgroups that share rows by max-T.", '{"Holm", "max-T"}')
     n: int = entry("Rows of all together, each counted once.")
     alike: tuple[float | None, ...] = entry(
-        'For each the adjusted p-value of another hypothesis, "it is calibrated, or not, as the '
-        'other rows are": see :func:`calibration_test`. Empty or None where this is not tested.',
-        "tuple of float or None",
+        'The adjusted p-value of "calibrated, or not, as other rows are"; None if not tested.',
         default=(),
     )
     notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
@@ -74,21 +60,17 @@ class Subgroups(Record):
         """Return them in the order of how large their errors certainly are."""
         share = WORST_ALPHA / len(self.tested)
         errors = [(0.0, -1.0) if t is None else t.certain_error(share) for t in self.tests]
-        return self._of(sorted(range(len(errors)), key=lambda j: errors[j], reverse=True))
+        order = sorted(range(len(errors)), key=lambda j: errors[j], reverse=True)
+        return self._each(lambda values: tuple(values[j] for j in order))
 
     def first(self, most: int) -> Subgroups:
         """Return the first of them only."""
-        return self._of(range(min(most, len(self.names))))
+        return self._each(lambda values: values[:most])
 
-    def _of(self, order: Sequence[int]) -> Subgroups:
-        return replace(
-            self,
-            names=tuple(self.names[j] for j in order),
-            counts=tuple(self.counts[j] for j in order),
-            tests=tuple(self.tests[j] for j in order),
-            adjusted=tuple(self.adjusted[j] for j in order),
-            alike=tuple(self.alike[j] for j in order) if self.alike else (),
-        )
+    def _each(self, pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Subgroups:
+        lists = ("names", "counts", "tests", "adjusted", *(["alike"] if self.alike else []))
+        picked: dict[str, Any] = {name: pick(vars(self)[name]) for name in lists}
+        return replace(self, **picked)
 
     @property
     def alike_pvalue(self) -> float | None:
@@ -113,10 +95,8 @@ class Subgroups(Record):
     def in_words(self) -> list[str]:
         """Return the finding in sentences."""
         sentences = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
-        if self.alike_pvalue is not None:
-            sentences.append(
-                f"calibrated alike: p {format_p(self.alike_pvalue)} (residuals permuted)"
-            )
+        if (p := self.alike_pvalue) is not None:
+            sentences.append(f"calibrated alike: p {format_p(p)} (residuals permuted)")
         return sentences + [f"Note: {note}." for note in self.notes]
 
     def __str__(self) -> str:

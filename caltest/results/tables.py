@@ -21,17 +21,7 @@ HEADS = {
     **{"crosses": "decreases somewhere"},
 }
 #: Columns of what was chosen, not measured.
-SETTINGS = (
-    "level",
-    "alpha",
-    "tolerance",
-    "margin",
-    "limit",
-    "power",
-    "width",
-    "bin_low",
-    "bin_high",
-)
+SETTINGS = "level alpha tolerance margin limit power width bin_low bin_high".split()
 _MARKDOWN = str.maketrans(
     {c: f"\\{c}" for c in "\\`*_[]|~$#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
 )
@@ -76,9 +66,8 @@ def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
     """Return what decides the decimals of every row: its standard error, or its interval."""
     if "se" in columns:
         return map(float, columns["se"])
-    for name, values in columns.items():
-        if name == "interval":
-            return [spread_of(*value) for value in values]
+    if "interval" in columns:
+        return [spread_of(*value) for value in columns["interval"]]
     if {"low", "high"} <= set(columns):
         return [spread_of(*ends) for ends in zip(columns["low"], columns["high"], strict=True)]
     return repeat(nan)
