@@ -21,7 +21,9 @@ HEADS = {
     **{"crosses": "decreases somewhere"},
 }
 #: Columns of what was chosen, not measured.
-SETTINGS = "level alpha tolerance margin limit power width bin_low bin_high".split()
+SETTINGS = (
+    *("level", "alpha", "tolerance", "margin", "limit", "power", "width", "bin_low", "bin_high"),
+)
 _MARKDOWN = str.maketrans(
     {c: f"\\{c}" for c in "\\`*_[]|~$#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
 )
