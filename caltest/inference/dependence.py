@@ -15,7 +15,7 @@ from caltest.predictions import Predictions
 from caltest.results import ClusterSummary, HorizonSummary
 from caltest.simulate import Scheme, SharedRedraws, WildSigns
 from caltest.simulate.agreement import Agreement
-from caltest.simulate.dependent import COUPLINGS, Coupling, Degree, Dependence, is_pair
+from caltest.simulate.dependent import Coupling, Degree, Dependence
 
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5
@@ -62,37 +62,29 @@ def clustered(
             "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
         )
     schemes: dict[object, Coupled] = {}
-    degrees: dict[tuple[Coupling, Coupling], Degree] = {}
+    shared: dict[Coupling, Degree] = {}
     agreements = scheme.agreements(data)
     for each, agreement in agreements:
-        degree = degrees[each.couplings] = agreement.degree(each.dependence)
+        degree = agreement.degree(each.dependence)
         kappa = agreement.inflation(degree)
-        # Two columns without λ all draw alike
-        law = kappa if is_pair(degree) and sum(degree) == 0.0 else each.coupling
+        law = each.coupling if degree != (0.0, 0.0) else kappa  # without λ all draw alike
         schemes[law] = Coupled(replace(each, dependence=degree), kappa)
-    kinds = {coupling: degrees.get((coupling, coupling)) for coupling in COUPLINGS}
+        first, second = each.couplings
+        shared |= {first: degree} if first == second else {}
     learnt: dict[str, Any] = {"estimated": scheme.dependence is None}
     if (series := summary_of(data)) is not None:
-        learnt |= {"dependence": kinds["label"], "correctness": kinds["correctness"]}
+        learnt |= {"dependence": shared.get("label"), "correctness": shared.get("correctness")}
         return tuple(schemes.values()), replace(series, **learnt)
     learnt["inflation"] = max(each.inflation for each in schemes.values())
-    if data.crossed is None:
-        columns = [[each for _, each in agreements if isinstance(each, Agreement)]]
-    else:
-        columns = [
-            [Agreement.of(replace(data, clusters=column, crossed=None))]
-            for column in (data.clusters, data.crossed)
-        ]
     summary: ClusterSummary | None = None
-    for j, column in reversed(list(enumerate(columns))):
-        limits = {
-            coupling: Dependence.of(degree[j] if is_pair(degree) else degree)  # type: ignore[arg-type]
-            for coupling, degree in kinds.items()
-            if degree is not None
-        }
+    for j in (0,) if data.crossed is None else (1, 0):
+        limits = {coupling: Dependence.of(degree, j) for coupling, degree in shared.items()}
+        columns = [each for _, each in agreements if isinstance(each, Agreement)]
         if data.crossed is not None:
             learnt |= {"name": data.cluster_names[j], "beside": summary}
-        summary = _summary(column, limits, learnt)
+            clusters = (data.clusters, data.crossed)[j]
+            columns = [Agreement.of(replace(data, clusters=clusters, crossed=None))]
+        summary = _summary(columns, limits, learnt)
     assert summary is not None
     warn_of_few([summary], stack + 1)
     return tuple(schemes.values()), summary

@@ -13,7 +13,7 @@ from caltest._base.compiled import inlined, kernel
 from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Dependence, is_pair
+from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Dependence
 from caltest.simulate.schemes import Drawer
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
@@ -151,9 +151,9 @@ class Agreement:
 
     def degree(self, given: Degree | None) -> Dependence:
         """Return λ, given or at its limits."""
-        if is_pair(given):
+        if isinstance(given, tuple):
             raise StatisticError(f"dependence={given} is for two columns of clusters")
-        return self.limits() if given is None else Dependence.of(given)  # type: ignore[arg-type]
+        return self.limits() if given is None else Dependence.of(given)
 
     def drawer(self, given: Degree | None) -> ClusterDrawer:
         """Return what draws labels with this dependence."""

@@ -138,7 +138,7 @@ class SharedRedraws(LabelScheme):
         Without ``coupling`` labels are shared.
         """
         scheme = replace(self, coupling=self.coupling or "label")
-        if not scheme.each(data)[0].horizon and data.n_clusters is None:
+        if scheme.each(data) and data.n_clusters is None:
             return RedrawLabels().drawer(data)
         ((_, agreement),) = scheme.agreements(data)
         return agreement.drawer(self.dependence)

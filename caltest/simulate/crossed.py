@@ -10,7 +10,7 @@ import numpy as np
 from caltest.errors import StatisticError
 from caltest.predictions import IntArray, Predictions
 from caltest.simulate.agreement import Agreement
-from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Pair, is_pair
+from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class TwoColumns:
 
         Where √λ₁ + √λ₂ > 1 one is cut: of both ways that which allows the larger λ₁ V1_a + λ₂ V1_b.
         """
-        if is_pair(given):
+        if isinstance(given, tuple):
             return given
         if given is not None:
             raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")

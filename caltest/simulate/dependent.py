@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ Words = NDArray[np.uint64]
 COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 
 
-class Dependence(NamedTuple):
+@dataclass(frozen=True)
+class Dependence:
     """Limits of λ: of all rows, and of those of each quarter of the predictions and of sizes."""
 
     overall: float
@@ -30,11 +31,12 @@ class Dependence(NamedTuple):
     by_size: tuple[float, ...]
 
     @classmethod
-    def of(cls, degree: float | Dependence) -> Dependence:
-        """Return one degree for all rows, or what is such a limit already."""
-        return (
-            degree if isinstance(degree, Dependence) else cls(degree, (degree,) * 4, (degree,) * 4)
-        )
+    def of(cls, degree: Degree, column: int = 0) -> Dependence:
+        """Return one λ for all rows, of two columns that of one, or what are limits already."""
+        if isinstance(degree, Dependence):
+            return degree
+        one = degree[column] if isinstance(degree, tuple) else degree
+        return cls(one, (one,) * 4, (one,) * 4)
 
     @property
     def largest(self) -> float:
@@ -44,11 +46,6 @@ class Dependence(NamedTuple):
 
 #: λ of one column of clusters or of two, or limits of it.
 Degree = float | Pair | Dependence
-
-
-def is_pair(degree: Degree | None) -> TypeGuard[Pair]:
-    """Say whether λ is given of two columns."""
-    return isinstance(degree, tuple) and not isinstance(degree, Dependence)
 
 
 @dataclass(frozen=True, eq=False)

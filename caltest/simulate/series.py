@@ -10,7 +10,7 @@ import numpy as np
 from caltest.lenses import TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.agreement import STEPS, batches, possible, quarters
-from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Dependence
+from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree
 from caltest.simulate.streams import Seed, keys
 
 
@@ -79,8 +79,8 @@ class Overlap:
 
     def degree(self, given: Degree | None) -> float:
         """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`."""
-        if given is not None:
-            return Dependence.of(given).overall  # type: ignore[arg-type]
+        if isinstance(given, (int, float)):
+            return given
 
         def drawn(step: int) -> FloatArray:
             draw = SeriesDrawer.of(self.seen, step / STEPS)
