@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, names_of, opened
@@ -135,16 +134,25 @@ def _feature(name: str, values: Any) -> Feature:
             f"features: {name!r} is {kind}{where}; a column has one number, text or date a row"
         )
     kinds = set(map(type, present.tolist())) if array.dtype.kind == "O" else {array.dtype.type}
+    spread = np.full(absent.size, np.nan)
     if all(issubclass(k, NUMBERS) and k not in (bool, np.timedelta64) for k in kinds):
-        return Feature(name, _finite(name, _spread(absent, present.astype(np.float64))))
+        spread[~absent] = present.astype(np.float64)
+        for row in np.flatnonzero(np.isinf(spread))[:1]:
+            raise InvalidPredictionsError(
+                f"features: {name!r} is {spread[row]} in {nth(int(row))}; NaN is for what is "
+                "missing"
+            )
+        return Feature(name, spread)
     if all(issubclass(k, (date, np.datetime64, np.timedelta64)) for k in kinds):
         if array.dtype.kind == "O":
             present = np.array([_without_zone(v) for v in present], dtype="datetime64[us]")
         unit = f"{present.dtype.kind}8[us]"
         numbers = np.where(np.isnat(present), np.nan, present.astype(unit).astype(np.float64))
-        return Feature(name, _spread(absent, numbers), dates=present.dtype.kind == "M")
+        spread[~absent] = numbers
+        return Feature(name, spread, dates=present.dtype.kind == "M")
     levels, codes = np.unique(present.astype(str), return_inverse=True)
-    return Feature(name, _spread(absent, codes.ravel()), tuple(levels.tolist()))
+    spread[~absent] = codes.ravel()
+    return Feature(name, spread, tuple(levels.tolist()))
 
 
 def _is_missing(value: Any) -> bool:
@@ -161,19 +169,3 @@ def _without_zone(moment: Any) -> Any:
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     return moment
-
-
-def _spread(absent: BoolArray, present: NDArray[Any]) -> FloatArray:
-    """Return the numbers of all rows, NaN where a cell is missing."""
-    values = np.full(absent.size, np.nan)
-    values[~absent] = present
-    return values
-
-
-def _finite(name: str, values: FloatArray) -> FloatArray:
-    """Refuse infinite numbers."""
-    for row in np.flatnonzero(np.isinf(values))[:1]:
-        raise InvalidPredictionsError(
-            f"features: {name!r} is {values[row]} in {nth(int(row))}; NaN is for what is missing"
-        )
-    return values

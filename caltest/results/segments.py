@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,16 @@ from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_value
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import Finding
+
+#: The columns of a table of segments.
+SHOWN = (
+    {"segment": "name", "rows": "n"}
+    | {
+        name: name
+        for name in ("predicted", "observed", "difference", "interval", "at_least", "evidence")
+    }
+    | {"p": "pvalue"}
+)
 
 
 @described()
@@ -106,17 +116,12 @@ class SegmentSearch(Result):
     impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
     learner: str | None = entry("What taught one more column on half of the rows.", default=None)
     clusters: ClusterSummary | None = entry("Where rows come in clusters.", default=None)
-    shown: ClassVar[tuple[str, ...]] = (
-        *("name", "n", "predicted", "observed", "difference", "interval"),
-        *("at_least", "evidence", "pvalue"),
-    )
 
     @property
     def table(self) -> Columns:
         """A row for every listed segment; where there is none, for those of most evidence."""
         rows = self.segments or (self.whole, *self.strongest)
-        heads = {"name": "segment", "n": "rows"}
-        columns = {heads.get(n, n): [getattr(row, n) for row in rows] for n in self.shown}
+        columns = {head: [getattr(row, name) for row in rows] for head, name in SHOWN.items()}
         return columns | {"evidence": [f"{row.evidence:.1f}" for row in rows]}
 
     @property
@@ -149,14 +154,12 @@ class SegmentSearch(Result):
         if not 0 <= number < len(self.segments):
             listed = several(len(self.segments), "segment")
             raise StatisticError(f"{listed} listed, counted from 0: there is no number {number}")
-        columns = as_features(features, None).named
-        within = np.ones(next(iter(columns.values())).values.size, dtype=bool)
-        for condition in self.segments[number].conditions:
-            if condition[0] not in columns:
-                known = ", ".join(columns)
-                raise StatisticError(f"features: there is no column {condition[0]!r} among {known}")
-            within &= holds(condition, columns[condition[0]])
-        return within
+        columns, conditions = as_features(features, None).named, self.segments[number].conditions
+        for absent in [name for name, *_ in conditions if name not in columns][:1]:
+            known = ", ".join(columns)
+            raise StatisticError(f"features: there is no column {absent!r} among {known}")
+        every = np.ones(next(iter(columns.values())).values.size, dtype=bool)
+        return np.logical_and.reduce([every, *(holds(c, columns[c[0]]) for c in conditions)])
 
     def _tables(self) -> list[Columns]:
         return [self.table]
@@ -168,33 +171,23 @@ class SegmentSearch(Result):
         return [size, "", *aligned(self.table), ""]
 
     def _in_words(self) -> list[str]:
-        level = f"{100 * self.alpha:g} %"
-        sentences = []
-        if not self.segments:
-            sentences.append("None is listed: the segments of most evidence are shown.")
-        sentences.append(
+        cancelled = ", ".join(segment.name for segment in self.segments if not segment.on_average)
+        impossible = several(self.impossible, "observed outcome")
+        sentences = {
+            "None is listed: the segments of most evidence are shown.": not self.segments,
             "Evidence is what recalibrating the segment gains, in nats, less the price of the "
-            f"search; calibrated models show more than {self.bar:.1f} in {level} of data sets."
-        )
-        if self.segments:
-            sentences.append(
-                f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for "
-                f"all segments that were searched together ({100 * (1 - self.alpha):g} %)."
-            )
-        else:
-            sentences.append(
-                f"Finding: no error found (p {format_p(self.pvalue)}). {self.reach_in_words}"
-            )
-        cancelled = [segment.name for segment in self.segments if not segment.on_average]
-        if cancelled:
-            sentences.append(f"Wrong, not on average: {', '.join(cancelled)}.")
-        sentences.append(self.gain_in_words)
-        if self.impossible:
-            sentences.append(
-                f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
-                "0: that alone refutes calibration, unless the predictions were rounded."
-            )
-        return sentences
+            f"search; calibrated models show more than {self.bar:.1f} in {100 * self.alpha:g} % of "
+            "data sets.": True,
+            f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for all "
+            f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
+            f"Finding: no error found (p {format_p(self.pvalue)}). "
+            f"{self.reach_in_words}": not self.segments,
+            f"Wrong, not on average: {cancelled}.": cancelled,
+            self.gain_in_words: True,
+            f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "
+            "unless the predictions were rounded.": self.impossible,
+        }
+        return [sentence for sentence, is_so in sentences.items() if is_so]
 
     @property
     def reach_in_words(self) -> str:

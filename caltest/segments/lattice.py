@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,60 +122,6 @@ def _cut_points(known: FloatArray, parts: int) -> FloatArray:
     return points[points < distinct[-1]]
 
 
-class Plan(NamedTuple):
-    """How rows are counted: in joint cells of groups of columns, two groups at a time.
-
-    Tables of two columns are sums of these, so that d columns in g groups take g²/2 counts a row
-    in place of d²/2.
-    """
-
-    codes: NDArray[np.uint8]  # (g, n), joint cells
-    sizes: IntArray  # (g,), how many
-    blocks: IntArray  # two groups, a map of each, and the range of segments of two columns
-    maps: IntArray  # the part of a column that a joint cell is in: alone, in pairs, of none
-    parts: IntArray  # how many of every map
-    corners: IntArray  # (S, 4), ranges of parts of both columns; segment 0, all rows, has none
-
-    @classmethod
-    def of(
-        cls, columns: Sequence[Column], members: Sequence[tuple[int, ...]], corners: list[IntArray]
-    ) -> Plan:
-        """Group columns, in their order."""
-        d, most = len(columns), min(np.sqrt(columns[0].code.size) / JOINT, MOST_JOINT)
-        groups: list[list[int]] = []
-        size = np.inf
-        for j, column in enumerate(columns):
-            size *= column.alone.size
-            if size > most:
-                groups.append([])
-                size = column.alone.size
-            groups[-1].append(j)
-        shapes = [[columns[j].alone.size for j in group] for group in groups]
-        sizes = np.array([np.prod(shape) for shape in shapes])
-        codes = np.empty((len(groups), columns[0].code.size), dtype=np.uint8)
-        maps, group_of = np.zeros((2 * d + 1, sizes.max()), dtype=np.int64), np.empty(d, dtype=int)
-        for g, (group, shape) in enumerate(zip(groups, shapes, strict=True)):
-            codes[g] = np.ravel_multi_index([columns[j].code for j in group], shape)
-            for j, cell in zip(group, np.indices(shape).reshape(len(group), -1), strict=True):
-                group_of[j] = g
-                maps[j, : cell.size], maps[d + j, : cell.size] = cell, columns[j].paired.of[cell]
-        blocks, end = [], 1
-        for member, segments in zip(members, corners, strict=True):
-            begin, end = end, end + len(segments)
-            first, last = member[0], member[-1]
-            of = (d + first, d + last) if len(member) > 1 else (first, 2 * d)
-            blocks.append((group_of[first], group_of[last], *of, begin, end))
-        parts = [*(c.alone.size for c in columns), *(c.paired.size for c in columns), 1]
-        return cls(
-            codes,
-            sizes,
-            np.array(sorted(blocks), dtype=np.int64).reshape(-1, 6),
-            maps,
-            np.array(parts),
-            np.vstack([np.zeros((1, 4), dtype=np.int64), *corners]),
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Lattice:
     """All rows; every condition; every two on two columns: of min_rows to n − min_rows rows.
@@ -187,13 +134,17 @@ class Lattice:
     price : ndarray of shape (S,)
         In nats: ln(columns × cells of its own), ln(pairs × cells × cells), 0 of all rows; columns
         and pairs count that have a segment.
-    plan : Plan
+    corners : ndarray of shape (S, 4)
+        Ranges of parts of both columns; of one column, and of none, those of a column of one part.
+    counted : tuple of ndarray
+        How rows are counted, as :func:`_grouped` says.
     """
 
     columns: tuple[Column, ...]
     members: list[tuple[int, ...]]
     price: FloatArray
-    plan: Plan
+    corners: IntArray
+    counted: tuple[NDArray[Any], ...]
 
     @classmethod
     def of(cls, columns: Sequence[Column], n: int, min_rows: int, depth: int) -> Lattice:
@@ -204,7 +155,7 @@ class Lattice:
         pairs = combinations(range(len(columns)), 2) if depth > 1 else ()
         blocks: list[Any] = [((j,), each, none) for j, each in enumerate(alone)]
         blocks += [((j, k), paired[j], paired[k]) for j, k in pairs]
-        members, corners, cells = [], [], []
+        laid: list[tuple[tuple[int, ...], int, IntArray]] = []
         for member, (one, a, of_one), (other, b, of_other) in blocks:
             rows = np.bincount(one * b + other, minlength=a * b).reshape(a, b)
             upto = np.pad(rows.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
@@ -213,17 +164,16 @@ class Lattice:
             within = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
             enough = (within >= min_rows) & (within <= n - min_rows)
             if enough.any():
-                members.append(member)
-                corners.append(np.stack([x, z, y, u], 1)[enough])
-                cells.append(a * b)
-        counts = [len(segments) for segments in corners]
-        alike = np.bincount([len(member) for member in members], minlength=3)
-        prices = [np.log(alike[len(m)] * size) for m, size in zip(members, cells, strict=True)]
+                laid.append((member, a * b, np.stack([x, z, y, u], 1)[enough]))
+        alike = np.bincount([len(member) for member, *_ in laid], minlength=3)
         return cls(
             tuple(columns),
-            [(), *(m for m, count in zip(members, counts, strict=True) for _ in range(count))],
-            np.append(0.0, np.repeat(prices, counts)),
-            Plan.of(columns, members, corners),
+            [(), *(member for member, _, corners in laid for _ in corners)],
+            np.array(
+                [0.0, *(np.log(alike[len(m)] * k) for m, k, corners in laid for _ in corners)]
+            ),
+            np.vstack([np.zeros((1, 4), dtype=np.int64), *(corners for *_, corners in laid)]),
+            _grouped(columns, [(member, len(corners)) for member, _, corners in laid]),
         )
 
     @property
@@ -233,14 +183,14 @@ class Lattice:
 
     def _parts(self, segment: int) -> list[tuple[Column, Cut, int, int]]:
         """Return the columns of a segment, how they are cut, and the ranges of parts."""
-        members, ends = self.members[segment], self.plan.corners[segment].tolist()
+        members, ends = self.members[segment], self.corners[segment].tolist()
         columns = [self.columns[j] for j in members]
         cuts = [c.paired if len(members) > 1 else c.alone for c in columns]
         return list(zip(columns, cuts, ends[::2], ends[1::2], strict=False))
 
     def rows(self, segment: int) -> BoolArray:
         """Return which rows are in a segment."""
-        within = np.ones(self.plan.codes.shape[1], dtype=bool)
+        within = np.ones(self.columns[0].code.size, dtype=bool)
         for column, cut, a, b in self._parts(segment):
             within &= ((cut.of >= a) & (cut.of < b))[column.code]
         return within
@@ -252,12 +202,54 @@ class Lattice:
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the sums of vectors (m, n) of the rows over all segments: (m, S)."""
         out = np.empty((len(values), self.size))
-        _sums(np.ascontiguousarray(values), *self.plan, out)
+        _sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
         return out
 
 
+def _grouped(
+    columns: Sequence[Column], laid: Sequence[tuple[tuple[int, ...], int]]
+) -> tuple[NDArray[Any], ...]:
+    """Return joint cells of groups of columns, in which rows are counted, two groups at a time.
+
+    Tables of two columns are sums of these, so that d columns in g groups take g²/2 counts a row in
+    place of d²/2. The arrays are joint cells (g, n) and how many of every group; for every column
+    or two, their groups, a map of each and the range of their segments; maps from joint cells to
+    parts, of columns alone, in pairs, and of none; and how many parts.
+    """
+    d, n = len(columns), columns[0].code.size
+    most = min(np.sqrt(n) / JOINT, MOST_JOINT)
+    groups: list[list[int]] = []
+    for j, column in enumerate(columns):
+        joint = prod(columns[k].alone.size for k in groups[-1]) if groups else np.inf
+        if joint * column.alone.size > most:
+            groups.append([])
+        groups[-1].append(j)
+    shapes = [tuple(columns[j].alone.size for j in group) for group in groups]
+    sizes, group_of = (
+        np.array([*map(prod, shapes)]),
+        np.repeat(range(len(groups)), [*map(len, groups)]),
+    )
+    codes = [
+        np.ravel_multi_index([columns[j].code for j in g], s)
+        for g, s in zip(groups, shapes, strict=True)
+    ]
+    maps = np.zeros((2 * d + 1, sizes.max()), dtype=np.int64)
+    cells = [cell.ravel() for shape in shapes for cell in np.indices(shape)]
+    for j, cell in enumerate(cells):
+        maps[j, : cell.size], maps[d + j, : cell.size] = cell, columns[j].paired.of[cell]
+    blocks, end = [], 1
+    for member, count in laid:
+        first, last = member[0], member[-1]
+        of = (d + first, d + last) if len(member) > 1 else (first, 2 * d)
+        blocks.append((group_of[first], group_of[last], *of, end, end + count))
+        end += count
+    order = np.array(sorted(blocks), dtype=np.int64).reshape(-1, 6)
+    parts = np.array([*(c.alone.size for c in columns), *(c.paired.size for c in columns), 1])
+    return np.array(codes, dtype=np.uint8), sizes, order, maps, parts
+
+
 @kernel
-def _sums(values, codes, sizes, blocks, maps, parts, corners, out):  # type: ignore[no-untyped-def]
+def _sums(values, corners, codes, sizes, blocks, maps, parts, out):  # type: ignore[no-untyped-def]
     # O(rows with a value × g²/2 + S) a vector. A table of two groups is small enough for the
     # nearest cache; sums of rectangles are differences of sums from its corner.
     picked, weight = np.empty_like(codes), np.empty(codes.shape[1])

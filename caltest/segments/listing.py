@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
@@ -81,20 +79,12 @@ def left(
     return 0.5 * gap**2 / (variance * scan.dispersion) - scan.lattice.price, gap, variance
 
 
-class Difference(NamedTuple):
-    """The mean residual of a segment, the ends of its interval, and the shift behind it."""
-
-    mean: float
-    low: float
-    high: float
-    shift: float
-
-
 def interval(
     p: FloatArray, w: FloatArray, y: FloatArray, level: float, dispersion: float
-) -> Difference:
-    """Return {δ(t): l(t̂) − l(t) ≤ level φ ψ}, l(t) = t O − K(t), as mean residuals.
+) -> tuple[float, float, float, float]:
+    """Return the mean residual of a segment, the ends of its interval, and the best shift t̂.
 
+    The interval is {δ(t): l(t̂) − l(t) ≤ level φ ψ}, l(t) = t O − K(t), δ(t) the mean of p(t) − p;
     ψ = max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a segment.
     """
     from scipy.optimize import brentq
@@ -118,21 +108,14 @@ def interval(
         return float(w @ tilted(p, t))
 
     low, high = ((end(side) - expected) / weight for side in (-1.0, 1.0))
-    return Difference((events - expected) / weight, low, high, at)
+    return (events - expected) / weight, low, high, at
 
 
-class StrongError(NamedTuple):
-    """D = mean of 2 g r − g², below E (E[y − p | x, p])² on average, and its standard error."""
+def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tuple[float, float]:
+    """Return D, the mean of 2 g r − g² with r = y − p, and its standard error.
 
-    mean: float
-    error: float
-
-
-def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> StrongError:
-    """Learn corrections on four fifths of the clusters, g = q − p on the last fifth, in turn.
-
-    Held-out rows, whose labels g has not seen, have E[2 g r − g²] ≤ E[y − p | x, p]². At most 250
-    times the cost of sums of segments.
+    Corrections g = q − p of a fifth of the clusters are learnt on the others, in turn. As g has not
+    seen their labels, E[2 g r − g²] ≤ E[y − p | x, p]². At most 250 times the sums of segments.
     """
     q, fold, w = scan.p.copy(), cluster % FOLDS, scan.w
     with progress(FOLDS, "folds") as advance:
@@ -145,7 +128,7 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> St
     d = 2.0 * g * (y - scan.p) - g * g
     mean = float(w @ d / w.sum())
     spread = np.bincount(cluster, w * (d - mean))
-    return StrongError(mean, float(np.sqrt((spread**2).sum()) / w.sum()))
+    return mean, float(np.sqrt((spread**2).sum()) / w.sum())
 
 
 def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:

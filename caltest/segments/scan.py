@@ -80,16 +80,12 @@ class Scan:
                 advance(1)
         return cls(lattice, p, w, weight, expected, variance, dispersion, moments)
 
-    def gains(self, events: FloatArray) -> FloatArray:
-        """Return max_t [t O − K(t)] / φ ≥ 0, of the weight O of events in every segment."""
-        gains = np.zeros(events.size)
+    def evidence(self, y: FloatArray | BoolArray) -> FloatArray:
+        """Return max_t [t O − K(t)] / φ ≥ 0 less the price of every segment, of events y (n,)."""
+        (events,), gains = self.lattice.sums((self.w * y)[None]), np.zeros(self.lattice.size)
         for k, shift in enumerate(SHIFTS):
             np.maximum(gains, shift * events - self.moments[:, k], out=gains)
-        return gains / self.dispersion
-
-    def evidence(self, y: FloatArray | BoolArray) -> FloatArray:
-        """Return the gain less price of every segment, of events y (n,)."""
-        return self.gains(self.lattice.sums((self.w * y)[None])[0]) - self.lattice.price
+        return gains / self.dispersion - self.lattice.price
 
     def largest(self, labels: IntArray, inflation: float = 1.0) -> FloatArray:
         """Return the largest gain less price of label vectors (B, n), of which 0 is the event.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -68,18 +69,14 @@ def segment_search(
     min_rows : int, default 30
         A segment has so many rows at least, and so many rows are not in it.
     learner : object, optional
-        With ``fit(X, r)`` and ``predict(X)``, as scikit-learn's regressors. Half of the rows (whole
-        clusters) teach it residuals from columns and logit p; the other half is searched with what
-        it predicts as one more column. For drifts spread over many features.
+        With ``fit(X, r)`` and ``predict(X)``, as scikit-learn's regressors: half of the rows (whole
+        clusters) teach it residuals, the others are searched with one more column, its prediction.
     alpha : float, default 0.05
         The chance that a calibrated segment is listed, and that any interval misses.
     n_resamples : int, default 999
         Label vectors that are redrawn; the most there can be with ``early_stop``.
-    early_stop : bool, default False
-        As in :func:`calibration_test`.
-    rng, workers, **facts
-        As in :func:`calibration_test`. With clusters labels are redrawn as by
-        :class:`SharedRedraws`.
+    early_stop, rng, workers, **facts
+        As in :func:`calibration_test`; of clusters labels are those of :class:`SharedRedraws`.
 
     Returns
     -------
@@ -100,29 +97,19 @@ def segment_search(
 
     Notes
     -----
-    Numbers are cut at quantiles into 8 cells alone and 4 in pairs; the 20 most frequent levels of
-    ``min_rows`` rows are cells, and so are all others and missing values. Conditions are stretches
-    of cells or single levels; segments are all rows, one condition, or two on two columns. The gain
-    of a segment A is, over 42 shifts t of the log-odds from 1/256 to 4,
+    Over 42 shifts t of the log-odds, from 1/256 to 4 to both sides, a segment A gains
 
-    G_A = max_t [t Σ_A w y − Σ_A w ln(1 − p + p eᵗ)] / φ_A,
+    G_A = max_t [t Σ_A w y − Σ_A w ln(1 − p + p eᵗ)] / φ_A,  φ_A = Σ_A w² v / Σ_A w v,
 
-    φ_A = Σ_A w² v / Σ_A w v with v = p (1 − p), 1 without weights; its price
-    π_A = ln(columns × cells of its column), or ln(pairs × cells × cells). The test compares
-    max (G_A − π_A) with that of redrawn labels, which is exact at every n; a segment's p-value is
-    the share of redraws whose maximum reaches its evidence, so that the chance of any false one is
-    at most ``alpha`` whatever other rows do. Intervals hold all shifts whose log-likelihood is
-    within (bar + π_A) φ_A ψ_A of the best, ψ_A ≥ 1 Pearson's dispersion. The lower bound of the
-    error is D − z s/√n, D the mean of 2 g (y − p) − g² with corrections g that other folds have
-    taught: rows i, i + 5, … are a fold.
-
-    O(n d log n) for cells, O(42 n d²) for logarithms, and O(min(events, others) d² + S) a redraw.
+    v = p (1 − p); its price π_A is ln(columns × cells of its column), or ln(pairs × cells × cells).
+    The law of max (G_A − π_A) is that of redrawn labels, exact at every n (Westfall & Young 1993).
+    O(42 n d² / 8) at first, O(n + min(events, others) d² / 8 + S) a redraw, for d columns and S
+    segments. :doc:`/concepts/segments` has cells, intervals and the error.
 
     References
     ----------
     Zhang & Neill, "Identifying significant predictive bias in classifiers", arXiv:1611.08292.
-    Kulldorff, "A spatial scan statistic", Comm. Statist. Theory Methods 26 (1997). Westfall &
-    Young, "Resampling-based multiple testing" (1993).
+    Kulldorff, "A spatial scan statistic", Comm. Statist. Theory Methods 26 (1997).
 
     Examples
     --------
@@ -185,17 +172,14 @@ def _columns(analysis: Analysis, data: Predictions) -> list[Feature]:
         raise StatisticError(
             "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
         )
-    names = set(data.features.named)
-
-    def free(name: str) -> str:
-        return name if name not in names else free(f"the {name}")
-
-    derived = [Feature(free("prediction"), data.probs[:, 0])]
-    rows = analysis.data
+    rows, derived = analysis.data, [Feature("prediction", data.probs[:, 0])]
     if analysis.lens == TopK(1) and rows.n_classes > 2:
         classes = tuple(map(rows.class_name, range(rows.n_classes)))
         predicted = rows.probs.argmax(axis=1).astype(np.float64)
-        derived.append(Feature(free("predicted class"), predicted, classes))
+        derived.append(Feature("predicted class", predicted, classes))
+    for j, feature in enumerate(derived):
+        while derived[j].name in data.features.named:
+            derived[j] = replace(feature, name=f"the {derived[j].name}")
     return [*derived, *data.features.columns]
 
 
@@ -255,7 +239,8 @@ def _findings(
     listed = [*map(described, short_list(scan, y, evidence, bar))]
     order = np.argsort(-evidence[1:], kind="stable")[:STRONGEST] + 1
     cluster = np.arange(data.n) if data.n_clusters is None else by_appearance(data.clusters)
-    error, by_prediction = (strong_error(part, y, cluster, bar) for part in (scan, alone))
+    error, its_error = strong_error(scan, y, cluster, bar)
+    by_prediction, _ = strong_error(alone, y, cluster, bar)
     pvalue, impossible = law.pvalue(largest), data.impossible.size
     finding = Finding.MISCALIBRATED if listed else Finding.NO_EVIDENCE
     return {
@@ -268,9 +253,9 @@ def _findings(
         "whole": described(0),
         "segments": tuple(listed),
         "strongest": () if listed else tuple(map(described, order.tolist())),
-        "error": float(np.sqrt(max(error.mean, 0.0))),
-        "error_low": float(np.sqrt(max(error.mean - ndtri(1.0 - alpha) * error.error, 0.0))),
-        "error_by_prediction": float(np.sqrt(max(by_prediction.mean, 0.0))),
+        "error": float(np.sqrt(max(error, 0.0))),
+        "error_low": float(np.sqrt(max(error - ndtri(1.0 - alpha) * its_error, 0.0))),
+        "error_by_prediction": float(np.sqrt(max(by_prediction, 0.0))),
         "reach": reach(scan, bar),
         "impossible": impossible,
         "n_resamples": law.drawn,
@@ -284,9 +269,10 @@ def _described(
     """Return all there is to say of a segment."""
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
-    found = interval(p, w, y[m], bar + price, phi)
+    difference, low, high, shift = interval(p, w, y[m], bar + price, phi)
     weight, predicted = float(w.sum()), float(w @ p / w.sum())
-    ratio, *ends = (1.0 + d / predicted if predicted > 0.0 else np.nan for d in found[:3])
+    ends = difference, low, high
+    ratios = [1.0 + end / predicted if predicted > 0.0 else np.nan for end in ends]
     conditions = scan.lattice.conditions(segment)
     return Segment(
         name=" and ".join(map(words_of, conditions)) or "all rows",
@@ -295,15 +281,13 @@ def _described(
         n=int(m.sum()),
         weight=weight,
         predicted=predicted,
-        observed=predicted + found.mean,
-        difference=found.mean,
-        low=found.low,
-        high=found.high,
+        observed=predicted + difference,
+        difference=difference,
+        low=low,
+        high=high,
         chance=float(np.sqrt(phi * scan.variance[segment])) / weight,
-        ratio=ratio,
-        ratio_low=ends[0],
-        ratio_high=ends[1],
-        shift=found.shift,
+        **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
+        shift=shift,
         gain=evidence + price,
         price=price,
         evidence=evidence,
