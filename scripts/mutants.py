@@ -13,6 +13,7 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -101,10 +102,13 @@ def modules() -> list[str]:
 
 
 def tests_of(name: str, house: Path) -> list[str]:
-    """Return the tests that ought to notice."""
+    """Return the files of tests that ought to notice, those of a similar name first."""
     globs = TESTS[max((start for start in TESTS if name.startswith(start)), key=len)].split()
-    found = (path for glob in globs for path in (house / "tests").glob(f"{glob}*"))
-    return list(dict.fromkeys(map(str, found)))
+    places = (place for glob in globs for place in sorted((house / "tests").glob(f"{glob}*")))
+    files = (file for place in places for file in sorted({place, *place.glob("test_*.py")}))
+    found = dict.fromkeys(file for file in files if file.suffix == ".py")
+    words = [word[:5] for word in re.findall("[a-z]{4,}", name.removesuffix(".py"))]
+    return [*map(str, sorted(found, key=lambda file: not any(w in file.stem for w in words)))]
 
 
 def equivalent(entry: dict[str, Any]) -> bool:

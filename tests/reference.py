@@ -244,15 +244,6 @@ def decimal_l1_law(p, cells, digits):
     return np.array(list(law.keys())), np.array(list(law.values()))
 
 
-def decimal_l1_value(p, first, cells, digits):
-    """The observed Σ_b |O_b − E_b| · 10^digits; ``first`` tells which rows have label 0."""
-    scale = 10**digits
-    return sum(
-        abs(sum(scale * bool(first[i]) - round(p[i] * scale) for i in rows))
-        for rows in as_groups(cells)
-    )
-
-
 def debiased(residuals, cells):
     """(1/n) Σ_b (1/(n_b − 1)) Σ_{i≠j in b} r_i·r_j, pair by pair; residuals of shape (n, d)."""
     total = 0.0

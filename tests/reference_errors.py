@@ -1,6 +1,5 @@
 """Slow twins of ATB, loess curves, scaled scores and cross-fitted errors, from the papers."""
 
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -19,12 +18,6 @@ def atb(p, y):
     ends = np.unique([0.0, *p, 1.0])
     pieces = pairwise(ends)
     return sum(scipy.integrate.fixed_quad(np.vectorize(squares), a, b)[0] for a, b in pieces)
-
-
-def atb_mean(p):
-    """Σ p (1 − p) / n² in rational arithmetic."""
-    exact = [Fraction(float(a)) for a in p]
-    return float(sum(a * (1 - a) for a in exact) / len(exact) ** 2)
 
 
 def tricube(u):

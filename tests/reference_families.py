@@ -11,11 +11,6 @@ from fractions import Fraction
 import numpy as np
 
 
-def spiegelhalter(p, y):
-    top = sum((b - a) * (1 - 2 * a) for a, b in zip(p, y, strict=True))
-    return top / math.sqrt(sum((1 - 2 * a) ** 2 * a * (1 - a) for a in p))
-
-
 def signed(p, y, signs):
     """y − p, its signs changed."""
     return [

@@ -1,7 +1,5 @@
 """Slow twins of the recalibration methods, written from the papers and with other algorithms."""
 
-import itertools
-
 import numpy as np
 
 
@@ -35,18 +33,6 @@ def logistic_curve(a, b, c, p):
     """Beta calibration's curve as a ratio of powers (Kull et al. 2017, Eq. 4)."""
     ratio = np.exp(c) * p**a / (1.0 - p) ** b
     return ratio / (1.0 + ratio)
-
-
-def binned_frequencies(p, event, edges, new):
-    """Histogram binning with bins (low, high], by loops (Zadrozny & Elkan 2001)."""
-    bounds = [-np.inf, *edges, np.inf]
-    out = np.full(new.size, np.nan)
-    for low, high in itertools.pairwise(bounds):
-        inside = [e for x, e in zip(p, event, strict=True) if low < x <= high]
-        for i, x in enumerate(new):
-            if low < x <= high and inside:
-                out[i] = sum(inside) / len(inside)
-    return out
 
 
 def one_vs_rest(curves, probs):

@@ -75,12 +75,6 @@ def test_folds_that_lack_a_class():
     assert calibration_error([0, 0], p) == ct.ECE()(p, [0, 0])
 
 
-def test_classes_in_another_order():
-    turned = PROBS[:, [2, 0, 1]]
-    found = calibration_error(TRUTH, turned, labels=[SORTED[2], SORTED[0], SORTED[1]])
-    assert found == calibration_error(TRUTH, PROBS)
-
-
 @pytest.mark.parametrize(
     ("y_true", "y_prob", "options", "message"),
     [

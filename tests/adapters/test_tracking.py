@@ -102,18 +102,6 @@ def test_an_audit_in_mlflow(mlflow, report):
     assert not any("alpha" in key for key, _ in mlflow.metrics)
 
 
-def test_results_without_a_picture_or_with_several_models(mlflow, monkeypatch):
-    monkeypatch.setattr(ct.BrierDecomposition, "plotter", "")
-    log_to_mlflow(ct.brier_decomposition(DATA))
-    assert set(mlflow.files["calibration"]) == {"result.json", "result.md"}
-    other = ct.examples.digits("best")
-    table = ct.compare_models({"a/b": DATA, "a b": other, "<c>": DATA})
-    log_to_mlflow(table, "table")
-    keys = [key for key, _ in mlflow.metrics if key.startswith("table/pairs/")]
-    own = {re.match(r"table/pairs/(\d)_[\w.-]+/difference", key) for key in keys} - {None}
-    assert {match[1] for match in own} == {"0", "1", "2"}
-
-
 def test_wandb(wandb, report):
     log_to_wandb(report, "valid", step=2)
     assert wandb.metrics["valid/rows/0_TopK_1/adjusted", 2] == report.rows[0].adjusted

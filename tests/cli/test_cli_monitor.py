@@ -277,23 +277,3 @@ def test_tallies_are_batches(run, tmp_path, done):
     backwards = ct.Monitor().update(days[1]).update(days[0])
     run("monitor", paths[1], paths[0], "--state", other)
     assert state_of(other) == backwards
-
-
-def test_refuses_tallies_that_changed_and_what_is_for_rows(run, tmp_path):
-    path, state = tmp_path / "day.json", tmp_path / "s.json"
-    path.write_text(ct.Tally.of(*rows(400)).to_json(), encoding="utf-8")
-    assert run("monitor", path, "--state", state)[0] == 0
-    before = state.read_text()
-    path.write_text(ct.Tally.of(*rows(500)).to_json(), encoding="utf-8")
-    data = written(tmp_path / "f.csv", *rows(400, 1))
-    for given, said in [
-        ((path,), "day.json is not what was counted before"),
-        ((path, data), "tallies and files of rows in runs of their own"),
-        ((path, "--time", "t"), "--time is for files of rows"),
-    ]:
-        code, _, err = run("monitor", *given, "--state", state)
-        assert code == 2
-        assert said in " ".join(err.split())
-    assert state.read_text() == before
-    assert run("monitor", data, "--state", state)[0] == 0  # days and rows may follow each other
-    assert state_of(state).n == 800

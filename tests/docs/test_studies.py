@@ -1,8 +1,5 @@
 """The machinery of the studies: parts that survive a kill, extend each other, and go stale."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,59 +8,6 @@ import pytest
 
 from validation import coverage, study, type_one_error
 from validation.study import Found, Study, extend
-
-ROOT = Path(__file__).parents[2]
-
-#: A study of two kinds of data that dies in the middle of its third part when asked to.
-TINY = """
-import os, sys
-from pathlib import Path
-from validation import study
-
-calls = 0
-
-def tests(kind):
-    return {"mean": kind, "largest": kind}
-
-def measure(kind, wanted, rng):
-    global calls
-    calls += 1
-    if os.environ.get("DIE") and calls == 60:
-        os._exit(9)
-    x = kind * rng.random(3)
-    numbers = {"mean": (x.mean(), 1.0), "largest": (x.max(),)}
-    return {name: numbers[name] for name in wanted}
-
-def page(found):
-    lines = [f"{name} {found.sets(name)} {found.means(name, 'mean')} "
-             f"{found.means(name, 'largest')}" for name in found.shown]
-    return "\\n".join(lines), []
-
-study.DOCS = Path(sys.argv.pop())
-study.run(study.Study("tiny", {"one": 1.0, "two": 2.0}, tests, measure, page, sets=40))
-"""
-
-
-def test_a_killed_study_goes_on_and_gets_the_same_table(tmp_path):
-    script = tmp_path / "tiny.py"
-    script.write_text(TINY, encoding="utf-8")
-
-    def run(folder: Path, **environment: str) -> int:
-        folder.mkdir(exist_ok=True)
-        options = ["--workers", "1", "--resume", str(folder), str(folder)]
-        known = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-        return subprocess.run([sys.executable, str(script), *options], env=known).returncode
-
-    killed, straight = tmp_path / "killed", tmp_path / "straight"
-    assert run(killed, DIE="yes") == 9
-    assert not (killed / "tiny.md").exists()
-    assert (killed / "tiny.json").exists()
-    assert run(killed) == 0
-    assert run(straight) == 0
-    table = (straight / "tiny.md").read_text(encoding="utf-8")
-    assert (killed / "tiny.md").read_text(encoding="utf-8") == table
-    assert table.splitlines()[0].startswith("one 40 [0.")
-
 
 CALLS: list[tuple[float, tuple[str, ...]]] = []
 

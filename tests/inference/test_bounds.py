@@ -315,22 +315,6 @@ def test_exact_cells_decide_about_zero():
     assert root.high == pytest.approx(math.sqrt(squared.high / 2.0))
 
 
-def test_largest_gap_of_both_ends():
-    """Clopper-Pearson of each cell, from below with a share of the error probability."""
-    p = np.repeat([0.1, 0.6], [10, 30])
-    labels = np.r_[np.arange(10) < 8, np.arange(30) < 18].astype(int)
-    for level, side in ((0.95, "two-sided"), (0.9, "upper")):
-        request = asked(ct.MCE(2), p, labels, level=level, side=side, n_resamples=99)
-        found = interval_methods.by_cells(request)
-        tail = (1 - level) / (2 if side == "two-sided" else 1)
-        beta = scipy.stats.beta
-        below = beta.ppf(tail / 2, 8, 3) - 0.1  # only the first cell is off
-        above = max(beta.ppf(1 - tail, 9, 2) - 0.1, beta.ppf(1 - tail, 19, 12) - 0.6)
-        assert (found.low, found.high) == pytest.approx((below, above))
-        assert found.contains_zero == (side == "upper")
-        assert found.n_draws == 99
-
-
 def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
     p = np.repeat([0.1, 0.6, 0.75, 0.95], [10, 30, 5, 4])
     firsts = [np.arange(10) < 8, np.arange(30) < 18, np.arange(5) < 4, np.arange(4) < 4]

@@ -212,38 +212,6 @@ def test_real_networks(data_dir):
     assert set(table.indistinguishable[1]) == {"vgg11_bn", "vgg16_bn"}
 
 
-@pytest.fixture
-def files(tmp_path, rng):
-    u = rng.normal(size=900)
-    y = (u + rng.normal(size=900) > 0).astype(int)
-    paths = []
-    for name, slope in (("base", 1.0), ("cand", 2.2), ("third", 1.02)):
-        order = rng.permutation(900) if name != "base" else np.arange(900)
-        rows = [f"{i},{float(ndtr(slope * u[i]))!r},{y[i]}" for i in order]
-        paths.append(tmp_path / f"{name}.csv")
-        paths[-1].write_text("\n".join(["row_id,p,label", *rows]) + "\n")
-    return paths, u, y
-
-
-def test_what_does_not_match_is_refused_by_its_ids(refused, files, tmp_path):
-    (base, cand, _), _, _ = files
-    header, *rows = cand.read_text().splitlines()
-    keyed, path = {int(row.split(",")[0]): row for row in rows}, tmp_path / "new.csv"
-    other = keyed[8][:-1] + str(1 - int(keyed[8][-1]))
-    for words, lines in {
-        "base has ids that are not in new (2 in all): 12, 77": [
-            keyed[i] for i in range(900) if i not in (12, 77)
-        ],
-        "new has ids that are not in base (1 in all): 1000": [*rows, "1000,0.5,1"],
-        "new has ids more than once (1 in all): 5": [*rows, keyed[5]],
-        "new has ids with another label than in base (1 in all): 8": [
-            other if i == 8 else keyed[i] for i in range(900)
-        ],
-    }.items():
-        path.write_text("\n".join([header, *lines]) + "\n")
-        refused(words, "compare", base, path, "--id", "row_id")
-
-
 def test_variances_of_labels_by_enumeration(rng):
     probs, changes = rng.dirichlet(np.ones(3), 5), rng.normal(size=(5, 3))
     side = SimpleNamespace(data=ct.Predictions(probs, np.zeros(5, dtype=np.int64)))

@@ -140,23 +140,6 @@ def test_one_column_and_single_rows_change_nothing():
     assert "3 clusters of site are too few" in " ".join(few.notes)
 
 
-def test_names_and_order_of_rows():
-    p, y, a, b = crossed(2)
-    run = {"n_resamples": 199, "rng": 1}
-    first = ct.calibration_test(p, y, ct.CoxScore(), clusters={"reader": a, "patient": b}, **run)
-    again = ct.calibration_test(
-        p, y, ct.CoxScore(), clusters={"reader": [f"r{9 - i}" for i in a], "patient": b}, **run
-    )
-    assert again == first
-    assert (
-        ct.calibration_test(p, y, ct.CoxScore(), clusters=np.column_stack([a, b]), **run).pvalue
-        == first.pvalue
-    )
-    assert str(first.clusters).startswith("reader: 10 of 20 rows, effective ")
-    assert " · patient: 20 of 10 rows, effective " in str(first.clusters)
-    assert ct.CalibrationTestResult.from_json(first.to_json()) == first
-
-
 def debiased(p, a, b, keep=None, m=2):
     """Squared error from pairs that share neither cluster: a slow twin."""
     cell = np.minimum((p * m).astype(int), m - 1)
@@ -181,12 +164,6 @@ def test_squared_errors_of_pairs_that_share_neither_whatever_column_comes_first(
         data = ct.OneVsRest(1)(ct.Predictions.of(p, y, **facts))
         error = CrossedError.of(Cells.of(ct.UniformBins(2), RowProblem(data)), data)
         assert test.estimate == pytest.approx(error.estimate, abs=1e-12)
-
-
-def test_too_few_clusters_for_cox_are_refused():
-    facts = {"clusters": [0, 0, 1]}
-    with pytest.raises(ct.StatisticError, match="cannot be told from these clusters"):
-        ct.cox_recalibration([0.4, 0.6, 0.5], [0, 0, 1], **facts)
 
 
 def test_compare_by_enumerated_pairs():

@@ -14,7 +14,6 @@ from caltest import recalibration
 from caltest.binning import as_binning
 from caltest.errors import FewClustersWarning
 from caltest.inference.exchange import swapped_differences
-from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError, base_variance
 from caltest.simulate.agreement import Agreement
 from caltest.statistics.base import problem_of
@@ -310,20 +309,3 @@ def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
         ct.StatisticError, match="two clusters in each fold, 10 in all; there are 9"
     ):
         ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sizes", [[5] * 50, [60] + [5] * 40, [1, 9] * 25])
-def test_comparisons_of_clusters_keep_their_level(sizes):
-    g, rejected, runs = np.repeat(np.arange(len(sizes)), sizes), 0, 300
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        u, v = (
-            np.sqrt(share) * rng.normal(size=len(sizes))[g]
-            + np.sqrt(1 - share) * rng.normal(size=g.size)
-            for share in (0.5, 0.7)
-        )
-        y = (ndtr(v) < ndtr(u)).astype(int)
-        pair = [designed(ndtr(u + shift), y, g) for shift in (0.2, -0.2)]
-        rejected += Difference(*(Side(error_of(d, 15), d) for d in pair), True).pvalue() <= 0.05
-    assert rejected / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5

@@ -73,22 +73,3 @@ def test_size_with_clusters(design, pairs, bound):
             found = ct.joint_test(probs, labels.astype(int), pairs=pairs, **options)
         rejected += [test.pvalue <= 0.05 for test in found.tests]
     assert rejected.max() / RUNS <= bound + 3 * (0.05 * 0.95 / RUNS) ** 0.5, rejected / RUNS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("groups", [2, 100])
-@pytest.mark.parametrize("overlap", [False, True])
-def test_family_error_over_subgroups(groups, overlap):
-    rejected = 0
-    for seed in range(RUNS):
-        rng = np.random.default_rng([seed, groups])
-        p, group = rng.random(1000), rng.integers(0, groups, 1000)
-        y = rng.random(1000) < p
-        by = {str(g): (group == g) | (group == (g + 1) % groups) for g in range(groups)}
-        if groups == 2:
-            by = {"all": group >= 0, "0": group == 0}
-        options = {"by": by if overlap else group, "n_resamples": 99, "rng": seed}
-        found = ct.calibration_test(p, y, ct.ECE(5), **options).subgroups
-        assert found.adjust == ("max-T" if overlap else "Holm")
-        rejected += found.pvalue <= 0.05
-    assert rejected / RUNS <= 0.055 + 3 * (0.05 * 0.95 / RUNS) ** 0.5

@@ -219,16 +219,6 @@ def test_sums_that_are_exactly_the_events_are_doubted():
         ct.Predictions.of(np.round(p, 3), y)
 
 
-def test_files(tmp_path):
-    p, y, fold = deal(9)
-    path = tmp_path / "rows.csv"
-    lines = [f"{a!r},{b},fold{c}" for a, b, c in zip(p.tolist(), y, fold, strict=True)]
-    path.write_text("\n".join(["p,y,model", *lines]) + "\n")
-    data = ct.read_predictions(path, folds="model")
-    assert "folds from model" in data.notes[0]
-    assert ct.calibration_test(data).pvalue == ct.calibration_test(p, y, folds=fold).pvalue
-
-
 @pytest.mark.slow
 def test_sizes():
     """Base rates and penalised logistic regressions in ten folds: sizes at most those of spec."""

@@ -254,12 +254,7 @@ def test_verbs_agree_with_each_other():
     assert alone[0].followup == seen.summary(p)
     audit = ct.audit(p, seen, by=by, **run)
     assert audit.rejects
-    assert "too high" in audit.summary[0]
     assert ct.AuditReport.from_json(audit.to_json()).followup == alone[0].followup
-    page = ct.report(p, seen, profile="clinical", **run).to_markdown()
-    assert f"{alone[0].followup}" in page
-    assert f"| ICI (lowess) | {ct.ICI()(p, seen):.4f} |" in page
-    assert "confidence_interval does not take followup yet" in page.replace("\\", "")
     groups = ct.calibration_test(p, seen, by=by, **run).subgroups
     part = p > 0.4
     own = ct.Followup(seen.time[part], seen.event[part], horizon=1.0)

@@ -87,18 +87,13 @@ def test_lenses_that_pick_rows_or_look_at_labels_are_refused():
         rows = data.probs[:, 0] < 0.5
         return ct.Predictions(data.probs[rows], data.labels[rows])
 
-    def ordered(data):
-        rows = np.lexsort(data.probs.T)
-        return ct.Predictions(data.probs[rows], data.labels[rows])
-
     def lucky(data):
         rows = data.labels == data.probs.argmax(axis=1)
         return ct.Predictions(data.probs[rows], data.labels[rows])
 
-    for lens in (unsure, ordered):
-        ct.calibration_test(data, None, lens=lens, n_resamples=99)
-        with pytest.raises(StatisticError, match="picks or moves rows"):
-            ct.joint_test(data, pairs=[(ct.ECE(), lens), (ct.ECE(), ct.TopK(1))])
+    ct.calibration_test(data, None, lens=unsure, n_resamples=99)
+    with pytest.raises(StatisticError, match="picks or moves rows"):
+        ct.joint_test(data, pairs=[(ct.ECE(), unsure), (ct.ECE(), ct.TopK(1))])
     with pytest.raises(StatisticError, match="by looking at the labels"):
         ct.calibration_test(data, lens=lucky)
 

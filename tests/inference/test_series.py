@@ -195,11 +195,7 @@ def test_blocks_of_other_verbs():
         other = ct.compare(p, q, y, clusters=block, **run)
         assert (pair.pvalue, pair.scores) == (other.pvalue, other.scores)
     assert pair.test_a.series.dependence is not None
-    assert "horizon 3" in pair.recipe
     assert ct.audit(p, y, horizon=3, **run).series.horizon == 3
-    assert "3 of 300 rows" in ct.report(ct.Predictions.of(p, y, horizon=3), **run).to_markdown()
-    curve = ct.reliability_curve(p, y, bins=5, horizon=3, **run)
-    assert (curve.high - curve.low).sum() > 0
     assert ct.joint_test(p, y, pairs=[(ct.ECE(), None)], horizon=3, **run).adjust == "Holm"
 
 
@@ -277,18 +273,6 @@ def test_wrong_calls():
         ct.SharedRedraws(horizon=3, coupling=("label", "label"))
 
 
-def test_files(tmp_path):
-    p, y = latent(np.random.default_rng(6), 200, 3)
-    days = (np.datetime64("2020-01-01") + np.arange(200)).astype(str)
-    path = tmp_path / "rows.csv"
-    lines = [f"{a!r},{b},{c}" for a, b, c in zip(p.tolist(), y, days, strict=True)]
-    path.write_text("\n".join(["p,y,day", *lines[::-1]]) + "\n")
-    data = ct.read_predictions(path, time="day", horizon=3)
-    run = {"n_resamples": 99, "rng": 1}
-    seen = ct.calibration_test(data, statistic=ct.Kuiper(), **run)
-    assert seen.pvalue == ct.calibration_test(p, y, ct.Kuiper(), horizon=3, **run).pvalue
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [latent, easy_weeks])
 def test_sizes(draw):
@@ -300,13 +284,3 @@ def test_sizes(draw):
         ignored += ct.calibration_test(p, y, ct.CoxScore(), **run).pvalue <= 0.05
     assert reject <= 20
     assert ignored >= 30
-
-
-def test_audits_of_short_series_have_no_interval_and_say_so():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.1, 0.9, 60)
-    y = rng.random(60) < p
-    audit = ct.audit(p, y, horizon=5, n_resamples=99, rng=0)
-    assert "the error has no interval: confidence_interval: 60 times hold 3 blocks" in str(audit)
-    with pytest.raises(ct.StatisticError, match="3 blocks of 20 times"):
-        ct.audit(p, y, horizon=5, n_resamples=99, rng=0, tolerance=0.1)

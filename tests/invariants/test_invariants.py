@@ -176,18 +176,6 @@ def test_partition_against_slow_twin(problem, seed):
 
 
 @SETTINGS
-@given(PROBLEMS, st.integers(0, 9), st.integers(1, 30))
-def test_one_against_the_rest_is_a_partition(problem, c, m):
-    probs, labels = problem
-    c %= probs.shape[1]
-    data = ct.Predictions.of(probs, labels)
-    one = ct.OneVsRest(c)(data)
-    two = ct.Partition([[c], [d for d in range(probs.shape[1]) if d != c]])(data)
-    assert one.probs == pytest.approx(two.probs, abs=1e-13)
-    assert one.labels.tolist() == two.labels.tolist() == (labels != c).astype(int).tolist()
-
-
-@SETTINGS
 @given(PROBLEMS, SEEDS)
 def test_label_sampler_against_slow_twin(problem, seed):
     probs, _ = problem

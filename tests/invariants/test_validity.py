@@ -129,25 +129,3 @@ def test_consistency_resampling_is_fine_with_full_bins():
         make, ct.ECE(5), ct.OneVsRest(1), 200, seed=7, null=ct.ConsistencyResampling()
     )
     assert rejected <= scipy.stats.binom.isf(1e-5, 200, 0.065)
-
-
-@pytest.mark.parametrize("n", [300, 1000])
-def test_power_on_the_six_points(n):
-    # Published: the canonical test finds them (0.91 at 300, 1.0 at 1000), the others cannot.
-    six, generator = ct.examples.SixPoints(), np.random.default_rng(11)
-    found = {"whole": 0, "top": 0, "class": 0}
-    runs = 60
-    for _ in range(runs):
-        data = six.sample(n, generator)
-        for name, lens in (
-            ("whole", ct.Canonical()),
-            ("top", ct.TopK(1)),
-            ("class", ct.OneVsRest(0)),
-        ):
-            p = ct.calibration_test(
-                data, None, ct.ECE(10), lens=lens, n_resamples=RESAMPLES, rng=generator
-            ).pvalue
-            found[name] += p <= ALPHA
-    assert found["whole"] >= scipy.stats.binom.ppf(1e-5, runs, 0.88 if n == 300 else 0.99)
-    assert found["top"] <= scipy.stats.binom.isf(1e-5, runs, ALPHA)
-    assert found["class"] <= scipy.stats.binom.isf(1e-5, runs, ALPHA)

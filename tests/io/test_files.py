@@ -443,18 +443,6 @@ def test_refused_lm_eval(tmp_path, sample, message):
     refused(path, message)
 
 
-def test_two_runs_of_lm_eval_are_paired_by_their_documents(tmp_path, done):
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(200, 4))
-    target = [int(rng.choice(4, p=softmax(row))) for row in logits]
-    for name, scale, order in (("a", 1.0, range(200)), ("b", 4.0, reversed(range(200)))):
-        lines = [json.dumps(lm_eval((scale * logits[i]).tolist(), target[i], i)) for i in order]
-        written(tmp_path / f"samples_{name}.jsonl", "\n".join(lines))
-    files = (tmp_path / f"samples_{name}.jsonl" for name in "ab")
-    out = done("compare", *files, "--n-resamples", 99)
-    assert "samples_a is better calibrated" in out
-
-
 def inspect_sample(i, confidence, value, epoch=1):
     """A sample of an Inspect log, schema version 2, scored as its evaluation of HLE does."""
     score = {

@@ -59,21 +59,6 @@ def test_answers_in_words_are_known_by_their_cells(tmp_path):
     assert "as the probability that said equals key" in data.notes[0]
 
 
-def test_correct_may_say_that_an_answer_was_right(tmp_path):
-    answer, confidence, truth = stated()
-    said = {"answer": np.array([*"AB"])[answer], "confidence": confidence}
-    data = read_predictions(written(tmp_path / "f.csv", said | {"correct": answer == truth}))
-    np.testing.assert_array_equal(data.labels, answer == truth)
-    assert data.classes == ("wrong", "right")
-    path = written(tmp_path / "g.csv", said | {"answer": answer, "correct": truth})
-    message = r"--pos-label 1\) for the first, or .*--predicted-label answer\) for the second"
-    with pytest.raises(InvalidPredictionsError, match=message):
-        read_predictions(path)
-    np.testing.assert_array_equal(read_predictions(path, pos_label=1).labels, truth)
-    right = read_predictions(path, predicted_label="answer").labels
-    np.testing.assert_array_equal(right, answer == truth)
-
-
 def test_two_readings_are_spelled_out(tmp_path):
     """Of words, p may be that of "yes", or that the prediction is right."""
     p = np.array([0.9, 0.2, 0.7, 0.4, 0.5] * 4)
@@ -143,33 +128,6 @@ def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
     result = ct.calibration_test(p, y, drop_missing=True, by=[*"abab"])
     assert result.n == 3
     assert result.notes[0] == "dropped 1 of 4 rows with missing cells (probs 1)"
-
-
-def test_a_frame_is_read_as_a_file_is(tmp_path):
-    columns = {
-        "patient": np.arange(80),
-        "hosp": np.repeat([*"abcd"], 20),
-        "age": RNG.integers(20, 90, 80),
-        "p": RNG.random(80).round(3),
-    }
-    columns["label"] = (RNG.random(80) < columns["p"]).astype(int)
-    path = written(tmp_path / "f.csv", columns)
-    read = read_predictions(path, by="hosp")
-    for frame in (columns, *frames(columns)):
-        data = Predictions.of(frame, "label", by="hosp")
-        assert data.notes == read.notes
-        assert data.subgroups().keys() == read.subgroups().keys()
-        np.testing.assert_array_equal(data.probs, read.probs)
-    assert ct.report(columns, "label", by="hosp", n_resamples=99).n == 80
-    beside = Predictions.of(columns, columns.pop("label"), by="hosp")
-    np.testing.assert_array_equal(beside.probs, read.probs)
-
-
-def frames(columns):
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    yield pandas.DataFrame(columns)
-    yield polars.DataFrame(columns)
-    yield polars.DataFrame(columns).lazy()
 
 
 def binary(n, shift=0):

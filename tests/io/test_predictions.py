@@ -9,26 +9,6 @@ from caltest import Predictions
 THREE = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
-        ([0, 2, 1, 1], None),
-        (np.array([0, 2, 1, 1], dtype=np.uint8), None),
-        ([0.0, 2.0, 1.0, 1.0], None),
-        ([[0], [2], [1], [1]], None),
-        ([[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0]], None),
-        (["a", "c", "b", "b"], ["a", "b", "c"]),
-        (np.array(["a", "c", "b", "b"], dtype=object), ("a", "b", "c")),
-        ([0, 2, 1, 1], ["a", "b", "c"]),
-        ([1, 3, 2, 2], [1, 2, 3]),
-    ],
-)
-def test_label_forms_agree(labels, classes):
-    data = Predictions.of(THREE, labels, classes)
-    np.testing.assert_array_equal(data.labels, [0, 2, 1, 1])
-    assert data.labels.dtype == np.int64
-
-
 def test_accepts_what_only_speaks_dlpack():
     class Tensor:
         def __init__(self, values):

@@ -464,16 +464,6 @@ def test_null_picture_holds_the_law(statistic, lens, null):
     assert heights[red].sum() == pytest.approx(result.pvalue, abs=0.004)
 
 
-def test_sensitivity_picture_holds_the_numbers(every):
-    table = every["sensitivity"]
-    picture = table.plot()
-    for name, values in (("estimate", table.estimate), ("floor", table.null_mean)):
-        np.testing.assert_allclose(picture.artists[name].get_data(), [table.size, values])
-    (above,) = picture.panels
-    shown = np.maximum(table.pvalue, 1e-12)
-    np.testing.assert_allclose(above.artists["pvalue"].get_data(), [table.size, shown])
-
-
 def test_audit_picture_holds_the_numbers(every):
     """What is drawn, printed and decides is the adjusted p-value; no colour is needed to see it."""
     report = ct.audit(ct.examples.digits("best"), n_resamples=199, rng=1)
@@ -488,48 +478,68 @@ def test_audit_picture_holds_the_numbers(every):
     assert artists["alpha"].get_xdata()[0] == report.alpha
 
 
+def across(points):
+    """The places of points along the axis."""
+    return np.ma.filled(points.get_offsets(), np.nan)[:, 0]
+
+
+def ends(lines):
+    return segments(lines)[:, :, 0]
+
+
+#: Of a result and what is drawn of it: what is there, and what ought to be.
+NUMBERS = {
+    "sensitivity": lambda r, a: [
+        (a["estimate"].get_data(), [r.size, r.estimate]),
+        (a["floor"].get_data(), [r.size, r.null_mean]),
+    ],
+    "interval": lambda r, a: [
+        (a["estimate"].get_offsets(), [[r.estimate, 0.0]]),
+        (ends(a["interval"]), [[r.low, r.high]]),
+        (a["floor"].get_xdata()[0], r.null_mean),
+    ],
+    "gate": lambda r, a: [
+        (across(a["estimate"]), [check.corrected for check in r.checks]),
+        (ends(a["bounds"]), [(check.low, check.high) for check in r.checks]),
+        (ends(a["limit"])[:, 0], [check.limit for check in r.checks]),
+    ],
+    "equivalence": lambda r, a: [
+        (ends(a["bounds"]), [[0.0, r.smallest_tolerance]]),
+        (ends(a["limit"])[0, 0], r.tolerance),
+    ],
+    "grades": lambda r, a: [
+        (across(a["rates"])[:-1], [row.rate or np.nan for row in r.grades]),
+        (across(a["probabilities"])[:-1], [row.probability for row in r.grades]),
+        (ends(a["intervals"])[:-1, 1], [row.interval[1] for row in r.grades]),
+    ],
+    "difference": lambda r, a: [
+        (a["marks"].get_offsets(), np.column_stack([r.predicted, r.difference])),
+        (segments(a["bars"])[:, :, 1], np.column_stack([r.low, r.high])),
+    ],
+    "forest": lambda r, a: [
+        (across(a["estimates"]), [t.estimate for t in r.tests]),
+        (ends(a["floors"]).mean(axis=1), [t.null_mean for t in r.tests]),
+        (np.ptp(ends(a["floors"]), axis=1), [2.0 * t.null_std for t in r.tests]),
+        (a["estimates"].get_facecolors()[:, 0] < 0.5, np.array(r.adjusted) <= 0.05),
+    ],
+    "sites": lambda r, a: [
+        (across(a["sites"]), np.exp(r.log_oe.values)),
+        (ends(a["prediction"])[0], np.exp(r.log_oe.prediction)),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_pictures_hold_the_numbers(every, drawn, kind):
+    for shown, expected in NUMBERS[kind](every[kind], drawn[kind].artists):
+        np.testing.assert_allclose(shown, expected)
+
+
 def test_every_finding_has_a_sign_of_its_own():
     picture = plots.pvalues([0.03, 0.4, 0.5, 0.6], list("abcd"), findings=list(Finding))
     assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "X", "o", "x"]
     weights = [t.get_fontweight() for t in picture.ax.get_yticklabels()]
     assert weights == ["bold", "bold", "normal", "normal"]
-
-
-def test_interval_picture_holds_the_numbers(every):
-    result = every["interval"]
-    artists = result.plot().artists
-    np.testing.assert_allclose(artists["estimate"].get_offsets(), [[result.estimate, 0.0]])
-    np.testing.assert_allclose(segments(artists["interval"])[0, :, 0], [result.low, result.high])
-    assert artists["floor"].get_xdata()[0] == result.null_mean
-    lower = ct.confidence_interval(DIGITS, side="lower", n_resamples=99, rng=1).plot()
-    ends = segments(lower.artists["interval"])[0, :, 0]
-    assert ends[1] == lower.ax.get_xlim()[1] < 0.5  # open, not the end of the range
-
-
-def test_limits_hold_the_numbers(every):
-    gate, single = every["gate"], every["equivalence"]
-    artists = gate.plot().artists
-    points = artists["estimate"].get_offsets()[:, 0]
-    np.testing.assert_allclose(points, [check.corrected for check in gate.checks])
-    ends = [(check.low, check.high) for check in gate.checks]
-    np.testing.assert_allclose(segments(artists["bounds"])[:, :, 0], ends)
-    limits = segments(artists["limit"])[:, 0, 0]
-    np.testing.assert_allclose(limits, [check.limit for check in gate.checks])
-    artists = single.plot().artists
-    ends = segments(artists["bounds"])[:, :, 0]
-    np.testing.assert_allclose(ends, [[0.0, single.smallest_tolerance]])
-    assert segments(artists["limit"])[0, 0, 0] == single.tolerance
-
-
-def test_grades_hold_the_numbers(every):
-    result = every["grades"]
-    rows, artists = [*result.grades, result.portfolio], result.plot().artists
-    rates = np.ma.filled(artists["rates"].get_offsets()[:, 0], np.nan)
-    np.testing.assert_allclose(rates, [row.rate or np.nan for row in rows])
-    p = [row.probability for row in rows]
-    np.testing.assert_allclose(artists["probabilities"].get_offsets()[:, 0], p)
-    ends = segments(artists["intervals"])[:, 1, 0]
-    np.testing.assert_allclose(ends, [row.interval[1] for row in rows])
 
 
 @pytest.mark.parametrize("kind", ["CORP", "Brier"])
@@ -574,15 +584,6 @@ def test_comparison_holds_the_numbers_and_crosses_no_gap():
     assert texts[0].startswith("a: ECE 0.")
 
 
-def test_difference_picture_holds_the_numbers(every):
-    difference = every["difference"]
-    artists = difference.plot().artists
-    points = np.column_stack([difference.predicted, difference.difference])
-    np.testing.assert_allclose(artists["marks"].get_offsets(), points)
-    bars = segments(artists["bars"])
-    np.testing.assert_allclose(bars[:, :, 1], np.column_stack([difference.low, difference.high]))
-
-
 # --- speed and the command line ------------------------------------------------------------------
 
 
@@ -599,31 +600,3 @@ def test_command_line_writes_a_picture_and_prints_the_numbers(done, tmp_path, ki
     more = ["--against", file] if kind == "difference" else []
     assert "caltest" in done("plot", file, "--kind", kind, "-o", out, "--no-recipe", *more)
     assert out.stat().st_size > 5000
-
-
-def test_a_forest_has_a_line_for_every_subgroup(rng):
-    p, ward = rng.random(400), rng.choice(["a", "b", "c"], 400)
-    y = rng.random(400) < np.where(ward == "b", p**2, p)
-    found = ct.calibration_test(p, y, by=ward).subgroups
-    picture = found.plot()
-    drawn = picture.artists["estimates"]
-    np.testing.assert_allclose(drawn.get_offsets()[:, 0], [t.estimate for t in found.tests])
-    filled = drawn.get_facecolors()[:, 0] < 0.5
-    np.testing.assert_array_equal(filled, np.array(found.adjusted) <= 0.05)
-    ends = segments(picture.artists["floors"])[:, :, 0]
-    for test, (low, high) in zip(found.tests, ends, strict=True):
-        assert (low, high) == pytest.approx(
-            (test.null_mean - test.null_std, test.null_mean + test.null_std)
-        )
-
-
-@pytest.mark.parametrize("effect", ["O:E", "intercept", "slope"])
-def test_sites_are_drawn_with_their_mean(every, effect):
-    result = every["sites"]
-    of = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
-    artists = result.plot(effect=effect).artists
-    shown = np.exp if effect == "O:E" else np.asarray
-    np.testing.assert_allclose(artists["sites"].get_offsets()[:, 0], shown(of.values))
-    np.testing.assert_allclose(segments(artists["prediction"])[0, :, 0], shown(of.prediction))
-    corners = artists["mean"].get_xy()[:, 0]
-    assert (corners.min(), corners.max()) == pytest.approx(tuple(shown(of.interval)))

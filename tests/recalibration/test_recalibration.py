@@ -19,7 +19,6 @@ from caltest.recalibration import (
     VectorScaling,
     refuse_fitted_rows,
 )
-from caltest.recalibration.curves import BetaCurve
 from caltest.recalibration.fitting import FLOOR
 from caltest.recalibration.scaling import Temperature
 from caltest.simulate import LabelSampler
@@ -208,20 +207,6 @@ def test_logits_and_probabilities_are_the_same_predictions(method):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_one_column_and_two_are_the_same_problem(method):
-    logits, labels = overconfident(80, 2)
-    p = ref.softmax(logits)[:, 1]
-    pair = np.column_stack([1.0 - p, p])
-    one, two = method.fit(p, labels), method.fit(pair, labels)
-    np.testing.assert_allclose(one(p), two(pair)[:, 1], atol=1e-12)
-    np.testing.assert_allclose(one(p[:, None])[:, 0], one(p), atol=0.0)
-    z = logits[:, 1] - logits[:, 0]
-    np.testing.assert_allclose(
-        method.fit(z, labels, from_logits=True)(z, from_logits=True), one(p), atol=1e-6
-    )
-
-
 def test_probabilities_of_one_keep_the_logits_of_float64():
     scores = np.array([0.0, 40.0, -40.0])  # as a probability, the second is 1
     fitted = PlattScaling().fit([0.9, 0.1, 0.6, 0.4], [1, 0, 0, 1])
@@ -364,15 +349,3 @@ def test_against_published_temperature_of_digits():
     assert ct.ECE(10)(seen) == pytest.approx(0.038, abs=0.001)
     early = TemperatureScaling().fit(ct.examples.digits("best", "validation"))
     assert early.map.temperature == pytest.approx(0.88, abs=0.01)
-
-
-def test_against_scikit_learn_logistic_regression():
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    logits, labels = overconfident(300, 2)
-    z = logits[:, 1] - logits[:, 0]
-    theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=1000)
-    theirs.fit(z[:, None], labels)
-    (curve,) = PlattScaling(1e-12).fit(z, labels, from_logits=True).map.curves
-    assert isinstance(curve, BetaCurve)
-    assert curve.a == pytest.approx(float(theirs.coef_[0, 0]), rel=1e-5)
-    assert curve.c == pytest.approx(float(theirs.intercept_[0]), rel=1e-4, abs=1e-6)

@@ -48,16 +48,6 @@ def test_rounded_band_against_a_loop_over_all_intervals(rng):
     np.testing.assert_allclose(ours_high[right], high, rtol=1e-9, atol=1e-12)
 
 
-def test_turning_the_event_round_turns_the_band_round(rng):
-    p = rng.random(500)
-    y = rng.random(500) < p
-    one = ct.reliability_fit(p, y, fit="band", points=50)
-    other = ct.reliability_fit(1.0 - p, ~y, fit="band", points=50)
-    assert one.band_test().at_most == pytest.approx(other.band_test().at_most, abs=0.02)
-    full, turned = (ct.reliability_fit(*a, fit="band", points=500) for a in ((p, y), (1 - p, ~y)))
-    np.testing.assert_allclose(full.low, 1.0 - turned.high[::-1], atol=1e-9)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("points", [40, 10**6])
 @pytest.mark.parametrize("kind", TRUTHS)

@@ -69,15 +69,6 @@ def test_components_are_the_induced_classes(rng, lens, names):
         assert (np.diff(part.predicted) > 0).all()
 
 
-@pytest.mark.parametrize("bins", [4, ct.QuantileBins(4), ct.VarianceTree(20), ct.EdgeBins((0.2,))])
-def test_bins_hold_their_predictions(rng, bins):
-    p = rng.beta(0.5, 2.0, 300)
-    curve = reliability_curve(p, rng.random(300) < p, lens=ct.OneVsRest(1), bins=bins)
-    assert (curve.bin_low <= curve.predicted + 1e-15).all()
-    assert (curve.predicted <= curve.bin_high + 1e-15).all()
-    assert curve.count.sum() == 300
-
-
 @pytest.mark.parametrize("band", ["consistency", "wilson", ct.RedrawLabels(), None])
 def test_every_subgroup_has_its_curve(rng, band):
     p, ward = rng.random(300), rng.choice(["a", "b", "c"], 300)

@@ -69,17 +69,6 @@ def test_cell_p_values_are_valid_and_not_wasteful(rng):
     assert mass[np.array(level) <= 0.3].sum() > 0.05
 
 
-@pytest.mark.slow
-def test_significant_cells_are_rare_when_calibrated(rng):
-    marked = 0
-    for r in range(200):
-        probs = rng.dirichlet([0.7] * 3, 150)
-        labels = (rng.random(150)[:, None] >= probs.cumsum(axis=1)[:, :2]).sum(axis=1)
-        simplex = reliability_simplex(probs, labels, n_resamples=1, rng=r)
-        marked += bool(simplex.significant.any())
-    assert marked <= scipy.stats.binom.isf(1e-6, 200, 0.1)
-
-
 def test_weights_without_a_common_unit_against_enumeration():
     """Four rows in two cells: all 81 label vectors, weighted, give the p-values that draws near."""
     probs = np.array([[0.6, 0.3, 0.1], [0.55, 0.15, 0.3], [0.1, 0.7, 0.2], [0.3, 0.6, 0.1]])

@@ -231,10 +231,6 @@ def test_assert_calibrated_fails_with_the_report(pytester):
     assert "testing.py" not in found.stdout.str().split("short test summary")[0]
 
 
-def uniform(rng, n):
-    return rng.uniform(0.001, 0.999, n)
-
-
 def test_published_sample_sizes():
     """R's sampsizeval(p = .1, c = .75, se_c = .025, se_cs = .1, se_cl = .1) recommends 1536."""
     like, z = LogisticNormal(0.1, 0.75), ndtri(0.975)
@@ -254,29 +250,6 @@ def test_formulas_are_what_fits_show():
     for word, error in (("slope", found.slope_se), ("intercept", found.offset_intercept_se)):
         needed = ct.plan(p, statistic=word, width=2 * ndtri(0.975) * error).n
         assert needed == pytest.approx(p.size, rel=0.05)  # a fitted curvature
-
-
-def _rejections(statistic, alternative, n, times):
-    rng, count = np.random.default_rng(11), 0
-    for _ in range(times):
-        p = uniform(rng, n)
-        truth = alternative(np.column_stack([1.0 - p, p]))[:, 1]
-        y = (rng.random(n) < truth).astype(int)
-        test = ct.calibration_test(p, y, statistic, n_resamples=199, rng=int(rng.integers(2**62)))
-        count += test.pvalue <= 0.05
-    return count / times
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("statistic", "alternative", "power"),
-    [(ct.CoxScore(), Slope(0.7), 0.88), (ct.Kuiper(), Shift(0.25), 0.6)],
-    ids=["Cox", "Kuiper"],
-)
-def test_the_power_of_a_plan_is_what_the_test_has(statistic, alternative, power):
-    plan = ct.plan(uniform, statistic=statistic, alternative=alternative, power=power, rng=2)
-    assert plan.low < plan.n < plan.high < 1.5 * plan.low
-    assert abs(_rejections(statistic, alternative, plan.n, 300) - power) < 0.09
 
 
 @pytest.mark.parametrize("power", [0.6, 0.9])

@@ -201,18 +201,6 @@ def test_an_interrupted_report_says_so(monkeypatch):
         assert "Interrupted: simulated numbers rest on the resamples drawn until then" in page
 
 
-def test_classes_are_told_in_standard_deviations(rng):
-    probs = rng.dirichlet(np.ones(14), 400)
-    labels = np.zeros(400, dtype=int)
-    table = ClassTable.of(View.of("report", probs, labels, {}))
-    assert table.name[0] == "0"
-    assert len(table.name) == 10
-    assert "4 classes nearer to 0 left out" in str(table)
-    gap = 1.0 - probs[:, 0].mean()
-    sd = np.sqrt((probs[:, 0] * (1.0 - probs[:, 0])).sum()) / 400
-    assert table.in_sd[0] == pytest.approx(gap / sd)
-
-
 def test_forms(page, tmp_path):
     for kind in ct.Report.endings:
         page.save(path := tmp_path / f"report{kind}")

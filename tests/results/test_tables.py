@@ -233,16 +233,3 @@ def test_what_is_no_count_is_refused_by_its_row(change, match, tmp_path):
     if "at most" not in match:
         with pytest.raises(ct.InvalidPredictionsError, match=match):
             ct.grade_tests(table)
-
-
-def test_rows_of_files_are_counted_from_1(tmp_path):
-    path = tmp_path / "grades.csv"
-    path.write_text("n,events,probability\n10,1,0.1\n10,12,0.2\n")
-    with pytest.raises(ct.InvalidPredictionsError, match=r"grades.csv: events: row 2 is 12"):
-        ct.Tally.from_table(path)
-    with pytest.raises(
-        ct.InvalidPredictionsError, match=r"no column 'pd' among n, events.*with probability="
-    ):
-        ct.Tally.from_table(path, probability="pd")
-    with pytest.raises(FileNotFoundError):
-        ct.Tally.from_table(tmp_path / "none.csv")

@@ -282,16 +282,6 @@ def test_evidence_above_the_bar_is_a_small_p_value():
             assert early.n_resamples < 199
 
 
-def test_what_is_calibrated_right_on_average_is_said():
-    rng = np.random.default_rng(3)
-    p = tilted(np.full(2000, 0.5), rng.normal(0, 3, 2000))
-    y = rng.random(2000) < tilted(np.full(2000, 0.5), 0.4 * np.log(p / (1 - p)))
-    found = ct.segment_search(p, y, {"x": rng.random(2000)}, **FEW)
-    assert all(c[0] == "prediction" for s in found.segments for c in s.conditions)
-    assert found.error_by_prediction > 0.8 * found.error > 0.1
-    assert found.error_low < found.error
-
-
 def test_the_reach_is_found_as_often_as_it_says():
     rng = np.random.default_rng(5)
     n = 2000
@@ -454,7 +444,6 @@ def test_audits_and_reports_say_where():
     assert (row.aspect, row.pvalue, row.worst) == ("segments", found.pvalue, found.segments[0].name)
     assert row.test.estimate == abs(found.segments[0].difference)
     assert found.gain_in_words in row.detail
-    assert ct.AuditReport.from_json(audit.to_json()) == audit
     fine = ct.audit(p, y, features={"z": f["z"]}, n_resamples=199, rng=0).rows[-1]
     assert fine.verdict == ct.Finding.MISCALIBRATED  # all rows are, whatever z knows
     assert row.search == found
@@ -463,7 +452,6 @@ def test_audits_and_reports_say_where():
     assert where.results[0] is page.audit.rows[-1].search  # one search serves both
     assert where.results[0].segments == found.segments
     assert found.gain_in_words in page.to_markdown()
-    assert "Where?" in page.to_html()
     with pytest.raises(ct.StatisticError, match="use adjust='holm'"):
         ct.audit(rows, adjust="max-T")
 

@@ -194,13 +194,10 @@ def test_impossible_outcomes_settle_it_and_certain_ones_are_no_bets():
     settled = sure.update(p, [0, 1, 0, 0])
     assert (settled.impossible, settled.alarm, settled.evidence) == (1, 6, math.inf)
     assert settled.pvalue == 0.0
-    assert "probability 0" in str(settled)
     again = ct.Monitor.from_json(settled.to_json())
     assert again == settled
     assert again.update([0.5], [1]).evidence == math.inf
     assert again.update(0.5, 1).history[-1, 1] == math.inf
-    one = ct.Monitor().update([0.2], [0]).update(0.0, 1)
-    assert (one.impossible, one.alarm) == (1, 2)
     many = ct.Monitor(lens=ct.Canonical()).update([[0.5, 0.5, 0.0]], [2])
     assert many.evidence == math.inf
     assert many.impossible == 1
@@ -409,17 +406,6 @@ def test_comparisons_of_late_outcomes_are_dealt_to_processes():
     np.testing.assert_allclose(dealt.history[-1, 3:], [dealt.low, dealt.high], rtol=1e-12)
     with pytest.raises(ct.InvalidPredictionsError, match=r"time: row 0 is .* goes forward"):
         timed.update(p[:1], q[:1], y[:1], time=[3])
-
-
-def test_late_outcomes_ring_as_rarely_as_promised():
-    """Equal scores of outcomes that overlap; as if in time they ring in .7 of the series."""
-    rng, rung, early = np.random.default_rng(4), 0, 0
-    a, b = np.full(2000, 0.6), np.full(2000, 0.4)
-    for _ in range(40):
-        y = (np.convolve(rng.normal(size=2005), np.ones(6), "valid") > 0.0).astype(int)
-        rung += ct.ComparisonMonitor(horizon=6).update(a, b, y).alarm is not None
-        early += ct.ComparisonMonitor().update(a, b, y).alarm is not None
-    assert rung <= scipy.stats.binom.ppf(0.999, 40, 0.05) < early
 
 
 def test_false_alarms_are_as_rare_as_promised():

@@ -156,20 +156,6 @@ def test_what_a_constant_null_excludes_is_evidence(null):
     assert "cannot be tested" not in str(result)
 
 
-def test_consistency_resampling_warns_when_cells_are_sparse():
-    data = ct.examples.GaussianMixture().sample(100, 1)
-    with pytest.warns(ct.SparseBinsWarning, match=r"null=RedrawLabels\(\)") as found:
-        ct.calibration_test(
-            data,
-            None,
-            ct.ECE(ct.VarianceTree(5)),
-            lens=ct.Canonical(),
-            null=ct.ConsistencyResampling(),
-            n_resamples=32,
-        )
-    assert found[0].filename == __file__
-
-
 def test_bootstrap_against_enumeration():
     """The mean gap of three rows, over all 27 samples of three."""
     data = ct.Predictions.of([0.9, 0.6, 0.2], [1, 0, 1])

@@ -20,14 +20,6 @@ def redraws(batch, data):
     return Batches(RedrawLabels().drawer(data), data.n, batch).replicates
 
 
-def test_ties_enter_together():
-    # Row by row the walk would go up to 2 · 0.5 / 4 or down, as the rows happen to lie.
-    p = np.full(4, 0.5)
-    for y in ([1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 0, 1]):
-        assert KolmogorovSmirnov()(p, np.array(y)) == 0.0
-        assert Kuiper()(p, np.array(y)) == 0.0
-
-
 #: x, P(max|W| ≥ x), P(range ≥ x): 60 digits by mpmath, from both series where both converge.
 TAILS = np.array(
     [

@@ -9,19 +9,8 @@ import scipy.stats
 from conftest import drawn, event, seen, two
 
 import caltest as ct
-from caltest.exact import enumerated_null
 from caltest.statistics.base import problem_of
 from caltest.statistics.variational import VariationalError
-
-
-def test_two_bins_have_their_floor_in_closed_form():
-    for style in ("plain", "decimals"):
-        p, _ = two(5, 12, style)
-        fixed = ct.ATB().prepare(problem_of(event(p)))
-        assert fixed.null_mean == pytest.approx(slow.atb_mean(p), rel=1e-13)
-        assert enumerated_null(fixed, fixed.data.probs).mean() == pytest.approx(
-            fixed.null_mean, rel=1e-10
-        )
 
 
 def test_two_bins_are_truthful():

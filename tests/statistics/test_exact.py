@@ -198,39 +198,6 @@ def test_enumerated_null_against_enumeration(distance, rng):
     assert law.std() == pytest.approx(deviation, abs=1e-10)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "bins", [ct.UniformBins(10), ct.QuantileBins(7), ct.UniformBins(1)], ids=repr
-)
-@pytest.mark.parametrize("shift", [0.0, 0.05])
-def test_exact_p_against_whole_number_convolution(bins, shift):
-    # Two decimals make many values equal: a tie lost to rounding would show.
-    generator = np.random.default_rng(17)
-    n = 1000
-    first = np.round(generator.random(n), 2)
-    y = (generator.random(n) >= np.clip(first + shift, 0, 1)).astype(int)
-    probs = two(first)
-    fixed = ct.ECE(bins).prepare(problem_of(seen(probs)))
-    cells = bins(probs)
-    values, weights = ref.decimal_l1_law(first, cells, 2)
-    scale = 100 * n
-    threshold = ref.decimal_l1_value(first, y == 0, cells, 2)
-    assert fixed(y) == pytest.approx(threshold / scale, abs=1e-13)
-    tail = float(weights[values >= threshold].sum())
-    beyond = float(weights[values > threshold].sum())
-    law = cell_null(fixed.cell_law(), fixed(y))
-    low, high = law.bracket(fixed(y))
-    assert low - 1e-11 <= tail <= high + 1e-11
-    assert high - low <= 0.0101 * high + 1e-12
-    assert tail > beyond  # the tie has mass
-    mean = float((weights * values).sum()) / scale
-    assert law.mean() == pytest.approx(mean, abs=1e-11)
-    spread = np.sqrt(float((weights * (values / scale - mean) ** 2).sum()))
-    assert law.std() == pytest.approx(spread, abs=1e-11)
-    # The claim of the grid: the law of decimals carries no rounding worth a bracket.
-    assert high == pytest.approx(tail, rel=1e-6)
-
-
 def test_exact_p_against_binomial_far_in_the_tail():
     # 500 rows of 0.5, 450 hits: P(|O − 250| ≥ 200) = 2 P(O ≥ 450), some 1e-81; the FFT floor is
     # about 1e-16, so the answer may be no better than a bound, but it must be one.
@@ -284,55 +251,6 @@ def test_exact_bracket_holds_at_the_rounding_floor(distance):
         low, high = law.bracket(t)
         assert low <= tails[j] * (1 + 1e-9)
         assert tails[j] <= high * (1 + 1e-9)
-
-
-def some_nulls():
-    generator = np.random.default_rng(31)
-    p = np.round(generator.random(40), 2)
-    probs = two(p)
-    labels = (generator.random(40) >= p).astype(int)
-    data = seen(probs, labels)
-    statistic = ct.ECE(5)
-    fixed = statistic.prepare(problem_of(data))
-    three = np.round(generator.dirichlet(np.ones(3), 6), 1)
-    three[:, 2] = 1 - three[:, :2].sum(axis=1)
-    return {
-        "sum": cell_null(fixed.cell_law(), fixed(labels)),
-        "max": cell_null(ct.MCE(5).prepare(problem_of(data)).cell_law(), 0.2),
-        "enumerated": enumerated_null(
-            ct.ECE(2).prepare(problem_of(seen(np.abs(three)))), np.abs(three)
-        ),
-        "simulated": ct.replicate(data, statistic, ct.RedrawLabels(), n_resamples=999, rng=5),
-    }
-
-
-@pytest.mark.parametrize("name", ["sum", "max", "enumerated", "simulated"])
-def test_null_object_against_its_definitions(name):
-    law = some_nulls()[name]
-    assert isinstance(law, SimulatedNull if name == "simulated" else ExactNull)
-    draws = law.rvs(20_000, rng=6)
-    assert draws.shape == (20_000,)
-    assert abs(draws.mean() - law.mean()) < 4.5 * law.std() / np.sqrt(20_000) + 1e-9
-    assert draws.std() == pytest.approx(law.std(), rel=0.05)
-    assert np.array_equal(draws, law.rvs(20_000, rng=6))
-    slack = getattr(law, "slack", 0.0)
-    for q in (0.01, 0.1, 0.25, 0.5, 0.8, 0.9, 0.95, 0.99):
-        x = law.ppf(q)
-        # The smallest x with P(T ≤ x) ≥ q: little lies above x, and enough at or above it.
-        assert law.sf(x + slack + 1e-8) <= 1 - q + 1e-9
-        assert law.sf(x - slack - 1e-8) >= 1 - q - 1e-9
-        assert law.ppf(q) <= law.ppf(min(1.0, q + 0.005))
-        assert (draws <= x + slack + 1e-8).mean() >= q - 4.5 * np.sqrt(q * (1 - q) / 20_000)
-    for t in np.quantile(draws, [0.05, 0.3, 0.6, 0.9]):
-        share = (draws >= t - 1e-9).mean()
-        tail = law.sf(t)
-        assert abs(share - tail) < 4.5 * np.sqrt(tail * (1 - tail) / 20_000) + 0.012 * tail
-    assert law.sf(-1.0) == pytest.approx(1, abs=1e-9)
-    assert law.sf(10.0) == pytest.approx(0, abs=1e-9)
-    grid = np.linspace(-0.1, 1.2, 200)
-    tails = np.array([law.sf(t) for t in grid])
-    assert (np.diff(tails) <= 1e-15).all()
-    assert ((tails >= 0) & (tails <= 1)).all()
 
 
 def test_quantiles_of_a_law_of_three_values():

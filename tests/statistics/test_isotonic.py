@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference_curves as slow
-from conftest import EVENTS, two
+from conftest import EVENTS
 from hypothesis import given
 from numpy.testing import assert_allclose
 
@@ -30,12 +30,6 @@ def test_fit_between_and_outside_the_predictions():
     assert_allclose(fit([0.0, 0.2, 0.6, 0.8, 1.0]), [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-15)
 
 
-def test_fit_of_an_induced_problem_keeps_its_event():
-    top = ct.TopK(1)(ct.Predictions.of([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1]))
-    assert isotonic_fit(top).predicted.tolist() == [0.6, 0.7, 0.9]
-    assert isotonic_fit(top).observed.tolist() == [0.0, 1.0, 1.0]
-
-
 @given(EVENTS)
 def test_decomposition_against_slow_twin(problem):
     p, y = problem
@@ -60,10 +54,3 @@ def test_impossible_label():
     with pytest.raises(ct.StatisticError, match="inf on the observed data"):
         ct.calibration_test([0.0, 0.5, 1.0], [1, 0, 1], CORP("log"), lens=ct.OneVsRest(1))
     assert CORP("brier")([0.0, 0.5, 1.0], [1, 0, 1]) == pytest.approx(1.25 / 3 - 0.5 / 3)
-
-
-@pytest.mark.filterwarnings("ignore:predictions add up to exactly")
-def test_recalibrated_predictions_have_no_miscalibration():
-    p, y = two(1, 400)
-    for score in SCORES:
-        assert CORP(score)(isotonic_fit(p, y)(p), y) == pytest.approx(0, abs=1e-13)

@@ -148,12 +148,6 @@ def test_skce_against_double_loop(n_classes, kind, estimator, size):
     assert fixed.batch(np.tile(labels, (3, 1))) == close(np.full(3, expected))
 
 
-def test_mmce_is_half_a_biased_skce():
-    probs, labels = problem(200, 2)
-    squared = SKCE(TVKernel(0.4), estimator="biased")(probs, labels)
-    assert MMCE()(probs, labels) ** 2 == pytest.approx(squared / 2, rel=1e-12)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 30, 31])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", [TVKernel, LaplaceKernel])

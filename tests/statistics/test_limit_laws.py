@@ -63,11 +63,6 @@ def test_what_is_said_of_hosmer_and_lemeshow():
     assert "variance of only" in said
 
 
-def test_exact_laws_do_not_warn():
-    p, labels = drawn(lambda rng, n: rng.random(n), 10)
-    assert warned(p, labels, ct.CalibrationInTheLarge(), "auto") == []
-
-
 @pytest.mark.parametrize(
     ("statistic", "sample", "n", "liberal"),
     [

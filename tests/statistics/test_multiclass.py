@@ -57,16 +57,6 @@ def test_against_slow_twin(statistic, k, style):
         assert fixed.batch(labels[None])[0] == pytest.approx(value, abs=1e-12)
 
 
-def test_cases_by_hand():
-    certain = np.array([[1.0, 0.0], [0.0, 1.0]])
-    for statistic in STATISTICS:
-        assert statistic(certain, np.array([0, 1])) == 0.0
-        assert statistic(certain, np.array([1, 0])) == pytest.approx(1.0)
-    # A class with nothing above the threshold counts 0, and K still divides.
-    probs = np.array([[0.5, 0.495, 0.005]] * 2)
-    assert TACE(1)(probs, np.array([0, 0])) == pytest.approx((0.5 + 0.495 + 0.0) / 3)
-
-
 def test_pooled_ranges_keep_their_weight():
     # Ranges of one: three end at 0.2 and pool, the fourth is 0.8: 3/4 and 1/4, as the formula has
     # it when all three show the same gap.

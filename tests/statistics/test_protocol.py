@@ -107,19 +107,6 @@ def test_sparse_cells_are_warned_of_whatever_the_statistic(statistic):
         ct.calibration_test(data, None, statistic, null=ct.ConsistencyResampling(), n_resamples=9)
 
 
-def test_a_root_has_the_exact_law_of_its_square():
-    data = drawn(150, 2, 4)
-    root = ct.calibration_test(data, None, ct.RMSCE(ct.UniformBins(5)))
-    square = ct.calibration_test(data, None, ct.ECE(5, distance="sqeuclidean"))
-    assert (root.null, square.null) == ("exact", "exact")
-    assert root.estimate == pytest.approx((square.estimate / 2) ** 0.5)
-    assert root.pvalue == pytest.approx(square.pvalue, rel=0.02)
-    law = ct.replicate(
-        data, ct.RMSCE(ct.UniformBins(5)), ct.RedrawLabels(), n_resamples=4000, rng=1
-    )
-    assert root.null_mean == pytest.approx(law.mean(), abs=4.5 * law.std() / 4000**0.5)
-
-
 VERBS = {
     "calibration_test": ct.calibration_test,
     "joint_test": lambda p, y, **facts: ct.joint_test(p, y, pairs=[(ct.ECE(), None)], **facts),

@@ -434,20 +434,6 @@ def test_against_published_six_points_through_lenses():
     assert ct.ECE(10, distance="sqeuclidean")(data) == pytest.approx(0.02, abs=1e-12)
 
 
-def test_against_uu_sml_bin_numbers():
-    p = np.array([0, 0.5, 0.2, 0.7, 1, 0.95])
-    bins = ct.UniformBins(5, closed="left")
-    assert bins(p).tolist() == [0, 2, 1, 3, 4, 4]
-    assert bins(np.column_stack([p, 1 - p])).tolist() == [0, 2, 1, 3, 4, 4]
-
-
-def test_against_julia_bin_index():
-    assert (ct.UniformBins(10)(np.array([0, 0.1, 0.45, 1.0])) + 1).tolist() == [1, 1, 5, 10]
-    pairs = np.array([[0.45, 0.55, 0.0], [0.42, 0.58, 0.0], [0.45, 0.61, 0.0]])
-    cells = ct.UniformBins(10)(pairs)
-    assert cells[0] == cells[1] != cells[2]  # (5, 6, 1) twice, then (5, 7, 1)
-
-
 @pytest.mark.parametrize(
     ("bins", "n", "expected"),
     [

@@ -1,7 +1,5 @@
 """Spiegelhalter, calibration-in-the-large, Hosmer–Lemeshow, Cox and ICI."""
 
-import itertools
-
 import numpy as np
 import pytest
 import reference_families as slow
@@ -12,7 +10,6 @@ import caltest as ct
 from caltest import StatisticError
 from caltest.exact import enumerated_null
 from caltest.inference.cox import cox_recalibration
-from caltest.simulate import RedrawLabels
 from caltest.statistics.base import problem_of
 from caltest.statistics.ici import E50, E90, ICI, Emax
 from caltest.statistics.regression import (
@@ -22,19 +19,6 @@ from caltest.statistics.regression import (
     HosmerLemeshow,
     Spiegelhalter,
 )
-
-STATISTICS = [
-    Spiegelhalter(),
-    CalibrationInTheLarge(),
-    HosmerLemeshow(ct.QuantileBins(4)),
-    HosmerLemeshow(ct.UniformBins(5), variance="exact"),
-    CoxScore(),
-    CoxLR(),
-    ICI(),
-    E50(span=0.5, delta=0.0),
-    E90(delta=0.0),
-    Emax(delta=0.0),
-]
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
@@ -147,48 +131,6 @@ def test_first_two_moments_under_calibration():
         assert law.mean() == pytest.approx(mean, abs=1e-9)
         assert fixed.null_mean == pytest.approx(mean, abs=1e-9)
         assert deviation is None or law.std() == pytest.approx(deviation, rel=1e-9)
-
-
-def sizes(statistic, p, draws, seed=0):
-    """How often the limit law rejects calibrated labels at 5 %, for these predictions."""
-    data = event(p)
-    fixed = statistic.prepare(problem_of(data))
-    values = fixed.batch(RedrawLabels().drawer(data)((seed, 1), 0, draws))
-    law = fixed.laws["asymptotic"](data.labels)
-    if fixed.two_sided:
-        return float((2 * scipy.stats.norm.sf(np.abs(values)) <= 0.05).mean())
-    return float((law.law.sf(values) <= 0.05).mean())
-
-
-@pytest.mark.parametrize(
-    ("statistic", "draws"),
-    [
-        (Spiegelhalter(), 4000),
-        (CalibrationInTheLarge(), 4000),
-        (HosmerLemeshow(), 4000),
-        (HosmerLemeshow(variance="exact"), 4000),
-        (CoxScore(), 4000),
-        (CoxLR(), 800),
-    ],
-    ids=repr,
-)
-def test_size_of_the_limit_law(statistic, draws):
-    p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
-    low, high = scipy.stats.binom.ppf([1e-4, 1 - 1e-4], draws, 0.05) / draws
-    assert low - 0.01 < sizes(statistic, p, draws) < high + 0.01
-
-
-def test_g_minus_2_degrees_of_freedom_reject_too_often():
-    p = np.random.default_rng(1).uniform(0.02, 0.98, 500)
-    assert scipy.stats.chi2.sf(scipy.stats.chi2.ppf(0.95, 8), 10) == pytest.approx(0.1146, abs=5e-5)
-    assert 0.09 < sizes(HosmerLemeshow(df=8), p, 4000) < 0.14
-
-
-@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
-@pytest.mark.parametrize("p", [[0.3], [0.3, 0.3], [0.0, 0.3, 1.0], [1e-15, 0.2, 1 - 1e-15]])
-def test_few_and_extreme_predictions_give_numbers(statistic, p):
-    for y in itertools.product([0, 1], repeat=len(p)):
-        assert np.isfinite(statistic(np.array(p), np.array(y)))
 
 
 def test_separated_labels_have_a_finite_ratio_and_no_estimates():

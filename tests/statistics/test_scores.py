@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference as ref
 import reference_curves as slow
-from conftest import PROBLEMS, SEEDS, problem
+from conftest import SEEDS, problem
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -16,7 +16,6 @@ from caltest.statistics.base import problem_of
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
 
 MEANS = {"brier": BrierScore(), "log": LogScore(), "spherical": SphericalScore()}
-NAMES = list(MEANS)
 
 
 def induced(probs, labels):
@@ -40,25 +39,6 @@ def test_impossible_labels():
     assert np.isfinite(ScoreGap("log").prepare(problem_of(possible))(possible.labels))
     with pytest.raises(ct.StatisticError, match="inf on the observed data"):
         ct.calibration_test(probs, labels, ScoreGap("log"), lens=ct.OneVsRest(0))
-
-
-@pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("k", [2, 3, 10])
-def test_gap_refuses_what_has_no_variance(name, k):
-    for probs in (np.full((5, k), 1 / k), np.eye(k)):
-        with pytest.raises(ct.StatisticError, match="not defined: every prediction is 0, ½ or 1"):
-            ScoreGap(name).prepare(problem_of(induced(probs, np.arange(len(probs)) % k)))
-
-
-@given(PROBLEMS, st.integers(1, 20))
-def test_parts_add_up(data, bins):
-    probs, labels = data
-    cells = bins if probs.shape[1] == 2 else ct.VarianceTree(bins)
-    d = brier_decomposition(probs, labels, lens=ct.Canonical(), bins=cells)
-    total = d.reliability - d.resolution + d.uncertainty + d.within_variance - d.within_covariance
-    assert d.mean_score == pytest.approx(total, abs=1e-13)
-    assert d.mean_score == pytest.approx(BrierScore()(probs, labels), abs=1e-13)
 
 
 @given(SEEDS, st.integers(1, 40), st.integers(1, 20))

@@ -50,18 +50,6 @@ def test_curve_against_direct_sums(style):
     assert_allclose(curve.observed, expected, atol=1e-6)
 
 
-def test_curve_of_an_induced_problem_keeps_its_event():
-    top = ct.TopK(1)(ct.Predictions.of([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1]))
-    expected = smooth_curve([0.8, 0.6, 0.7], [1, 0, 0])
-    assert_allclose(smooth_curve(top).observed, expected.observed, atol=1e-12)
-
-
-@pytest.mark.parametrize(("p", "y"), [([1.0] * 5, [0] * 5), ([0.0], [1]), ([0.5] * 4, [1] * 4)])
-def test_all_wrong(p, y):
-    gap = abs(p[0] - y[0])
-    assert SmoothECE()(p, y) == pytest.approx(gap, abs=1e-9)
-
-
 def test_limit_is_the_mean_error():
     # r(p) = p + 0.1 sin(2πp): for smooth errors and many rows smECE tends to E|r(p) − p| = 0.2 / π,
     # less what the kernel of that width takes off.

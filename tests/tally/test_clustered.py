@@ -74,14 +74,6 @@ def test_parts_add_up_also_of_one_image():
         joined + ct.ClusteredTally.of(P, Y, clusters=IMAGE, n_cells=60)
 
 
-def test_notes_on_rows_are_kept():
-    half = np.column_stack([1 - P, P]) / 2
-    tally = ct.ClusteredTally.of(half, Y, clusters=IMAGE, renormalise=True)
-    assert len(tally.notes) == 1
-    assert (tally + TALLY).notes == (tally + tally).notes == tally.notes
-    assert tally.notes[0] in ct.calibration_test(tally, n_resamples=99, rng=0).notes
-
-
 def test_the_mean_gap_has_the_interval_of_cluster_sums():
     gap, low, high = TALLY.mean_gap(0.9)
     assert gap == pytest.approx((Y - P).mean(), rel=1e-12)

@@ -69,19 +69,6 @@ def test_two_classes_know_the_event_and_the_top():
     assert one.adjust == other.adjust == "max-T"
 
 
-def test_several_lenses_are_adjusted_by_holm(digits, tallies):
-    pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(2)), (ct.CoxScore(), ct.TopK(1))]
-    found = ct.joint_test(tallies, pairs=pairs, n_resamples=199, rng=1)
-    alone = [
-        ct.calibration_test(tallies, None, s, lens=lens, n_resamples=199, rng=1).pvalue
-        for s, lens in pairs
-    ]
-    assert [test.pvalue for test in found.tests] == alone
-    assert "Holm" in str(found)
-    same = ct.joint_test(tallies, pairs=pairs[::2], n_resamples=199, rng=1)
-    assert "max-T" in str(same)
-
-
 @pytest.mark.parametrize("lens", [ct.Canonical(), ct.TopK(3), ct.OneVsRest(2), None])
 @pytest.mark.parametrize(
     "statistic", [ct.ECE(ct.VarianceTree(60)), ct.SKCE(), ct.ScoreGap("spherical")]

@@ -10,7 +10,6 @@ import caltest as ct
 from caltest.inference import analysis
 from caltest.inference.cell_noise import cell_noise
 from caltest.problem import TallyProblem
-from caltest.reports import questions
 from caltest.statistics.base import problem_of
 from caltest.tally import rows as one_pass
 from caltest.tally.binomials import binomials
@@ -281,24 +280,6 @@ def test_comparisons_are_those_of_rows(grid, weighted, size):
             close = pytest.approx((of_rows.low, of_rows.high, of_rows.pvalue), rel=1e-4, abs=1e-6)
             assert (own.low, own.high, own.pvalue) == close
         assert [note for note in found.notes if "alone" in note] == list(rows.notes)
-
-
-@pytest.mark.slow
-def test_audit_of_very_many_rows_asks_their_sums(monkeypatch):
-    rng = np.random.default_rng(4)
-    p = rng.beta(0.5, 0.5, 4000)
-    y = (rng.random(4000) < p * 0.9).astype(int)
-    rows = ct.audit(p, y, n_resamples=499, rng=1)
-    monkeypatch.setattr(questions, "MANY", 3999)
-    sums = ct.audit(p, y, n_resamples=499, rng=1)
-    assert sums.verdict == rows.verdict
-    assert [a.lens for a in sums.rows] == [a.lens for a in rows.rows]
-    assert sums.rows[0] == rows.rows[0]
-    assert sums.rows[1].pvalue == pytest.approx(rows.rows[1].pvalue, abs=0.05)
-    assert "scales 2 to 64" in sums.rows[1].detail
-    assert "Tally" not in str(rows)
-    weighted = ct.audit(p, y, weights=np.tile([1.0, 2.0], 2000), n_resamples=99, rng=1)
-    assert "Tally" not in str(weighted)
 
 
 def test_rows_interpreted_as_compiled(monkeypatch):

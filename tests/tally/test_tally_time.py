@@ -123,23 +123,6 @@ def test_the_order_of_rows_in_a_batch_does_not_matter_and_mixing_works():
     assert json.loads(text, parse_constant=lambda name: pytest.fail(name))
 
 
-@pytest.mark.slow
-def test_a_day_is_a_point_of_the_history_and_the_alarm_rings_at_its_end():
-    p, y = sloped(20_000)
-    monitor = ct.Monitor(alpha=0.01)
-    for day in range(40):
-        part = slice(500 * day, 500 * day + 500)
-        monitor = monitor.update(ct.Tally.of(p[part], y[part]))
-    np.testing.assert_array_equal(monitor.history[:, 0], 500 * np.arange(1, 41))
-    assert monitor.alarm in (500, 1000, 1500)
-    assert monitor.alarm_at <= monitor.history[monitor.alarm // 500 - 1, 1]
-    for _ in range(600):
-        monitor = monitor.update(ct.Tally.of(p[:7], y[:7]))
-    assert len(monitor.history) <= 513
-    assert (np.diff(monitor.history[:, 0]) > 0).all()
-    assert monitor.history[-1, 0] == monitor.n == 24_200
-
-
 def test_impossible_outcomes_settle_it_also_in_sums():
     monitor = ct.Monitor().update(ct.Tally.of([0.0, 1.0, 0.3], [0, 1, 1]))
     assert math.isfinite(monitor.evidence)
