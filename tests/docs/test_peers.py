@@ -5,7 +5,7 @@ import pytest
 
 from validation import peers
 from validation.peers_fixed import FIXED
-from validation.peers_tools import TOOLS, ece, redrawn_loop
+from validation.peers_tools import TOOLS
 from validation.study import DOCS, MEASURED, Found
 
 OWN = [name for name in TOOLS if name.split()[0] in ("caltest", "NumPy")]
@@ -27,16 +27,6 @@ def test_own_answers_are_the_right_ones(name):
         assert value >= float(right.removeprefix("≥ ")) - 5e-4
     elif answered:
         assert value == pytest.approx(float(right), abs=1e-12)
-
-
-def test_the_loops_are_what_they_claim():
-    import caltest as ct
-
-    rng = np.random.default_rng(1)
-    p = rng.random(200)
-    y = (rng.random(200) < p).astype(int)
-    assert ece(p, y) == pytest.approx(ct.ECE(15)(p, y))
-    assert (redrawn_loop(p, y, rng) * 200) % 1 == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", peers.KINDS, ids=lambda kind: kind.key)

@@ -24,11 +24,6 @@ def test_items_pass(name, tmp_path):
     assert outcome.result.figures == []
 
 
-@pytest.mark.parametrize("name", ["O-OVARIAN", "X-CIFAR", "X-PRECIP"])
-def test_items_skip_without_their_data(name, tmp_path):
-    assert run(name, Context(out=tmp_path)).verdict == "SKIP"
-
-
 SLOW = pytest.param("X-CIFAR", 36, marks=pytest.mark.slow)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from validation import coverage, study, type_one_error
+from validation import study
 from validation.study import Found, Study, extend
 
 CALLS: list[tuple[float, tuple[str, ...]]] = []
@@ -73,14 +73,3 @@ def test_parts_of_another_seed_version_or_definition_are_measured_again(tmp_path
     assert Found(changed, 1, tmp_path).shown == ["kind 2"]
     monkeypatch.setattr(study.caltest, "__version__", "0.0.0")
     assert Found(tiny(), 1, tmp_path).stale == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("module", [coverage, type_one_error])
-def test_also_what_the_small_version_leaves_out_is_measured(module):
-    slow = set(module.STUDY.slow)
-    kinds = [item for item in module.STUDY.data.items() if slow & set(module.STUDY.tests(item[1]))]
-    name, kind = min(kinds, key=lambda item: item[1].n)
-    tests = tuple(module.STUDY.tests(kind))
-    found = study.measured(module.STUDY.measure, name, kind, tests, range(1), seed=1)
-    assert set(found.sums) == set(tests)

@@ -255,17 +255,6 @@ def test_pairs_that_exclude_each_other_do_not_hide_copies(rng):
     assert Agreement.of(data).limits().by_prediction[3] == 1.0
 
 
-def test_sizes_that_depend_on_outcomes_are_noted(rng):
-    y = (rng.random(300) < 0.3).astype(int)
-    group = np.repeat(np.arange(300), np.where(y == 1, 8, 1))
-    noted = ct.calibration_test(np.full(group.size, 0.3), y[group], clusters=group, n_resamples=99)
-    assert noted.clusters.size_effect > 3.29
-    assert "residuals change with the size of the cluster (z = +" in noted.notes[-1]
-    group = np.repeat(np.arange(300), rng.integers(1, 9, 300))
-    plain = ct.calibration_test(np.full(group.size, 0.3), y[group], clusters=group, n_resamples=99)
-    assert not any("size of the cluster" in note for note in plain.notes)
-
-
 def test_labels_that_agree_beyond_any_redraw_inflate_the_null(rng):
     y = rng.integers(0, 2, 60)
     clusters = np.repeat(np.arange(60), 4)

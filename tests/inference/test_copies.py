@@ -77,14 +77,6 @@ def test_copies_of_many_rows_are_found_by_lot():
         assert n_copies(tied.probs, tied.labels) == 0
 
 
-def test_copies_among_rows_of_many_classes():
-    rng = np.random.default_rng(1)
-    probs = rng.dirichlet(np.full(50, 0.1), 60)
-    labels = np.array([rng.choice(50, p=row) for row in probs])
-    rows = np.repeat(np.arange(60), 10)
-    assert n_copies(probs[rows], labels[rows]) == 540
-
-
 def test_every_verb_tells_of_copies():
     rng = np.random.default_rng(2)
     p = np.tile(rng.random(100), 10)

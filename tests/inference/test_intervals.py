@@ -107,18 +107,6 @@ def test_bootstrap_against_scipy(rng):
     assert ours.high == pytest.approx(theirs.high, abs=0.04 * width)
 
 
-def test_one_sided_bounds_are_the_ends_of_the_wider_interval(rng):
-    data = drawn(rng, 400, slope(0.5))
-    both = interval(data, level=0.9)
-    lower, upper = interval(data, side="lower"), interval(data, side="upper")
-    assert (lower.low, upper.high) == (both.low, both.high)
-    assert (lower.high, upper.low) == (1.0, 0.0)
-    assert not lower.contains_zero
-    assert upper.contains_zero
-    assert "at least" in str(lower)
-    assert "at most" in str(upper)
-
-
 def test_certain_predictions():
     right = interval(ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.zeros(50, int)))
     assert right.estimate == right.low == 0.0

@@ -45,10 +45,6 @@ def test_max_t_is_exact_for_the_global_hypothesis(rng):
     assert abs(rejected / 4000 - 0.1) < 5 * np.sqrt(0.09 / 4000)
 
 
-def test_constant_statistics_do_not_disturb():
-    assert max_t(np.array([1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 2.0]]))[0] == 1.0
-
-
 @pytest.fixture(scope="module")
 def joint():
     data = ct.examples.SixPoints().sample(300, 11)

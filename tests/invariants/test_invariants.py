@@ -256,14 +256,3 @@ def test_perfect_and_impossible_forecasts():
         wrong = ct.calibration_test(certain, [0, 1, 2, 0, 1, 1], ct.ECE(5), rng=0)
     assert wrong.impossible == 1
     assert 0 < wrong.pvalue < 1e-10
-    seen = ct.calibration_test(
-        np.vstack([certain, [[0.5, 0.25, 0.25]]]),
-        [0, 1, 2, 0, 1, 1, 0],
-        ct.ECE(5),
-        lens=ct.Canonical(),
-        null=ct.RedrawLabels(),
-        n_resamples=99,
-        rng=0,
-    )
-    assert seen.impossible == 1
-    assert seen.pvalue == 0.01

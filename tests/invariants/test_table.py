@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, cells_of, drawn, seen
+from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, cells_of, drawn
 
 import caltest as ct
 from caltest.problem import Flips
@@ -139,16 +139,6 @@ def test_schemes_draw_data_sets_of_the_same_size(scheme):
     else:
         sample = scheme.sampler(data)(np.random.default_rng(0))
         assert (sample.n, sample.n_classes, sample.induced) == (50, 3, True)
-
-
-def test_a_label_of_probability_0_is_never_drawn():
-    for k in (2, 3, 10, 50):
-        probs = np.zeros((2000, k))
-        probs[:, 0], probs[:, -1] = 0.3, 0.7
-        if k > 2:
-            probs[:, -1], probs[:, -2] = 0.0, 0.7
-        labels = ct.RedrawLabels().drawer(seen(probs))((5, 6), 0, 20)
-        assert set(np.unique(labels)) == set(np.flatnonzero(probs[0]))
 
 
 class Plain(ct.LabelScheme):

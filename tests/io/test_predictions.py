@@ -33,12 +33,6 @@ def test_decimals_survive_and_inexact_rows_are_renormalised():
     assert data.notes == ("1 row renormalised (sums were within 0.0001 of 1)",)
 
 
-def test_input_is_not_changed():
-    probs = np.array([[0.1001, 0.2, 0.7]])
-    Predictions.of(probs, [0])
-    assert probs[0, 0] == 0.1001
-
-
 def test_facts_of_the_rows():
     data = Predictions.of(
         THREE, [0, 1, 2, 0], weights=[1, 2, 4, 0.5], clusters=[30, 10, 10, 20], by=list("aabb"),
@@ -57,12 +51,6 @@ def test_facts_of_the_rows():
     assert some.by.tolist() == ["b", "a"]
     assert some.ids.tolist() == ["z", "x"]
     assert data.take(data.labels == 0).ids.tolist() == ["w", "z"]
-
-
-def test_facts_that_say_nothing_are_none():
-    data = Predictions.of(THREE, [0, 1, 2, 0], weights=[1, 1, 1, 1], clusters=[4, 3, 2, 1])
-    assert data.weights is None
-    assert data.n_clusters is None
 
 
 def test_impossible_outcomes_are_counted():

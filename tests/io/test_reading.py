@@ -195,15 +195,6 @@ def test_one_hot_rows():
         assert said.startswith(f"labels: row 1 is {[float(x) for x in row]}, which is not one-hot")
 
 
-def test_the_event_and_the_others():
-    codes, names = reading.as_event(np.array(["b", "a", "b"]), "b")
-    assert (codes.tolist(), names) == ([1, 0, 1], ("a", "b"))
-    codes, names = reading.as_event(np.array([7, 7]), 7)
-    assert (codes.tolist(), names) == ([1, 1], ("not 7", "7"))
-    codes, names = reading.as_event(np.array([0, 0]), 1)
-    assert (codes.tolist(), names) == ([0, 0], ("0", "1"))
-
-
 def test_rows_and_columns_of_a_file_are_named():
     rows = np.array([12, 15])
     with naming.in_a_file(rows, ["p_cat", "p_dog"]):
@@ -212,10 +203,3 @@ def test_rows_and_columns_of_a_file_are_named():
     with naming.in_a_file(rows, ["p"]):
         assert "probs: row 12, column 1 is nan" in refusal([[0.5, np.nan], [0.5, 0.5]], [0, 1])
     assert "probs: row 1, column 1 is nan" in refusal([[0.5, 0.5], [0.5, np.nan]], [0, 1])
-
-
-@pytest.mark.parametrize("last", [[0.0625, 0.0625 + 3 * 2.0**-11], [0.09375, 133 * 2.0**-12]])
-def test_bfloat16_between_a_thousandth_and_more(last):
-    rows = np.tile([0.5, 0.375, *last], (2, 1))  # off by .00146 and .00122
-    data = Predictions.of(rows, [0, 1])
-    assert "values have the resolution of bfloat16" in data.notes[0]

@@ -7,7 +7,6 @@ from itertools import combinations
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
@@ -281,20 +280,6 @@ def test_limits_are_those_of_the_rows():
     assert marks.reach(count, far * np.inf) == 0.01
 
 
-def test_bars_that_leave_the_frame_have_heads():
-    ax = Figure().add_subplot()
-    ax.set(xlim=(0, 1), ylim=(-1, 1))
-    x, low, high = np.array([0.2, 0.5, 0.8]), np.array([-2, -0.5, np.nan]), np.array([0.5, 3, 1])
-    marks.bars(ax, x, low, high, (-1.0, 1.0))
-    drawn = [c for c in ax.collections if isinstance(c, PathCollection)]
-    places = [c.get_offsets().tolist() for c in drawn]  # caps and heads below, then above
-    assert places[0] == [[0.5, -0.5]]
-    assert places[2] == [[0.2, 0.5]]
-    for (x_head, y_head), at, side in ((places[1][0], 0.2, -1), (places[3][0], 0.5, 1)):
-        assert x_head == at
-        assert 0.9 < side * y_head <= 1.0
-
-
 def test_classical_diagram_holds_the_numbers(curve):
     artists = curve.plot(style="classical").artists
     heights = [column.get_height() for column in artists["columns"]]
@@ -346,15 +331,6 @@ def test_a_component_has_a_panel(axis):
         assert len({getattr(panel.ax, limits)() for panel in picture.panels}) == 1
     twins = [panel.artists["histogram"][0].axes for panel in picture.panels]
     assert len({twin.get_ylim() for twin in twins}) == 1
-
-
-def test_of_many_classes_the_worst_are_shown():
-    curve = reliability_curve(DIGITS, lens=ct.Canonical(), bins=5)
-    picture = curve.plot(most=4)
-    worst = np.sort(np.argsort([t.pvalue for t in curve.tests])[:4])
-    names = [panel.artists["name"].get_text().split("\n")[0] for panel in picture.panels]
-    assert names == [curve.names[j] for j in worst]
-    assert "4 of 10" in picture.recipe
 
 
 @pytest.mark.parametrize("style", ["deviation", "classical"])

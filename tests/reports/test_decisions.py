@@ -64,15 +64,6 @@ def test_size_at_the_margin_by_enumeration(statistic, n, p, rate):
     assert size <= 0.055
 
 
-def test_the_exact_p_value_of_the_largest_gap():
-    p, labels = np.full(50, 0.3), (np.arange(50) < 14).astype(int)
-    test = ct.equivalence_test(p, labels, ct.MCE(U(1)), tolerance=0.2)
-    # Rates .1 and .5 are both to be refuted.
-    expected = max(binom.cdf(14, 50, 0.5), binom.sf(13, 50, 0.1))
-    assert test.pvalue == pytest.approx(expected, rel=1e-2)
-    assert test.n_resamples == 0
-
-
 @pytest.mark.parametrize(
     ("n", "gap", "tolerance", "verdict", "rejects"),
     [
@@ -185,17 +176,6 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
                 (check.estimate, check.corrected, check.low, check.high),
                 rel=0.05 if weighted else 1e-4,
             )  # of weighted rows noise is drawn in another way
-    for arguments, options, said in [
-        ((tallies[0],), {"against": tallies[1], "margin": 0.1}, "compare two Tallies"),
-        ((tallies[0], y), {"tolerance": 0.1}, "leave out labels"),
-        (
-            (apart[0],),
-            {"against": tallies[1], "margin": 0.1, "paired": False},
-            "tally the rows of both",
-        ),
-    ]:
-        with pytest.raises(ct.StatisticError, match=said):
-            ct.gate(*arguments, **options)
 
 
 def test_assert_calibrated_fails_with_the_report(pytester):
@@ -240,16 +220,6 @@ def test_published_sample_sizes():
     data = np.full(10, 0.018)
     width = float(2.0 * np.sinh(z * 0.051))
     assert ct.plan(data, statistic="O:E", width=width).n == int(np.ceil(0.982 / (0.018 * 0.051**2)))
-
-
-def test_formulas_are_what_fits_show():
-    """Standard errors of Cox's recalibration on rows like these are those of the formulas."""
-    rng = np.random.default_rng(3)
-    p = LogisticNormal(0.3, 0.8)(rng, 40_000)
-    found = ct.cox_recalibration(p, (rng.random(p.size) < p).astype(int))
-    for word, error in (("slope", found.slope_se), ("intercept", found.offset_intercept_se)):
-        needed = ct.plan(p, statistic=word, width=2 * ndtri(0.975) * error).n
-        assert needed == pytest.approx(p.size, rel=0.05)  # a fitted curvature
 
 
 @pytest.mark.parametrize("power", [0.6, 0.9])

@@ -1,6 +1,5 @@
 """Monitors: the mixture against its definition, exact martingales, states, and what they say."""
 
-import json
 import math
 from dataclasses import replace
 from datetime import date, timedelta
@@ -123,17 +122,6 @@ def test_e_values_have_expectation_one():
     assert chance @ prepared.batch(1 - outcomes) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
-def test_underflow_and_overflow_are_met_by_scaling():
-    p = np.full(60_000, 0.5)
-    for y, least in ((np.ones(60_000, int), 30_000), (np.arange(60_000) % 2, -60)):
-        monitor = ct.Monitor().update(p, y)
-        assert np.isfinite(monitor.log_evidence)
-        assert monitor.log_evidence > least
-    wrong = ct.Monitor().update(np.full(3000, 1e-300), np.ones(3000, int))
-    assert wrong.log_evidence > 1e5
-
-
 def test_any_splitting_gives_the_same_monitor():
     p, y = sloped(2500)
     whole = ct.Monitor(alpha=0.01).update(p, y)
@@ -182,8 +170,6 @@ def test_state_survives_json_to_the_bit(monitor):
     again = ct.Monitor.from_json(text)
     assert again == begun
     assert again.update(p[2000:], y[2000:]) == begun.update(p[2000:], y[2000:])
-    assert json.loads(text, parse_constant=lambda name: pytest.fail(name))
-    assert len(text) < 100_000
     assert ct.Monitor.from_json(monitor.to_json()) == monitor
 
 

@@ -51,15 +51,6 @@ def test_a_process_pool_gives_the_same_numbers(data):
     assert whole == ct.calibration_test(data, lens=ct.Canonical(), n_resamples=70, rng=5)
 
 
-def test_a_generator_moves_on_and_a_seed_repeats(data):
-    generator = np.random.default_rng(3)
-    first = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=40, rng=generator))
-    second = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=40, rng=generator))
-    again = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=40, rng=3))
-    assert not np.array_equal(first, second)
-    np.testing.assert_array_equal(first, again)
-
-
 def test_early_stopping_ends_at_the_twentieth_exceedance(data):
     full = np.asarray(replicate(data, mean_gap, RedrawLabels(), n_resamples=2000, rng=1))
     t = float(np.quantile(full, 0.7))

@@ -61,29 +61,3 @@ def test_what_is_said_of_hosmer_and_lemeshow():
     p, labels = drawn(lambda rng, n: rng.beta(0.1, 0.1, n), 500)
     (said,) = warned(p, labels, ct.HosmerLemeshow())
     assert "variance of only" in said
-
-
-@pytest.mark.parametrize(
-    ("statistic", "sample", "n", "liberal"),
-    [
-        (ct.SKCE(KERNEL, estimator="linear"), lambda rng, n: rng.beta(0.5, 49.5, n), 100, 0.2),
-        (ct.HosmerLemeshow(), lambda rng, n: rng.beta(0.5, 49.5, n), 100, 0.075),
-        (ct.CoxLR(), lambda rng, n: rng.random(n), 12, 0.075),
-    ],
-    ids=["linear", "hosmer", "ratio"],
-)
-def test_what_is_warned_of_is_so(statistic, sample, n, liberal):
-    rejected = []
-    for seed in range(150):
-        p, labels = drawn(sample, n, seed)
-        rng = np.random.default_rng([1, seed])
-        labels = (rng.random(n) < p).astype(int)
-        assert warned(*drawn(sample, n, seed), statistic) if seed < 5 else True
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                answer = ct.calibration_test(p, labels, statistic, null="asymptotic")
-            except ct.StatisticError:  # no event, or all blocks alike
-                continue
-        rejected.append(answer.pvalue <= 0.05)
-    assert np.mean(rejected) > liberal

@@ -67,14 +67,6 @@ def test_tcal_published(data_dir):
     assert ct.DebiasedL2(bins, estimator="tcal")(p, right) == pytest.approx(0.01913869, abs=6e-9)
 
 
-def test_a_preset_goes_into_a_verb(digits, well):
-    result = ct.calibration_test(digits, **presets.guo2017())
-    assert result.recipe.startswith("ECE(UniformBins(15), distance='tv') · TopK(1) · exact null")
-    dropped = ct.calibration_test(well, **presets.calzone("ece-c"))
-    assert dropped.null == "exact"
-    assert dropped.pvalue > 0.3
-
-
 @pytest.mark.parametrize("metric", ["ece-c", "mce-c", "hl-c"])
 def test_rows_in_no_bin_are_left_out_of_batches_and_laws(well, metric):
     preset = presets.calzone(metric, 5)

@@ -13,9 +13,7 @@ import caltest as ct
 from caltest.inference.decompositions import brier_decomposition
 from caltest.problem import Flips, RowProblem
 from caltest.statistics.base import problem_of
-from caltest.statistics.scores import BrierScore, LogScore, ScoreGap, SphericalScore
-
-MEANS = {"brier": BrierScore(), "log": LogScore(), "spherical": SphericalScore()}
+from caltest.statistics.scores import BrierScore, LogScore, ScoreGap
 
 
 def induced(probs, labels):
