@@ -16,8 +16,7 @@ from scipy.stats import binomtest
 
 import caltest as ct
 from caltest.cli import cli
-from caltest.reliability.view import View
-from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures
+from caltest.reports.answers import WORDING, DataSummary, Measures
 from caltest.reports.report import PARTS
 
 NASTY = "<script>alert(1)</script>"
