@@ -69,27 +69,12 @@ def inspect_calibration(
 ) -> "Metric":
     """Return a metric of Inspect for scorers that note how sure the model is of its answer.
 
-    Parameters
-    ----------
-    confidence
-        The key in ``Score.metadata`` of the stated probability of being right, from 0 to 1.
-    cluster
-        The key in the metadata of a sample that says which samples belong together.
-    statistic
-        ``ECE()`` by default.
-
-    Returns
-    -------
-    inspect_ai.scorer.Metric
-        Of n samples a dict of ``calibration_error``, ``noise_floor``, ``noise_sd`` and
-        ``calibration_pvalue``.
-
-    Raises
-    ------
-    ImportError
-        Without Inspect, which ``caltest[inspect]`` installs.
-    InvalidPredictionsError
-        A sample without a confidence or cluster, named, or scored as partly right.
+    ``confidence`` is the key in ``Score.metadata`` of the stated probability of being right, from 0
+    to 1, ``cluster`` that in the metadata of a sample that says which samples belong together,
+    ``statistic`` by default ``ECE()``. Of n samples the metric is a dict of ``calibration_error``,
+    ``noise_floor``, ``noise_sd`` and ``calibration_pvalue``. ImportError without Inspect, which
+    ``caltest[inspect]`` installs; InvalidPredictionsError for a sample without a confidence or
+    cluster, or scored as partly right.
     """
     try:
         # Inspect evaluates the annotations of a metric, so they are names of this function.

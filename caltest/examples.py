@@ -23,11 +23,9 @@ def digits(
     """Return the predictions of a small neural network on noisy handwritten digits.
 
     900 test (or 297 validation) images of scikit-learn's digits (UCI, CC BY 4.0) with added pixel
-    noise, ten classes; trained once by ``scripts/train_digits.py``.
-
+    noise, ten classes; trained once by ``scripts/train_digits.py``, on no row of either ``split``.
     ``stage="overfit"`` is after all 40 epochs, when the network is overconfident, ``"best"`` the
-    epoch with the best validation likelihood. The rows of no ``split`` were used to train the
-    weights.
+    epoch with the best validation likelihood.
     """
     with np.load(str(files("caltest") / "data" / "digits.npz"), allow_pickle=False) as stored:
         name = f"{split}_{stage}"

@@ -70,17 +70,11 @@ class SimulatedNull(NullDistribution):
 class ExactNull(NullDistribution):
     """A null distribution that was computed, not simulated.
 
-    Attributes
-    ----------
-    support, tail : ndarray of shape (m,)
-        Increasing values of the statistic, and P(T ≥ support[j]), for T rounded to the support.
-    slack, error : float
-        How far rounding can have moved a value of T (0 when the support is exact), and a bound on
-        the error of every probability in ``tail``.
-    lower : ndarray of shape (m,), optional
-        P(T ≤ support[j]), which ``tail`` gives to no more than 16 decimals.
-    edge, slack_beyond : float
-        Where the support becomes coarser, and its slack from there on.
+    ``support`` (m,) are increasing values of the statistic, ``tail`` P(T ≥ support[j]) for T
+    rounded to the support, ``lower`` P(T ≤ support[j]), which the tail gives to no more than 16
+    decimals. ``slack`` is how far rounding can have moved a value of T (0 when the support is
+    exact; ``slack_beyond`` from ``edge`` on, where it becomes coarser), ``error`` a bound on the
+    error of every probability in the tail.
     """
 
     support: FloatArray = field(repr=False)
@@ -225,18 +219,12 @@ def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
 class BrownianNull(NullDistribution):
     """The law of ``scale`` · max|W| or ``scale`` · (max W − min W), W Brownian motion on [0, 1].
 
-    With φ_k = (k + ½)π, for small x P(max|W| < x) = 2 Σ_{k≥0} (−1)^k exp(−φ_k² / 2x²) / φ_k and
+    ``extent`` is "maximum" or "range". With φ_k = (k + ½)π, for small x
+    P(max|W| < x) = 2 Σ_{k≥0} (−1)^k exp(−φ_k² / 2x²) / φ_k and
     P(max W − min W < x) = Σ_{k≥0} (8 / x² + 2 / φ_k²) exp(−2 φ_k² / x²); for large x, with Q the
     normal tail, P(max|W| ≥ x) = 4 Σ_{k≥0} (−1)^k Q((2k + 1) x) and
     P(max W − min W ≥ x) = 8 Σ_{k≥1} (−1)^{k−1} k Q(kx) (Feller, Annals of Mathematical Statistics
     22, 1951). Tails keep their digits down to 1e-300.
-
-    Parameters
-    ----------
-    extent : {"maximum", "range"}
-        Which of the two.
-    scale : float, default 1.0
-        Standard deviation of the motion at its end, at least 0.
 
     Examples
     --------

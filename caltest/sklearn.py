@@ -53,8 +53,8 @@ def calibration_error(
     sample_weight : array_like of shape (n,), optional
         Weights that are all alike count as none. Where a statistic takes no others it says so.
     pos_label : optional
-        The event. For one column it is 1 where classes are 0 and 1 or −1 and 1, and the second of
-        ``labels`` where these are given. With several columns it is looked at against the rest.
+        The event: of one column by default 1 where classes are 0 and 1 or −1 and 1, and the second
+        of ``labels``; of several columns it is looked at against the rest.
     labels : array_like, optional
         The classes in their order, ``classes_``; by default the sorted values of ``y_true``.
     statistic, lens
@@ -117,23 +117,11 @@ class CalibrationTestDisplay:
 def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: Any = None) -> Predictions:
     """Predict every row by a model that was fitted on the others, and say which model it was.
 
-    InvalidPredictionsError for fewer than two classes, or one of fewer rows than there are folds.
-
-    Parameters
-    ----------
-    estimator : classifier
-        With ``predict_proba``; copies of it are fitted, ``cv`` of them.
-    X, y : array_like of shape (n, d) and (n,)
-        Features and classes.
-    cv : int, default 10
-        Number of folds, to which the shuffled rows of every class are dealt.
-    rng : None, int, Generator or SeedSequence
-        As :func:`numpy.random.default_rng`.
-
-    Returns
-    -------
-    Predictions
-        With ``folds`` and ``classes``, of which every verb says how the *learner* is calibrated.
+    ``cv`` copies of a classifier with ``predict_proba`` are fitted, to features ``X`` (n, d) and
+    classes ``y`` (n,); shuffled rows of every class are dealt to the folds, by ``rng`` as in
+    :func:`numpy.random.default_rng`. The :class:`Predictions` have ``folds`` and ``classes``, of
+    which every verb says how the *learner* is calibrated. InvalidPredictionsError for fewer than
+    two classes, or one of fewer rows than there are folds.
 
     Examples
     --------

@@ -29,12 +29,11 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     """Return the law of the number of successes in independent trials of chances ``p`` (n,).
 
     The first count, the probabilities of it and the next ones (others are negligible), and a bound
-    on the error of every tail probability: mass outside the window, wrapped mass, and rounding.
-
-    Up to 64 trials by recursion, beyond through the characteristic function on the window of
-    counts that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of
-    more than 256 trials with similar p enter through Chebyshev interpolation of log(1−p+p e^{−iω})
-    in p. O(n + W log W), W the width of the window, about 18 standard deviations.
+    on the error of every tail probability: mass outside the window, wrapped mass, and rounding. Up
+    to 64 trials by recursion, beyond through the characteristic function on the window of counts
+    that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of more than
+    256 with similar p enter through Chebyshev interpolation of log(1 − p + p e^{−iω}) in p.
+    O(n + W log W), W the width of the window, about 18 standard deviations.
     """
     certain = int((p >= 1.0).sum())
     p = p[(p > 0.0) & (p < 1.0)]

@@ -55,43 +55,39 @@ def plan(
         Predictions like those to come, drawn with replacement; a :class:`Tally` of the event of two
         classes; or a function ``(rng, n) -> probs``: ``planning.LogisticNormal(0.1, 0.75)``.
     labels, statistic, lens, tolerance, rng, **facts
-        As in :func:`equivalence_test`; weights and subgroups are refused. With ``clusters``
-        whole ones are drawn, whose labels depend on each other as those given do, and formulas are
-        multiplied by their design effect. "O:E",
-        "intercept" and "slope" stand for intervals, whose length is known, of the ratio of observed
-        to expected events, and of Cox's intercept (given slope 1) and slope.
+        As in :func:`equivalence_test`; weights and subgroups are refused. ``clusters`` are drawn
+        whole, with the dependence of the labels given, and multiply formulas by their design
+        effect. "O:E", "intercept" (given slope 1) and "slope" stand for intervals of known length.
     alternative : callable, optional
         From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
-        fitted recalibration. Without one, the recalibration that the labels ask for (Platt scaling,
-        temperature scaling for several classes); without labels, the model is calibrated.
+        fitted recalibration; by default what the labels ask for (Platt scaling, temperature scaling
+        for several classes), and without labels the model is calibrated.
     against : array_like or Predictions, optional
         A second model's predictions of the same rows, which are true (through ``alternative``, if
         there is one): how many rows show that the first is worse?
     width : float, optional
         The length that intervals of level 1 − ``alpha`` shall have, on average.
     power, alpha : float, default 0.8, 0.05
-        Share of data sets that shall find what is there, and level of the test, or 1 less that of
-        the interval; a monitor has its own.
+        Share of data sets that shall find what is there, and level of the test; a monitor has its
+        own.
     n_datasets : int, default 400
         Data sets that are simulated, at least; for a width about half as many.
 
+    Raises
+    ------
+    StatisticError
+        When two things are planned at once, nothing is wrong that a test could find, the error that
+        is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two, shall
+        say what is wrong, or two million do not do.
+
     Notes
     -----
-    StatisticError when two things are planned at once, nothing is wrong that a test could find, the
-    error that is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two,
-    shall say what is wrong, or two million do not do. By formula, with p the predictions, q what is
-    true and z = logit p: n = (1 − φ) / (φ SE²) for log O:E, φ = E q (Riley et al. 2021); n = 1 / (a
-    SE²) for the intercept and a / ((a c − b²) SE²) for the slope, a, b, c = E q (1 − q) z^{0, 1,
-    2}; and ((u √E p(1 − p) + v √(E q(1 − q) + Var(q − p))) / E(q − p))² for the test
+    By formula, with p the predictions, q what is true and z = logit p: n = (1 − φ) / (φ SE²) for
+    log O:E, φ = E q; n = 1 / (a SE²) for the intercept and a / ((a c − b²) SE²) for the slope,
+    a, b, c = E q (1 − q) z^{0, 1, 2} (Riley et al., Statistics in Medicine 40, 2021); and
+    ((u √E p(1 − p) + v √(E q(1 − q) + Var(q − p))) / E(q − p))² for the test
     :class:`CalibrationInTheLarge`, u and v normal quantiles. The search regresses successes on √n
-    (probit); the rows to an alarm are a quantile.
-
-    References
-    ----------
-    Riley et al., "Minimum sample size for external validation of a clinical prediction model with a
-    binary outcome", Statistics in Medicine 40, 2021. Pavlou et al., Statistical Methods in Medical
-    Research 30, 2021. Zimmer & Debelak, "Simulation-based design optimization for statistical
-    power: Utilizing machine learning", Psychological Methods 2023.
+    (probit; Zimmer & Debelak, Psychological Methods 2023); rows to an alarm are a quantile.
 
     Examples
     --------

@@ -90,14 +90,8 @@ class ComparisonMonitor(Watch):
     ) -> Self:
         """Return the monitor after more rows, in the order in which they were forecast.
 
-        Parameters
-        ----------
-        probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
-            The forecasts of the same rows.
-        labels, **facts
-            As in :meth:`Predictions.of`.
-        time : array_like of shape (n,), optional
-            As in :meth:`Monitor.update`.
+        ``probs_a`` and ``probs_b``, (n,), (n, K) or Predictions, are forecasts of the same rows;
+        labels and facts are as in :meth:`Predictions.of`, ``time`` as in :meth:`Monitor.update`.
         """
         a = admitted("ComparisonMonitor", probs_a, labels, facts)
         b = admitted("ComparisonMonitor", probs_b, labels, facts)

@@ -100,18 +100,12 @@ class Monitor(Watch):
         """Return the monitor after more rows, in the order in which they were forecast.
 
         Rows whose labels are late have to wait, and all later ones with them: outcomes must not be
-        scored in an order that depends on them.
-
-        Parameters
-        ----------
-        probs, labels, **facts
-            As in :meth:`Predictions.of`. A weight, at most 1, is the share of the wealth that is
-            bet on a row. One row of two classes may be given as two numbers, or lists of one. Or a
-            :class:`Tally` of rows without weights, of a lens of two classes: one step, whose
-            ``time`` is a single one.
-        time : array_like of shape (n,), optional
-            The time of every row, a number or a date, which must not go back. Rows of one time are
-            forecast together.
+        scored in an order that depends on them. Predictions, labels and facts are as in
+        :meth:`Predictions.of`; a weight, at most 1, is the share of the wealth that is bet on a
+        row. One row of two classes may be two numbers, or lists of one. A :class:`Tally` of rows
+        without weights, of a lens of two classes, is one step. ``time`` is the time of every row
+        (of a tally a single one), a number or a date, which must not go back; rows of one time are
+        forecast together.
         """
         if isinstance(probs, AnyTally):
             tally = admitted_tally("Monitor", probs, labels, facts, self.lens)

@@ -100,17 +100,12 @@ class ConsistencyResampling(RowScheme):
 class Bootstrap(RowScheme):
     """Resample rows with their labels: how much the statistic would vary from sample to sample.
 
-    n rows are drawn with replacement, never stratified by outcome. Partitions that depend on the
-    predictions are made anew. This is no null distribution; :func:`calibration_test` refuses it.
-    StatisticError when there are fewer than two clusters, or not one for every row. O(n) per data
-    set, plus the statistic. Efron, Annals of Statistics 7 (1979); for clusters Davison & Hinkley,
-    "Bootstrap Methods and their Application" (1997), §3.8.
-
-    Parameters
-    ----------
-    clusters : array_like of shape (n,), optional
-        The cluster of every row, by default those of the data. Clusters are drawn whole, as many as
-        there are, so that the number of rows varies.
+    n rows are drawn with replacement, never stratified by outcome, or whole ``clusters`` (by
+    default those of the data), as many as there are, so that the number of rows varies;
+    StatisticError for fewer than two. Partitions that depend on the predictions are made anew.
+    This is no null distribution; :func:`calibration_test` refuses it. O(n) per data set, plus the
+    statistic. Efron, Annals of Statistics 7 (1979); Davison & Hinkley, "Bootstrap Methods and their
+    Application" (1997), §3.8.
 
     Examples
     --------

@@ -104,7 +104,10 @@ def prepare(statistic: StatisticLike, source: Any) -> Prepared:
             f"float, not {statistic!r}"
         )
     rows_of(problem, statistic, weights=True)
-    weighted = _takes_weights(statistic)
+    try:
+        weighted = "weights" in inspect.signature(statistic).parameters
+    except ValueError:  # some builtins have no signature
+        weighted = False
     if problem.weight is not None and not weighted:
         raise StatisticError(
             f"{name_of(statistic)} does not take weights: give it a third parameter named weights"
@@ -115,13 +118,6 @@ def prepare(statistic: StatisticLike, source: Any) -> Prepared:
 def problem_of(source: Problem | Predictions) -> Problem:
     """Return the problem of predictions as a lens shows them; a problem is one."""
     return row_problem(source) if isinstance(source, Predictions) else source
-
-
-def _takes_weights(function: StatisticLike) -> bool:
-    try:
-        return "weights" in inspect.signature(function).parameters
-    except ValueError:  # some builtins have no signature
-        return False
 
 
 def coarseness(statistic: Any, problem: Problem) -> str:

@@ -110,16 +110,12 @@ class KolmogorovSmirnov(_CumulativeError):
     """Largest cumulative difference between outcomes and predictions (ECCE-MAD), for two classes.
 
     The value is max_k |C_k|, with rows sorted by the probability p of the event (class 0), C_0 = 0
-    and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al., JMLR 23, 2022). Rows with equal
-    predictions enter together. Errors that change sign along p many times cancel. In [0, 1].
-    O(n log n) once, O(n) for each further set of labels. ``null="asymptotic"`` is that of σ max|W|
-    (:class:`BrownianNull`), slightly conservative with few rows or ties.
-
-    Parameters
-    ----------
-    scaled : bool, default False
-        Divide by σ = √(Σ p (1 − p)) / n, the standard deviation of C_n under calibration, above 0
-        or StatisticError: the value is then of order 1 at every n.
+    and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al., JMLR 23, 2022), in [0, 1]. Rows with
+    equal predictions enter together. Errors that change sign along p many times cancel.
+    ``scaled=True`` divides by σ = √(Σ p (1 − p)) / n, the standard deviation of C_n under
+    calibration, above 0 or StatisticError: the value is then of order 1 at every n.
+    ``null="asymptotic"`` is that of σ max|W| (:class:`BrownianNull`), slightly conservative with
+    few rows or ties. O(n log n) once, O(n) for each further set of labels.
 
     Examples
     --------

@@ -266,17 +266,12 @@ class MultiScale(Statistic):
     covariance of label i; for two classes tr(C_i C_j) = v_i v_j, v = p (1 − p).
 
     The scales are those of the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone at
-    level α divided by their number. Two classes are cut into m bins of equal width, more into the
-    cells of a :class:`VarianceTree` by medians that keep at least n / m rows. Scales on which T_m
-    cannot vary are left out. StatisticError when T_m cannot vary on any scale, as with one row or
-    predictions of 0 and 1 only. O((n + L) d) for a set of labels, L the cells of all scales and
-    d = 1 for two classes, else K; O(n K² log n) once for K > 2. The value is a number of standard
-    deviations of the noise, not a calibration error.
-
-    Parameters
-    ----------
-    scales : sequence of int, optional
-        Powers of two, increasing; by default 2, 4, …, 2^⌊log₂ n⌋.
+    level α divided by their number: powers of two, increasing, by default 2, 4, …, 2^⌊log₂ n⌋. Two
+    classes are cut into m bins of equal width, more into the cells of a :class:`VarianceTree` by
+    medians that keep at least n / m rows. Scales on which T_m cannot vary are left out, and
+    StatisticError when there is no other, as with one row. O((n + L) d) for a set of labels, L the
+    cells of all scales and d = 1 for two classes, else K; O(n K² log n) once for K > 2. The value
+    is a number of standard deviations of the noise, not a calibration error.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from caltest.bets import mixture
 from caltest.bets.kernels import STATIC
 from caltest.errors import StatisticError
 from caltest.nulls import markov
-from caltest.predictions import BoolArray, IntArray
+from caltest.predictions import IntArray
 from caltest.problem import Problem
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import LabelStatistic
@@ -26,14 +26,12 @@ class _Mixture(LabelStatistic):
     def of_labels(self, labels: IntArray) -> float:
         h = self.data.horizon or 1
         place = np.zeros(labels.size) if self.data.times is None else self.data.times % h
-        logs = [self._of_some(labels, place == j) for j in np.unique(place)]
+        logs = []
+        for j in np.unique(place):
+            state, y = mixture.start(self.data.n_classes), labels[place == j]
+            path = mixture.bet(self.data.probs[place == j], y, np.ones(y.size), STATIC, state)
+            logs.append(path[-1])
         return float(np.exp(min(max(logs) - np.log(h), LARGEST)))
-
-    def _of_some(self, labels: IntArray, some: BoolArray) -> float:
-        """Return the logarithm of what bets on some of the rows have made of 1."""
-        probs = self.data.probs[some]
-        state, ones = mixture.start(self.data.n_classes), np.ones(len(probs))
-        return float(mixture.bet(probs, labels[some], ones, STATIC, state)[-1])
 
 
 @dataclass(frozen=True, repr=False)

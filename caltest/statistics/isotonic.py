@@ -22,14 +22,9 @@ Score = Literal["brier", "log"]
 class IsotonicFit:
     """The PAV-recalibrated probabilities of a two-class problem: the CORP reliability curve.
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (G,)
-        The distinct predicted probabilities of the event, increasing.
-    observed : ndarray of shape (G,)
-        Their recalibrated values, not decreasing; equal values form the CORP bins.
-    count : ndarray of shape (G,)
-        Number, or weight, of the rows with each prediction.
+    Of the G distinct ``predicted`` probabilities of the event, increasing, ``observed`` are the
+    recalibrated values, not decreasing, of which equal ones form the CORP bins, and ``count`` the
+    number, or weight, of rows; all of shape (G,).
     """
 
     predicted: FloatArray = field(repr=False)
@@ -128,16 +123,11 @@ class CORP(Statistic):
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
     recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan, PNAS
-    118(8), 2021). Rows with equal predictions share a bin. It is positive by chance alone. The
-    other parts of the score are given by :func:`caltest.corp_decomposition`. In [0, 1] for
-    ``"brier"`` and [0, ∞] for ``"log"``. O(n log n) once, O(n) for each further set of labels, for
-    which the fit is made anew.
-
-    Parameters
-    ----------
-    score : {"brier", "log"}, default "brier"
-        (p − y)², or −log of the probability of what happened. The log score is infinite for a label
-        of probability 0, and the verbs refuse it then.
+    118(8), 2021). ``score`` is "brier", (p − y)², or "log", −log of the probability of what
+    happened, which is infinite for a label of probability 0, and refused by the verbs then. Rows
+    with equal predictions share a bin. It is positive by chance alone, in [0, 1] or [0, ∞].
+    :func:`caltest.corp_decomposition` has the other parts of the score. O(n log n) once, O(n) for
+    each further set of labels, for which the fit is made anew.
 
     Examples
     --------

@@ -132,19 +132,11 @@ class ClasswiseECE(Statistic):
     """Class-wise calibration error: the ECE of every class against the rest, averaged.
 
     (1/K) Σ_k Σ_b (n_bk / n_k) |freq(b, k) − mean p(b, k)|, where the n_k rows with p_ik above the
-    threshold are binned for each class by itself; ``aggregate="max"`` takes the largest class in
-    place of the mean. A class with no row above the threshold contributes 0. O(n K log n) once,
-    then O(n + cells) for each further set of labels. Times K / 2 it is comparable with total
-    variation. With weights n_bk and n_k are sums of weights.
-
-    Parameters
-    ----------
-    bins : binning or int, default UniformBins(15)
-        Applied to the two columns (p_k, 1 − p_k) of each class, as after ``OneVsRest(k)``.
-    aggregate : {"mean", "max"}, default "mean"
-        How the classes are combined.
-    threshold : float, default 0
-        Only predictions above it count; 0 keeps all of them, zeros included.
+    ``threshold`` (0 keeps all of them, zeros included) are binned for each class by itself, by the
+    two columns (p_k, 1 − p_k), as after ``OneVsRest(k)``; ``aggregate="max"`` takes the largest
+    class in place of the "mean". A class with no row above the threshold contributes 0. Times K / 2
+    it is comparable with total variation. With weights n_bk and n_k are sums of weights.
+    O(n K log n) once, then O(n + cells) for each further set of labels.
 
     Examples
     --------
@@ -194,21 +186,16 @@ class ACE(Statistic):
     """Adaptive calibration error of Nixon et al. (2019, §4.2).
 
     ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|: for each class the n_k predictions above the
-    threshold are sorted and cut into R ranges of ⌊n_k / R⌋, the last with what is left over; fewer
-    than R predictions are a range each. Equal predictions are never separated: ranges that end at
-    the same value are one range, which weighs as many times 1/R as it replaces. A class with no
-    prediction above the threshold contributes 0. O(n K log n) once, then O(n + R K) for each
-    further set of labels. Ranges do not see weights, means in them are weighted. Also called ACE
-    are ``ECE(QuantileBins(m))`` after ``TopK(1)``, an average of netcal in which occupied bins of
-    equal width count the same, and ranges weighted by their counts, as in the authors' code
-    (``presets.nixon2019(variant="nixon")``).
+    ``threshold`` (0 keeps all of them, zeros included) are sorted and cut into R = ``bins`` ranges
+    of ⌊n_k / R⌋, the last with what is left over; fewer than R predictions are a range each. Equal
+    predictions are never separated: ranges that end at the same value are one range, which weighs
+    as many times 1/R as it replaces. A class with no prediction above the threshold contributes 0.
+    Ranges do not see weights, means in them are weighted. O(n K log n) once, then O(n + R K) for
+    each further set of labels.
 
-    Parameters
-    ----------
-    bins : int, default 15
-        Number of ranges R.
-    threshold : float, default 0
-        Only predictions above it count; 0 keeps all of them, zeros included.
+    Also called ACE are ``ECE(QuantileBins(m))`` after ``TopK(1)``, an average of netcal in which
+    occupied bins of equal width count the same, and ranges weighted by their counts, as in the
+    authors' code (``presets.nixon2019(variant="nixon")``).
 
     Examples
     --------

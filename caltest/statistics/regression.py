@@ -108,12 +108,11 @@ class HosmerLemeshow(Statistic):
     """The Hosmer–Lemeshow statistic, a sum of squared standardised gaps over bins.
 
     C = Σ_g (O_g − E_g)² / V_g with O_g events observed and E_g = Σ p_i predicted in bin g, and
-    V_g = n_g p̄_g (1 − p̄_g) as published (Communications in Statistics A 9, 1980), or V_g = Σ p_i
-    (1 − p_i) with ``variance="exact"`` (Stallard, Statistics in Medicine 28, 2009). Bins that can
-    show one outcome only (V_g = 0) are left out. StatisticError for more than two classes, a number
-    for ``bins``, or when no bin can show more than one outcome. O(n log n), then O(n) for each
-    further set of labels. The χ² law is liberal where bins expect few events; the exact null, the
-    default of ``calibration_test``, does not use ``df``.
+    V_g = n_g p̄_g (1 − p̄_g) as published (Communications in Statistics A 9, 1980), or
+    V_g = Σ p_i (1 − p_i) with ``variance="exact"`` (Stallard, Statistics in Medicine 28, 2009).
+    Bins that can show one outcome only (V_g = 0) are left out. StatisticError for more than two
+    classes, a number for ``bins``, or when no bin can show more than one outcome. O(n log n), then
+    O(n) for each further set of labels. The χ² law is liberal where bins expect few events.
 
     Parameters
     ----------
@@ -122,9 +121,9 @@ class HosmerLemeshow(Statistic):
     variance : {"binomial", "exact"}, default "binomial"
         The variance of a bin: that of equal predictions, which is too large, or the true one.
     df : int, optional
-        Degrees of freedom of the χ² law under ``null="asymptotic"``; by default the number of
-        bins g that are not left out, which is right for data that did not fit the model. The
-        textbook's g − 2 belongs to the data on which a logistic model was fitted.
+        Degrees of freedom of the χ² law under ``null="asymptotic"``; by default the number of bins
+        that are not left out, which is right for data that did not fit the model. The textbook's
+        g − 2 belongs to the data on which a logistic model was fitted.
 
     Examples
     --------

@@ -93,9 +93,8 @@ class _MeanScore(Statistic):
 
     def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
-        return self.of_rows(
-            RowProblem.of(Predictions.of(probs, labels).labelled("per_row")).predictions
-        )
+        data = Predictions.of(probs, labels).labelled("per_row")
+        return self.of_rows(RowProblem.of(data).predictions)
 
     def of_rows(self, rows: Predictions) -> FloatArray:
         """Return the score of every row of an induced problem, shape (n,)."""
@@ -214,22 +213,16 @@ class ScoreGap(Statistic):
     """How far a proper score is from what the predictions promise, in standard deviations.
 
     z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), with e_i and v_i the mean and the variance of the
-    score s(p_i, Y) when Y is drawn from p_i. A model that is calibrated has z of mean 0 and
-    variance 1 at every n. z > 0 means worse than promised, overconfident on balance; z < 0 means
-    better than promised, underconfident. Both count as evidence. With Brier scores and two classes
-    this is the z of Spiegelhalter (Statistics in Medicine 5, 1986); for K classes its Brier form is
-    e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴). Errors that leave the mean score as promised are
-    not seen. StatisticError for another score; when the score of no row depends on its label other
+    score s(p_i, Y) when Y is drawn from p_i: of mean 0 and variance 1 at every n if the model is
+    calibrated. z > 0 means worse than promised, overconfident on balance; z < 0 better than
+    promised, underconfident. Both count as evidence; errors that leave the mean score as promised
+    are not seen. With Brier scores and two classes this is the z of Spiegelhalter (Statistics in
+    Medicine 5, 1986); for K classes its Brier form is e_i = 1 − ‖p_i‖²,
+    v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴). ``score`` is "brier", "log", "spherical", or for ordered classes
+    "rps", Σ_{k < K−1} (F_k − 1{y ≤ k})² with F the cumulative probabilities (Epstein, Journal of
+    Applied Meteorology 8, 1969). StatisticError when the score of no row depends on its label other
     than by impossible ones (all predictions uniform, or all 0 and 1). O(n K) once, O(n) for each
-    further set of labels. ``null="asymptotic"`` is the standard normal. With ``"log"``, z is
-    infinite when a label of probability 0 occurs.
-
-    Parameters
-    ----------
-    score : {"brier", "log", "spherical", "rps"}, default "brier"
-        Which score; the ranked probability score, Σ_{k < K−1} (F_k − 1{y ≤ k})² with F the
-        cumulative probabilities (Epstein, Journal of Applied Meteorology 8, 1969), is for ordered
-        classes.
+    further set of labels. With "log", z is infinite when a label of probability 0 occurs.
 
     Examples
     --------

@@ -29,21 +29,13 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True)
 class SmoothCurve:
-    """A kernel-smoothed reliability curve.
+    """A kernel-smoothed reliability curve at equally spaced probabilities, from 0 to 1.
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (m,)
-        Equally spaced probabilities of the event, from 0 to 1.
-    observed : ndarray of shape (m,)
-        The smoothed frequency of the event there: predicted + smoothed residual. Where there are
-        next to no predictions it tends to ``predicted``; it may leave [0, 1] by a little.
-    density : ndarray of shape (m,)
-        The density of the predictions, smoothed in the same way; its mean over the points is 1.
-    width : float
-        Standard deviation of the kernel.
-    error : float
-        The smooth calibration error: the width, unless that is the smallest that is tried.
+    ``predicted`` are these, ``observed`` the smoothed frequency of the event there, predicted +
+    smoothed residual: where there are next to no predictions it tends to ``predicted``, and it may
+    leave [0, 1] by a little. ``density`` is that of the predictions, smoothed in the same way, of
+    mean 1; all of shape (m,). ``width`` is the standard deviation of the kernel, and ``error`` the
+    smooth calibration error: the width, unless that is the smallest that is tried.
     """
 
     predicted: FloatArray = field(repr=False)

@@ -102,16 +102,12 @@ class Sweep(Statistic):
 
     For b = 2, 3, … the sorted predictions are cut at ranks ⌈j n / b⌉ into b bins, ties kept
     together, until the frequencies of the event no longer increase from bin to bin; with the last b
-    that was good (at most n), the value is (Σ_b (n_b / n) |r̂_b − p̂_b|^q)^{1/q}, q = 1 or 2
-    (Roelofs et al., "Mitigating bias in calibration error estimation", AISTATS 2022, Algorithm 1).
-    Bins are chosen anew for every set of labels. With weights, frequencies, means and shares are
-    weighted, and ranks are not. O(n log n) once; then O(n + b²) for a set of labels that leads to b
-    bins. Software that takes the *largest* b that leaves the curve monotone returns other values.
-
-    Parameters
-    ----------
-    norm : {"l1", "l2"}, default "l1"
-        The exponent q. The authors' code has 2 as its default.
+    that was good (at most n), the value is (Σ_b (n_b / n) |r̂_b − p̂_b|^q)^{1/q}, q = 1 or 2 by the
+    ``norm`` "l1" or "l2", the default of the authors' code (Roelofs et al., "Mitigating bias in
+    calibration error estimation", AISTATS 2022, Algorithm 1). Software that takes the *largest* b
+    that leaves the curve monotone returns other values. Bins are chosen anew for every set of
+    labels; with weights, frequencies, means and shares are weighted, and ranks are not.
+    O(n log n) once; then O(n + b²) for a set of labels that leads to b bins.
 
     Examples
     --------

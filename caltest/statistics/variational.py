@@ -105,9 +105,8 @@ class VariationalError(_CrossFitted):
     ℓ(p_i, e_i) − ℓ(q_i, e_i) for a proper loss. On average it is at most the calibration error
     E‖E[e | p] − p‖, or the divergence that belongs to ℓ, and the nearer to it the better the map:
     unlike a binned error it does not overestimate. It can be negative. StatisticError for another
-    loss or method, or fewer than two rows in a fold. ``folds`` fits for every set of labels, some
-    milliseconds for 1000 rows of two classes. Where a method finds no map, the predictions of the
-    fold stay as they are. Berta et al., arXiv:2501.19195 (2025) and arXiv:2602.24230 (2026).
+    loss or method, or fewer than two rows in a fold. Berta et al., arXiv:2501.19195 (2025) and
+    arXiv:2602.24230 (2026).
 
     Parameters
     ----------
@@ -115,7 +114,9 @@ class VariationalError(_CrossFitted):
         A norm of whole vectors, as for :class:`ECE` (``"tv"`` of two classes is that of the event),
         or a proper loss.
     recalibration : Recalibration, default IsotonicRegression()
-        A method of :mod:`caltest.recalibration`. With ``"log"`` a 0 counts as 2⁻⁵³.
+        A method of :mod:`caltest.recalibration`, fitted for every fold and set of labels (some
+        milliseconds for 1000 rows of two classes); where it finds no map, the predictions of the
+        fold stay as they are. With ``"log"`` a 0 counts as 2⁻⁵³.
     folds : int, default 5
         Rows, or clusters of them, are dealt to the folds by a fixed seed: the value depends a
         little on their order.

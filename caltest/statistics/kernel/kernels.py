@@ -188,26 +188,22 @@ class DistanceKernel(Written):
 
 @dataclass(frozen=True, repr=False)
 class LaplaceKernel(DistanceKernel):
-    """The kernel exp(−‖p − q‖₂ / ν) between rows of probabilities.
+    """The kernel exp(−‖p − q‖₂ / ν) between rows of probabilities, in (0, 1].
 
     Parameters
     ----------
     bandwidth : float or {"median", "median-with-diagonal"}, default "median"
-        The bandwidth ν > 0, or a rule that makes it from the predictions alone, so that tests with
-        redrawn labels stay valid. ``"median"`` is the median of the distances of all pairs i < j,
-        with an even number of pairs the mean of the two in the middle; ``"median-with-diagonal"``
-        is that of all n² ordered pairs, the n zeros of rows with themselves included, as in the
-        experiments of Widmann et al. (2019). Where the median is 0 the mean of the distances of
-        pairs i < j is taken, and 1 where that is 0 too. Distances are those of the kernel: ‖p − q‖₂
-        here and for :class:`GaussianKernel`, total variation for :class:`TVKernel`.
+        The bandwidth ν > 0, StatisticError else, or a rule that makes it from the predictions
+        alone, so that redrawn labels stay valid: the median of the distances ‖p − q‖₂ of all pairs
+        i < j, or of all n² ordered pairs, the n zeros of rows with themselves included, as in the
+        experiments of Widmann et al. (2019). Where it is 0 the mean distance of pairs i < j is
+        taken, and 1 where that is 0 too. Of two classes ‖p − q‖₂ = √2 |p₁ − q₁|.
 
     Notes
     -----
-    StatisticError for a bandwidth that is neither a number above 0 nor one of the names. In (0, 1],
-    and 1 for equal rows. The median is exact and independent of the order of rows: O(n log n) for
-    two classes; O(n² K) for more up to n = 10 000, above that it is over the pairs of 10 000 rows,
-    taken at equal steps from the rows in lexicographic order. For two classes ‖p − q‖₂ = √2
-    |p₁ − q₁|.
+    The median is exact and independent of the order of rows: O(n log n) for two classes; O(n² K)
+    for more up to n = 10 000, above that over the pairs of 10 000 rows, taken at equal steps from
+    the rows in lexicographic order.
 
     Examples
     --------

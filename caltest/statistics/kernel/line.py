@@ -79,15 +79,11 @@ class MMCE(Statistic):
     """Maximum mean calibration error of a two-class problem (Kumar, Sarawagi & Jain, ICML 2018).
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
-    class 0 occurred (after ``TopK(1)``: the top class was right), p_i is its probability, and
-    w_i = 1/n, or the weight of the row over the sum of weights. The value is the root. In [0, 1].
-    O(n log n) once, O(n) for further labels. MMCE² is half of
-    ``SKCE(TVKernel(0.4), estimator="biased")``. Biased upward, as an ECE is.
-
-    Parameters
-    ----------
-    bandwidth : float, default 0.4
-        The ν of the paper.
+    class 0 occurred (after ``TopK(1)``: the top class was right), p_i is its probability, ν the
+    ``bandwidth``, that of the paper by default, and w_i = 1/n, or the weight of the row over the
+    sum of weights. The value is the root, in [0, 1]; MMCE² is half of
+    ``SKCE(TVKernel(0.4), estimator="biased")``. Biased upward, as an ECE is. O(n log n) once, O(n)
+    for further labels.
 
     Examples
     --------

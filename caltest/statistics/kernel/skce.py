@@ -38,10 +38,9 @@ class SKCE(Statistic):
       block; rows of an incomplete last block are left out;
     - ``"linear"``: the same with m = 2.
 
-    With weights these are means of h_ij with weights w_i w_j over the same pairs: ``"unbiased"`` is
-    Σ_{i≠j} w_i w_j h_ij / ((Σ w)² − Σ w²), ``"biased"`` Σ_{i,j} w_i w_j h_ij / (Σ w)². Bandwidths
-    and blocks do not look at weights. Of two classes r_i·r_j is 2 (y_i − p_i)(y_j − p_j), twice
-    that of tools that work with one probability and leave out the factor.
+    With weights these are means of h_ij with weights w_i w_j over the same pairs; bandwidths and
+    blocks do not look at them. Of two classes r_i·r_j is 2 (y_i − p_i)(y_j − p_j), twice that of
+    tools that work with one probability and leave out the factor.
 
     Parameters
     ----------
@@ -49,27 +48,23 @@ class SKCE(Statistic):
         :class:`LaplaceKernel`, :class:`GaussianKernel`, :class:`TVKernel`, or a function of rows
         (a, K) and (b, K) that returns the (a, b) values of a symmetric, positive definite kernel.
     estimator : {"unbiased", "biased", "block", "linear"}, default "unbiased"
-        See above. Blocks depend on the order of the rows, and their tests are weak; use them when
-        n is too large for all pairs.
+        See above. Blocks depend on the order of the rows, and their tests are weak; they are for an
+        n that is too large for all pairs.
     block_size : int, optional
         The m of ``"block"``, at least 2; by default ⌊√n⌋.
 
     Notes
     -----
-    StatisticError for options that do not fit each other, and for fewer rows than the estimator
-    needs: 2 for ``"unbiased"`` and ``"linear"``, m for ``"block"``. *Nulls.* Redrawn labels (the
-    default) are valid at every n. ``null="asymptotic"``, for rows that count alike: with "unbiased"
-    the bootstrap of Arcones & Giné (1992) for a degenerate U-statistic, in the form of
-    CalibrationTests.jl, by 999 multinomial draws from a fixed stream; with "block" and "linear" a
-    normal law with the variance of the ⌊n/m⌋ values.
+    StatisticError for options that do not fit each other, and for fewer rows than 2, or m.
+    Redrawn labels are valid at every n. ``null="asymptotic"``, for rows that count alike, is of
+    "unbiased" the bootstrap of Arcones & Giné (1992) for a degenerate U-statistic, as in
+    CalibrationTests.jl, by 999 multinomial draws from a fixed stream; of blocks a normal law.
 
-    *Cost.* Two classes with :class:`LaplaceKernel` or :class:`TVKernel` and all pairs: O(n log n)
-    once and O(n) for every further set of labels; with a number as bandwidth also of a tally.
-    Otherwise O(n² K) once; a
-    replicate costs at most n² / 2 additions in vector instructions, n² / (2K) kernel values for
-    flat predictions of many classes, and 2 (f n)² / K for a share f of rows whose label is not the
-    likeliest, K > 2; with weights O(n² K), as matrix products. Memory stays below 0.3 GB at
-    n = 10⁴.
+    Two classes with :class:`LaplaceKernel` or :class:`TVKernel` and all pairs cost O(n log n) once
+    and O(n) for every set of labels; with a number as bandwidth also of a tally. Otherwise O(n² K)
+    once; a replicate costs at most n² / 2 additions in vector instructions, n² / (2K) kernel values
+    for flat predictions of many classes, and 2 (f n)² / K for a share f of rows whose label is not
+    the likeliest, K > 2; with weights O(n² K). Memory stays below 0.3 GB at n = 10⁴.
 
     Examples
     --------
@@ -116,7 +111,11 @@ class SKCE(Statistic):
             and (problem.exact or not isinstance(kernel.bandwidth, str))
         ):  # fmt: skip
             rate = kernel.two_class / float(kernel.fitted(problem.probs).bandwidth)
-            return self._on_line(problem, rate, biased)
+            facts: Any = {"factor": 2.0, "null_mean": mean, "min_surprises": 20.0}
+            line = LineError.of(problem, self, rate, biased, **facts)
+            if biased or problem.weight is not None or not problem.exact:
+                return line
+            return replace(line, laws={"asymptotic": partial(_bootstrap_on_line, line)})
         data = rows_of(problem, self, weights=True)
         used = data.probs[: data.n // size * size]
         if isinstance(kernel, DistanceKernel):
@@ -130,13 +129,6 @@ class SKCE(Statistic):
             return fixed
         law = fixed.bootstrap if all_pairs else fixed.normal
         return replace(fixed, laws={"asymptotic": law})
-
-    def _on_line(self, problem: Problem, rate: float, biased: bool) -> LineError:
-        facts: Any = {"null_mean": None if biased else 0.0, "min_surprises": 20.0}
-        line = LineError.of(problem, self, rate, biased, factor=2.0, **facts)
-        if biased or problem.weight is not None or not problem.exact:
-            return line
-        return replace(line, laws={"asymptotic": partial(_bootstrap_on_line, line)})
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,8 +102,8 @@ class Tiles:
     def _slice(self, t: int) -> slice:
         return slice(self._cuts[t], self._cuts[t + 1])
 
-    def _tiles(self) -> Iterator[tuple[int, int, FloatArray]]:
-        return iter(self._values) if self.in_memory else self._made()
+    def _tiles(self) -> Iterable[tuple[int, int, FloatArray]]:
+        return self._values if self.in_memory else self._made()
 
     @cached_property
     def _values(self) -> list[tuple[int, int, FloatArray]]:
