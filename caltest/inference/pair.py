@@ -18,7 +18,13 @@ from caltest.inference.exchange import swapped_differences
 from caltest.inference.intervals import confidence_interval
 from caltest.inference.reach import Difference, Side
 from caltest.inference.squared_error import SquaredError
-from caltest.inference.two_ways import CrossedDifference, CrossedError, columns_of
+from caltest.inference.two_ways import (
+    CrossedError,
+    by_student,
+    columns_of,
+    freedom_of,
+    variance_of_difference,
+)
 from caltest.lenses import Lens
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, RowProblem
@@ -169,9 +175,10 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
     assert a.error is not None
     assert b.error is not None
     if a.crossed is not None and b.crossed is not None:
-        two_ways = CrossedDifference(a.crossed, b.crossed, a.rows)
-        low, high = two_ways.limits(settings.level)
-        evidence = {"pvalue": two_ways.pvalue(), "low": low, "high": high, "pvalue_error": 0.0}
+        variance = variance_of_difference(a.crossed, b.crossed, a.rows)
+        moments = a.estimate - b.estimate, variance, freedom_of(a.rows)
+        low, high, pvalue = by_student(*moments, settings.level)
+        evidence = {"pvalue": pvalue, "low": low, "high": high, "pvalue_error": 0.0}
         return evidence | {"n_resamples": 0, "ended": "complete", "notes": ()}
     sides = Side(a.error, a.rows), Side(b.error, b.rows)
     difference = Difference(*sides, settings.paired)
@@ -287,8 +294,6 @@ def _score_difference(
     name: str, a: _Scored, b: _Scored, paired: bool, level: float
 ) -> ScoreDifference:
     """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's."""
-    from scipy.special import stdtr, stdtrit
-
     first, second = (s.mean if s.mean is not None and s.mean < np.inf else None for s in (a, b))
     if first is None or second is None or min(a.times.sum(), b.times.sum()) < 2:
         return ScoreDifference(name, first, second, None, None, None, None)
@@ -301,7 +306,5 @@ def _score_difference(
         return ScoreDifference(name, first, second, difference, difference, difference, pvalue)
     # Welch & Satterthwaite; of paired rows there is one variance, and this is its own freedom.
     freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
-    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
-    pvalue = max(2.0 * float(stdtr(freedom, -abs(difference) / error)), np.finfo(float).tiny)
-    ends = difference, difference - reach, difference + reach
-    return ScoreDifference(name, first, second, *ends, float(pvalue))
+    low, high, pvalue = by_student(difference, float(variances.sum()), freedom, level)
+    return ScoreDifference(name, first, second, difference, low, high, pvalue)

@@ -9,7 +9,6 @@ arXiv:2406.08880), judged by Student's law with min_c (Σ n_g)² / Σ n_g² − 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -82,8 +81,8 @@ class CrossedError:
         for j, unit in enumerate((a, b)):
             part, start, other = parts[j], starts[j], parts[1 - j][columns[1 - j]]
             where = at[start]
-            rest = pairs[where] - 2.0 * products(whole[where], part) + 2.0 * products(part, part)
-            rest += 2.0 * added(products(other, x) - products(x, x), columns[j])
+            lost = products(whole[where] - part, part) - added(products(other - x, x), columns[j])
+            rest = pairs[where] - 2.0 * lost
             left = mass[where] - part[:, -1]
             gained = left * over(rest[:, 0], rest[:, 1], rest[:, 1] > 1e-9) - terms[where]
             changed = np.bincount(unit[first][start], gained)
@@ -94,45 +93,27 @@ class CrossedError:
         return cls(float(terms.sum() / mass.sum()), (omitting[0], omitting[1]), linear)
 
 
-@dataclass(frozen=True, eq=False)
-class CrossedDifference:
-    """The difference of the squared errors of two models, with its limits and its p-value."""
+def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
+    """Return V of T_A − T_B; what rows that share both clusters add is of first order."""
+    both = zip(a.omitting, b.omitting, strict=True)
+    first, second = (_jackknife(x - y) for x, y in both)
+    w = np.ones(data.n) if data.weights is None else data.weights
+    linear = a.linear - b.linear
+    linear = linear - w * linear.sum() / w.sum()
+    together = (np.bincount(columns_of(data)[2], linear) ** 2).sum() / w.sum() ** 2
+    return float(max(first + second - together, first, second))
 
-    a: CrossedError
-    b: CrossedError
-    data: Predictions
 
-    @property
-    def value(self) -> float:
-        """D = T_A − T_B."""
-        return self.a.estimate - self.b.estimate
+def by_student(
+    value: float, variance: float, freedom: float, level: float
+) -> tuple[float, float, float]:
+    """Return the interval of an estimate and its two-sided p-value, by Student's law."""
+    from scipy.special import stdtr, stdtrit
 
-    @cached_property
-    def variance(self) -> float:
-        """V of the difference."""
-        both = zip(self.a.omitting, self.b.omitting, strict=True)
-        first, second = (_jackknife(x - y) for x, y in both)
-        w = np.ones(self.data.n) if self.data.weights is None else self.data.weights
-        linear = self.a.linear - self.b.linear
-        linear = linear - w * linear.sum() / w.sum()
-        together = (np.bincount(columns_of(self.data)[2], linear) ** 2).sum() / w.sum() ** 2
-        return float(max(first + second - together, first, second))
-
-    def limits(self, level: float) -> tuple[float, float]:
-        """Return the interval of the difference."""
-        from scipy.special import stdtrit
-
-        reach = float(stdtrit(freedom_of(self.data), 0.5 + level / 2.0)) * self.variance**0.5
-        return self.value - reach, self.value + reach
-
-    def pvalue(self) -> float:
-        """Return the two-sided p-value by Student's law."""
-        from scipy.special import stdtr
-
-        if abs(self.value) <= 1e-14:
-            return 1.0
-        t = abs(self.value) / max(self.variance**0.5, 1e-300)
-        return float(max(2.0 * stdtr(freedom_of(self.data), -t), np.finfo(float).tiny))
+    error = max(float(np.sqrt(variance)), 1e-300)
+    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    pvalue = max(2.0 * float(stdtr(freedom, -abs(value) / error)), float(np.finfo(float).tiny))
+    return value - reach, value + reach, 1.0 if abs(value) <= 1e-14 else pvalue
 
 
 def _jackknife(values: FloatArray) -> float:
