@@ -9,29 +9,32 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.written import name_of
-from caltest.binning import EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
+from caltest.problem.micro import MicroCells
 from caltest.problem.rows import Flips
-from caltest.problem.tally import by_mass
 from caltest.simulate import Batches, Scheme, Shortcut, WildSigns
 from caltest.tally.clustered import FEWEST, ClusteredTally
 
 
 @dataclass(frozen=True, eq=False)
-class ClusteredProblem(Problem):
+class ClusteredProblem(MicroCells):
     """Sums of every cluster; outcomes are :class:`Flips` of its residuals, (B, G)."""
 
     tally: ClusteredTally = field(repr=False)
+    n_clusters: int
+    probs: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    count: FloatArray = field(repr=False)
+    place: FloatArray = field(repr=False)
     _sums: dict[Cells, FloatArray] = field(default_factory=dict, repr=False)
 
-    exact = False
     designed = True
     only_null = WildSigns()
     weight = None
+    closed = ("right",)
 
     @classmethod
     def of(cls, tally: ClusteredTally) -> ClusteredProblem:
@@ -42,24 +45,10 @@ class ClusteredProblem(Problem):
                 f"their level from {FEWEST} on. Pass the rows with clusters= if they fit"
             )
         tally.warn(stack=6)
-        return cls(tally)
-
-    @cached_property
-    def probs(self) -> FloatArray:  # type: ignore[override]
-        p = np.clip(self.tally.sums[:, 1] / self.tally.sums[:, 0], 0.0, 1.0)
-        return np.column_stack([p, 1.0 - p])
-
-    @property
-    def labels(self) -> IntArray:  # type: ignore[override]
-        return self.events
-
-    @property
-    def count(self) -> FloatArray:  # type: ignore[override]
-        return self.tally.sums[:, 0]
-
-    @property
-    def n_clusters(self) -> int:  # type: ignore[override]
-        return self.tally.n_clusters
+        n, p, _, y, _ = tally.sums.T
+        probs, labels = np.clip([p / n, 1.0 - p / n], 0.0, 1.0).T, np.rint(y).astype(np.int64)
+        place = tally.cell.astype(np.float64) + 0.5
+        return cls(tally, tally.n_clusters, probs, labels, n, place)
 
     @property
     def grid(self) -> int:  # type: ignore[override]
@@ -70,14 +59,6 @@ class ClusteredProblem(Problem):
         return self.tally.n
 
     @property
-    def data(self) -> ClusteredProblem:
-        return self
-
-    @property
-    def events(self) -> IntArray:
-        return np.rint(self.tally.sums[:, 3]).astype(np.int64)
-
-    @property
     def impossible(self) -> IntArray:
         """As many zeros as outcomes had probability 0, where all rows of a unit are certain."""
         n, p, _, y, _ = self.tally.sums.T
@@ -85,7 +66,6 @@ class ClusteredProblem(Problem):
 
     @cached_property
     def excess(self) -> FloatArray:
-        """Σ (y − p) of every unit."""
         return self.tally.sums[:, 3] - self.tally.sums[:, 1]
 
     @property
@@ -103,22 +83,6 @@ class ClusteredProblem(Problem):
             "the rows"
         )
 
-    def numbers(self, bins: Any) -> IntArray:
-        if isinstance(bins, QuantileBins):
-            return by_mass(bins, self.levels, self.count)
-        if isinstance(bins, (UniformBins, EdgeBins)):
-            edges = np.asarray(bins.edges) * self.grid
-            if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6 and bins.closed == "right":
-                return np.searchsorted(np.rint(edges), self.tally.cell + 1, side="left")
-        raise StatisticError(
-            f"{name_of(bins)} is not made of the {self.grid} cells of this tally: take "
-            f"UniformBins(m) with m a divisor of {self.grid}, or tally with another n_cells"
-        )
-
-    def bins_remark(self, bins: Any) -> str:
-        equal = isinstance(bins, QuantileBins)
-        return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
-
     @property
     def levels(self) -> IntArray:
         return self.tally.cell
@@ -132,19 +96,7 @@ class ClusteredProblem(Problem):
         return np.square(self.variance) / self.count
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        table = score(np.clip(self.probs, 1e-12, 1.0))
-        slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
-        return LinearTerm(
-            table,
-            observed=float(self.excess @ slope),
-            promised=float(self.count @ mean),
-            variance=float(self.variance @ slope**2),
-            covariance=float(self.variance @ slope),
-            remark=f"{name} scores are those of mean predictions of micro-cells",
-        )
-
-    def tables(self, scores: FloatArray) -> FloatArray:
-        return np.asarray(scores[:, :, 0] - scores[:, :, 1])
+        return self.of_means(name, score(np.clip(self.probs, 1e-12, 1.0)))
 
     def of_clusters(self, cells: Cells) -> FloatArray:
         """Return the summed residuals of every cluster in every cell, (G, L)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from caltest.simulate import Batches, FollowupDrawer, RedrawFollowup, Scheme, Sh
 
 #: Replicates from which variances under calibration are taken, and their seed.
 PILOT, PILOT_SEED = 999, (0x1B873593, 0xCC9E2D51)
-#: Residuals that are kept, or drawn together.
+#: Outcomes that are drawn together.
 AT_ONCE = 2**20
 
 
@@ -80,20 +80,13 @@ class FollowupProblem(RowProblem):
             return np.asarray(events / known - cells.mean(self.probs[:, 0]))
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
-        sums = np.concatenate([cells.sum(r, axis=1) for r in self._pilot()])
-        return np.asarray(np.square(sums).mean(axis=0))
+        return np.asarray(np.square(self._pilot(lambda r: cells.sum(r, axis=1))).mean(axis=0))
 
-    def _pilot(self) -> Iterator[FloatArray]:
-        if PILOT * self.n <= AT_ONCE:
-            yield self._kept_pilot
-            return
-        size = max(1, AT_ONCE // self.n)
-        for first in range(0, PILOT, size):
-            yield self._residuals(self.drawer(PILOT_SEED, first, min(size, PILOT - first)))
-
-    @cached_property
-    def _kept_pilot(self) -> FloatArray:
-        return self._residuals(self.drawer(PILOT_SEED, 0, PILOT))
+    def _pilot(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return a function of the residuals (B, n) of 999 draws."""
+        of_residuals = lambda signed: function(self._residuals(signed))  # noqa: E731
+        draws = Batches(self.drawer, self.n, of_residuals, AT_ONCE)
+        return draws.replicates(PILOT_SEED, 0, PILOT)
 
     def _residuals(self, signed: FloatArray) -> FloatArray:
         """Return W (Y − p)."""
@@ -103,8 +96,8 @@ class FollowupProblem(RowProblem):
         """Return a score with its variance, and covariance with the event, of the draws."""
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])
-        parts = [(r.sum(axis=1), _scored(r, table)[:, 0]) for r in self._pilot()]
-        total, scored = np.concatenate(parts, axis=1)
+        columns = lambda r: np.column_stack([r.sum(axis=1), _scored(r, table)])  # noqa: E731
+        total, scored = self._pilot(columns).T
         return replace(
             plain,
             observed=float(_scored(self._residuals(self.observed.signed), table)[0, 0]),
@@ -121,12 +114,11 @@ class FollowupProblem(RowProblem):
         norm: int | None = None,
     ) -> ResidualSums:
         r = self._residuals(outcomes.signed)
-        sums = added = None
-        if cells is not None:
-            sums = cells.sum(r, axis=1)[:, :, None]
-            if squares is not None:
-                added = gathered(cells.sum(np.square(r), axis=1), squares)
-        return ResidualSums(sums, added, None if tables is None else _scored(r, tables))
+        linear = None if tables is None else _scored(r, tables)
+        if cells is None:
+            return ResidualSums(None, None, linear)
+        added = None if squares is None else gathered(cells.sum(r**2, axis=1), squares)
+        return ResidualSums(cells.sum(r, axis=1)[:, :, None], added, linear)
 
     def residuals(self, outcomes: Drawn) -> tuple[FloatArray, FloatArray]:
         r = self._residuals(outcomes.signed)

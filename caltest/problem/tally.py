@@ -10,12 +10,11 @@ from typing import Any, Self
 import numpy as np
 
 from caltest._base.facts import in_whole_numbers
-from caltest._base.written import name_of
-from caltest.binning import EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
+from caltest.problem.micro import MicroCells
 from caltest.simulate import RedrawLabels, Scheme, Shortcut
 from caltest.tally.base import AnyTally
 from caltest.tally.binomials import binomials
@@ -37,7 +36,7 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class TallyProblem(Problem):
+class TallyProblem(MicroCells):
     """Sums over micro-cells in place of rows.
 
     ``labels`` (U,) are the observed numbers of events. Observed sums know the rows by their
@@ -57,10 +56,8 @@ class TallyProblem(Problem):
     centre: FloatArray = field(repr=False)
     rest: FloatArray = field(repr=False)
     half: FloatArray = field(repr=False)
-    #: Where a micro-cell lies, in widths of the grid: edges are whole.
     place: FloatArray = field(repr=False)
 
-    exact = False
     n_clusters = None
 
     @classmethod
@@ -96,37 +93,11 @@ class TallyProblem(Problem):
         return self.count * self.row_weight
 
     @property
-    def data(self) -> TallyProblem:
-        return self
-
-    @property
-    def events(self) -> IntArray:
-        return self.labels
-
-    @property
     def observed(self) -> Counts:
         return Counts(self.labels[None, :].astype(np.float64), self.event_sums[None, :])
 
     def outcomes(self, labels: Any) -> Counts:
         return Counts(np.asarray(labels, dtype=np.float64))
-
-    def numbers(self, bins: Any) -> IntArray:
-        if isinstance(bins, QuantileBins):
-            return by_mass(bins, self.levels, self.count)
-        if isinstance(bins, (UniformBins, EdgeBins)):
-            edges = np.asarray(bins.edges) * self.grid
-            if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
-                side: Any = "left" if bins.closed == "right" else "right"
-                return np.searchsorted(np.rint(edges), self.place, side=side)
-        raise StatisticError(
-            f"{name_of(bins)} is not made of the cells of a tally of grid={self.grid}: take "
-            "UniformBins or EdgeBins whose edges are whole multiples of 1/grid, or QuantileBins, "
-            "or tally on another grid"
-        )
-
-    def bins_remark(self, bins: Any) -> str:
-        equal = isinstance(bins, QuantileBins)
-        return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
 
     @property
     def levels(self) -> IntArray:
@@ -202,19 +173,7 @@ class TallyProblem(Problem):
         if name == "logit":
             level = a_total("cut_vz_low", 2) + a_total("cut_vz_high", 2)
             return LinearTerm(table, a_total("cut_rz"), 0.0, a_total("cut_vzz", 2), level)
-        slope, mean = table[:, 0] - table[:, 1], (p * table).sum(axis=1)
-        return LinearTerm(
-            table,
-            observed=float((w * self.excess) @ slope),
-            promised=float(self.mass @ mean),
-            variance=float(self.variance @ slope**2),
-            covariance=float(self.variance @ slope),
-            remark=f"{name} scores are those of mean predictions of micro-cells",
-        )
-
-    def tables(self, scores: FloatArray) -> FloatArray:
-        """Return the slopes of scores (T, U, 2) in the residuals, (T, U)."""
-        return np.asarray(scores[:, :, 0] - scores[:, :, 1])
+        return self.of_means(name, table)
 
     def residuals(self, outcomes: Counts) -> tuple[FloatArray, FloatArray]:
         w, events, p = self.row_weight, outcomes.events, self.probs[:, 0]
@@ -305,17 +264,6 @@ class TallyProblem(Problem):
             return Counts(np.add.reduceat(turned[:, order], starts, axis=1))
 
         return folded
-
-
-def by_mass(bins: QuantileBins, cell: IntArray, count: FloatArray) -> IntArray:
-    """Cut as ``QuantileBins`` cuts rows, with those of one micro-cell for ties."""
-    ends = np.cumsum(np.bincount(cell, count))
-    j, n = np.arange(1, bins.n_bins), round(float(ends[-1]))
-    if bins.closed == "right":
-        cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
-        return np.searchsorted(np.unique(cuts), cell, side="left")
-    cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
-    return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")
 
 
 @dataclass(frozen=True, eq=False)
