@@ -72,9 +72,8 @@ def calibration_test(
         ``"exact"``: without simulation, for binned statistics of two classes, or at most 2²⁰ label
         vectors. ``RedrawLabels()`` simulates labels and is valid always. ``"auto"`` is exact up to
         128 occupied cells or ``n_resamples`` label vectors, and else redraws labels.
-        ``"asymptotic"``: the classical limit law of statistics that have one, quick, and as valid
-        as the limit is near. ``"betting"``, which ``"auto"`` is for :class:`EValue`: the p-value is
-        1 over the e-value, valid also where rows depend on earlier ones.
+        ``"asymptotic"``: the classical limit law of statistics that have one, as valid as the limit
+        is near. ``"betting"``, which ``"auto"`` is for :class:`EValue`: p is 1 over the e-value.
     n_resamples : int, default 9999
         Replicates of a simulated null; the most there can be with ``early_stop``.
     early_stop : bool, default False
@@ -87,7 +86,8 @@ def calibration_test(
     **facts
         The keywords of :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the
         dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too, and whether
-        all are calibrated alike.
+        all are calibrated alike: walks of residuals less the means of strata of 20 neighbours,
+        within which residuals are permuted (Tygert 2021).
 
     Raises
     ------
@@ -106,13 +106,9 @@ def calibration_test(
     Notes
     -----
     Where observations are independent and labels were not used to make the predictions, observed
-    and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition. O(B n).
-
-    Above 100 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at
-    where these have the estimate of the rows to rounding, and a note says so.
-
-    Whether subgroups are calibrated alike is asked of walks of their residuals (Tygert 2021), less
-    the means of strata of 20 neighbouring predictions, within which residuals are permuted.
+    and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition. O(B n). Above
+    100 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at where
+    these have the estimate of the rows to rounding, and a note says so.
 
     References
     ----------

@@ -47,9 +47,6 @@ def compare(
 ) -> ComparisonResult:
     r"""Compare the calibration of two models: their debiased squared errors (:class:`DebiasedL2`).
 
-    Neither the difference of two ECEs, which contain noise floors of their own, nor two p-values,
-    which measure evidence and not the size of an error, answer the question.
-
     Parameters
     ----------
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
@@ -74,19 +71,12 @@ def compare(
         corrected jackknife variance and allowances for what the rows cannot show. ``"swap"``:
         exact for the much stronger hypothesis that the models could change places in every row; it
         rejects equally calibrated ones too.
-    level : float, default 0.95
-        Of the intervals; differences are called at 1 − ``level``.
-    margin : float, default 0.02
-        A difference of root mean squared errors that does not matter. Models are tied when the
-        interval lies within ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
+    level, margin : float, default 0.95 and 0.02
+        Of the intervals, with differences called at 1 − ``level``; and a difference of root mean
+        squared errors that does not matter: models are tied when the interval lies within
+        ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
     names : tuple of str, default ("A", "B")
         What to call the models.
-
-    Returns
-    -------
-    ComparisonResult
-        With each model's own test, and the differences in proper scores: a better calibrated model
-        can be the worse forecaster. Several models: :func:`compare_models`.
 
     Raises
     ------
@@ -101,9 +91,9 @@ def compare(
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
     the quadratic part twice there; taking it off once, and never going below it, is right for both.
-    Allowances: :mod:`caltest.inference.reach`. Sizes and power: the page "Comparing two models,
-    measured". With clusters or weights Student's law replaces the normal one, with the effective
-    number of units, (Σ W_u)² / Σ W_u², less 1. O(n K) plus the own tests.
+    Allowances: :mod:`caltest.inference.reach`. With clusters or weights Student's law replaces the
+    normal one, with the effective number of units, (Σ W_u)² / Σ W_u², less 1. O(n K) plus the own
+    tests.
 
     References
     ----------
@@ -175,7 +165,7 @@ def compare_models(
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ComparisonTable:
-    """Compare the calibration of all pairs of several models, on the same rows.
+    """Compare the calibration of all pairs of several models on the same rows, by Holm's method.
 
     Parameters
     ----------
@@ -183,12 +173,6 @@ def compare_models(
         What the models predict for the same observations, by name.
     labels, statistic, lens, method, level, margin, n_resamples, rng, workers, **facts
         As in :func:`compare`; ``by`` is refused.
-
-    Returns
-    -------
-    ComparisonTable
-        The comparison of every pair, with Holm's p-values, and the models that cannot be told
-        apart.
 
     Raises
     ------

@@ -74,8 +74,7 @@ def cox_recalibration(
     Notes
     -----
     O(n) per Newton step. p-values are asymptotic, see ``CoxLR``; probabilities ≥ 1e-12. Degrees of
-    freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1. A tally
-    has the sums Σ y and Σ y logit p by which outcomes enter.
+    freedom of the jackknife are the effective number of units, (Σ W_u)² / Σ W_u², less 1.
 
     References
     ----------

@@ -33,11 +33,9 @@ def corp_decomposition(
 
     Parameters
     ----------
-    probs, labels, **facts
-        As in :meth:`Predictions.of`. Clusters change no part of a decomposition. Of a
+    probs, labels, lens, **facts
+        As in :func:`calibration_test`, for a lens with two classes. Clusters change no part. Of a
         :class:`Tally` the fit takes the rows of a micro-cell for ties; the mean score is exact.
-    lens : lens or callable, optional
-        A lens with two classes; by default as in :func:`calibration_test`.
     score : {"brier", "log"}, default "brier"
         (p − y)², or −log of the probability of what happened: infinite for a label of probability
         0, and so are then ``mean_score`` and ``miscalibration``.
@@ -94,11 +92,10 @@ def brier_decomposition(
 
     Parameters
     ----------
-    probs, labels, **facts
-        As in :meth:`Predictions.of`. Clusters change no part of a decomposition. Of a
-        :class:`Tally` bins are made of its micro-cells, and all parts are those of the rows.
-    lens : lens or callable, optional
-        Whose Brier score; ``Canonical()`` takes that of all classes apart.
+    probs, labels, lens, **facts
+        As in :func:`calibration_test`; ``Canonical()`` takes the score of all classes apart.
+        Clusters change no part. Of a :class:`Tally` bins are made of its micro-cells, and all parts
+        are those of the rows.
     bins : binning or int, default UniformBins(15)
         The partition, as for :class:`caltest.ECE`.
 

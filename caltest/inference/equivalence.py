@@ -41,8 +41,8 @@ def equivalence_test(
 
     Parameters
     ----------
-    probs, labels, lens, rng, workers
-        As in :func:`calibration_test`; or a :class:`Tally`.
+    probs, labels, lens, n_resamples, rng, workers, **facts
+        As in :func:`confidence_interval`; ``by`` is refused.
     statistic : Statistic, default ECE(UniformBins(15))
         ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes, ``RMSCE`` and ``MCE``, each in
         its own unit: that of ``DebiasedL2`` is squared.
@@ -50,28 +50,16 @@ def equivalence_test(
         The error that is small enough, greater than 0. Choose it before the data are seen.
     alpha : float, default 0.05
         Chance of accepting an error of the tolerance.
-    n_resamples : int, default 9999
-        Draws of cell sums, fewer for very many cells.
-    **facts
-        As in :func:`calibration_test`; ``by`` is refused.
-
-    Returns
-    -------
-    EquivalenceTestResult
-        With ``pvalue``, ``smallest_tolerance`` and ``equivalent``.
 
     Raises
     ------
-    InvalidPredictionsError
-        When probs and labels are not a forecast and its outcomes.
     StatisticError
         When no upper bound of the statistic is known to hold, or an argument is out of range.
 
     Notes
     -----
     The error is that of the cells of the statistic, in new data; errors of opposite sign cancel
-    within a cell. How often an error of the tolerance is accepted: the page "Close enough,
-    measured". O(n K) and some milliseconds.
+    within a cell. O(n K) and some milliseconds.
 
     References
     ----------
@@ -83,8 +71,8 @@ def equivalence_test(
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> p = rng.random(5000)
-    >>> found = equivalence_test(p, rng.random(5000) < p, tolerance=0.05, rng=1)
-    >>> found.equivalent, round(found.smallest_tolerance, 3)
+    >>> test = equivalence_test(p, rng.random(5000) < p, tolerance=0.05, rng=1)
+    >>> test.equivalent, round(test.smallest_tolerance, 3)
     (True, 0.021)
     """
     data = checked("equivalence_test", probs, labels, facts, ROWS, lens)

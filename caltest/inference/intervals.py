@@ -71,9 +71,8 @@ def confidence_interval(
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
     **facts
         As in :func:`calibration_test`. With ``clusters`` and ``weights``, π_b are shares of the
-        weight, and labels are redrawn as in a test: 95 % intervals of 10 to 100 clusters covered in
-        92 to 100 % of data sets, those of weighted rows in 94 to 100 %. With ``by`` every subgroup
-        has an interval, too, all of which cover together (Bonferroni).
+        weight, and labels are redrawn as in a test. With ``by`` every subgroup has an interval,
+        too, all of which cover together (Bonferroni).
 
     Raises
     ------
@@ -83,11 +82,10 @@ def confidence_interval(
     Notes
     -----
     95 % intervals of ``"inversion"`` covered in 0.91 to 1 of data sets (the page on coverage),
-    those of ``"bootstrap"`` of the ECE in 0 to 0.97. 0 is in that of ``"inversion"`` exactly
-    if the test of calibration has a p-value above (1 − level)/2, or the errors of a refuted model
-    cancel in its cells, which is noted. For two classes, no clusters, no weights and at most 24
-    cells that is the exact p-value of :func:`calibration_test` with ``ECE`` in these cells, else
-    one from the draws. O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
+    those of ``"bootstrap"`` of the ECE in 0 to 0.97. 0 is in that of ``"inversion"`` exactly if the
+    test of calibration has a p-value above (1 − level)/2 (the exact one for two classes and at most
+    24 cells, without clusters and weights), or the errors of a refuted model cancel in its cells,
+    which is noted. O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
 
     References
     ----------

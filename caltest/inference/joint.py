@@ -60,14 +60,12 @@ def joint_test(
 
     Parameters
     ----------
-    probs, labels
+    probs, labels, rng, workers, **facts
         As in :func:`calibration_test`.
     pairs : sequence of (statistic, lens)
         What is tested; a lens of None is the usual one.
     n_resamples : int, default 9999
         Label vectors drawn. No p-value is below 1 / (1 + ``n_resamples``).
-    rng, workers, **facts
-        As in :func:`calibration_test`.
 
     Raises
     ------
@@ -77,10 +75,10 @@ def joint_test(
     Notes
     -----
     O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
-    pairs shows; with one seed they are those of :func:`calibration_test`. With clusters pairs are
-    tested by themselves and adjusted by Holm's method: dependence differs from lens to lens; so are
-    several lenses of :class:`Tallies`, which do not know of each other. With ``by`` all pairs are
-    tested in every subgroup, too, and these adjusted by Holm's method.
+    pairs shows; with one seed they are those of :func:`calibration_test`. Pairs are tested by
+    themselves and adjusted by Holm's method with clusters, whose dependence differs from lens to
+    lens, and for several lenses of :class:`Tallies`. With ``by`` all pairs are tested in every
+    subgroup, too, and these adjusted by Holm's method.
 
     References
     ----------

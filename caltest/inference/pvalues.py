@@ -209,13 +209,11 @@ def replicate(
     ----------
     data : Predictions
         The observed data, seen through the lens.
-    statistic, rng, workers
-        As in :func:`calibration_test`. The numbers do not depend on ``workers``, and the first
-        replicates of a longer run are those of a shorter one.
     scheme : RedrawLabels, ConsistencyResampling, Bootstrap or another Scheme
         Where the data sets come from.
-    n_resamples : int
-        Number of replicates, at least 1; Ctrl-C may make them fewer.
+    statistic, n_resamples, rng, workers
+        As in :func:`calibration_test`; Ctrl-C may make replicates fewer. Numbers do not depend on
+        ``workers``, and the first replicates of a longer run are those of a shorter one.
 
     Raises
     ------

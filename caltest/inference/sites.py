@@ -37,10 +37,9 @@ def meta_analysis(
 
     Parameters
     ----------
-    probs, labels, **facts
-        As in :meth:`Predictions.of`; ``by`` names the site of each row. Clusters are within sites.
-    lens : lens or callable, optional
-        A lens with two classes; by default as in :func:`calibration_test`.
+    probs, labels, lens, **facts
+        As in :func:`calibration_test`, for a lens with two classes; ``by`` names the site of each
+        row. Clusters are within sites.
     level : float, default 0.95
         Of the confidence and prediction intervals.
     curve : bool, default False
@@ -74,8 +73,8 @@ def meta_analysis(
     >>> rng = np.random.default_rng(1)
     >>> site, p = rng.integers(0, 6, 1200), rng.random(1200)
     >>> y = rng.random(1200) < np.clip(p + 0.05 * (site - 2.5), 0, 1)
-    >>> found = meta_analysis(p, y, by=site)
-    >>> round(found.intercept.mean, 2), round(found.intercept.tau, 2)
+    >>> answer = meta_analysis(p, y, by=site)
+    >>> round(answer.intercept.mean, 2), round(answer.intercept.tau, 2)
     (0.09, 0.53)
     """
     fraction("level", level)

@@ -42,14 +42,6 @@ def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) 
     frequencies lie between their bars: cells are independent given the predictions, so it is the
     product of their probabilities, and the bars cut the same largest tail probability from every
     cell that keeps the product. O(n) for the laws, O(L log n) for the bars.
-
-    Examples
-    --------
-    >>> from caltest import Predictions, RowProblem, UniformBins
-    >>> rows = RowProblem(Predictions.of(np.full((30, 2), 0.5), np.zeros(30, int)))
-    >>> low, high = consistency_bars(Cells.of(UniformBins(1), rows), 0.9)
-    >>> (low * 30).round(9), (high * 30).round(9)
-    (array([11.]), array([19.]))
     """
     laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws()]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
@@ -89,14 +81,6 @@ def cell_pvalues(cells: Cells, hits: IntArray) -> FloatArray:
 
     p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial, and never 0; for the other arguments
     see :func:`consistency_bars`.
-
-    Examples
-    --------
-    >>> from caltest import Predictions, RowProblem, UniformBins
-    >>> rows = RowProblem(Predictions.of(np.tile([0.8, 0.2], (30, 1)), np.zeros(30, int)))
-    >>> cells = Cells.of(UniformBins(1), rows)
-    >>> cell_pvalues(cells, np.array([18])).round(6)  # P(S ≤ 18) is 0.009493
-    array([0.018986])
     """
     values = []
     for s, (first, pmf, lost) in zip(hits, cells.laws(), strict=True):
@@ -121,12 +105,6 @@ def confidence_bars(
     never fall short of the level, also when probabilities differ within a cell (Hoeffding 1956);
     those of Wilson (1927), ``method="wilson"``, are shorter and hold it on average. With
     ``simultaneous`` each has level^(1/L), because cells are independent (Šidák 1967).
-
-    Examples
-    --------
-    >>> low, high = confidence_bars(np.array([0, 5]), np.array([10, 10]), 0.95)
-    >>> low.round(4), high.round(4)
-    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
     """
     from scipy.special import ndtri
 

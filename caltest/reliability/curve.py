@@ -53,8 +53,8 @@ def reliability_curve(
 
     Parameters
     ----------
-    probs, labels
-        As in :func:`calibration_test`.
+    probs, labels, n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`. With ``by`` every subgroup has its curves.
     lens : lens, optional
         As in :func:`calibration_test`. A two-class lens gives one curve, of its event; others give
         one for each induced class: each rank of ``TopK(k)``, each group of ``Partition``.
@@ -71,9 +71,8 @@ def reliability_curve(
         Probability that a bar holds what it should.
     simultaneous : bool, default False
         Whether ``level`` is for all bars together: bins are independent, several curves share the
-        rest by Bonferroni's inequality; simulated bars are max-T bars.
-    n_resamples, rng, workers, **facts
-        As in :func:`calibration_test`. With ``by`` every subgroup has its curves.
+        rest by Bonferroni's inequality; simulated bars are max-T bars. At 90 % one calibrated bin
+        in ten lies outside its pointwise bar.
 
     Raises
     ------
@@ -82,8 +81,7 @@ def reliability_curve(
 
     Notes
     -----
-    O(n) per curve, O(n log n) for bins that sort. At 90 % one calibrated bin in ten lies outside
-    its pointwise bar: ask for ``simultaneous`` bars before reading anything into a single cross.
+    O(n) per curve, O(n log n) for bins that sort.
 
     References
     ----------

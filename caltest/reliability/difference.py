@@ -36,19 +36,13 @@ def reliability_difference(
 
     Parameters
     ----------
-    probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
-        The predictions of the two models for the same observations.
-    labels, lens, **facts
-        As in :func:`calibration_test`; the lens leaves two classes.
-    names : tuple of str, default ("A", "B")
-        What the models are called.
+    probs_a, probs_b, labels, names, lens, **facts
+        As in :func:`compare`, for the same observations and a lens that leaves two classes.
     bins : binning or int, default UniformBins(15)
         Made from the predictions of both models together.
-    level : float, default 0.9
-        Probability that an interval covers its target.
-    simultaneous : bool, default False
-        Whether ``level`` is for all intervals together (Šidák's inequality, which needs no
-        independence).
+    level, simultaneous : float, default 0.9, and bool, default False
+        Probability that an interval covers its target, or all do (Šidák's inequality, which needs
+        no independence).
 
     Raises
     ------

@@ -50,11 +50,10 @@ def reliability_fit(
 
     Parameters
     ----------
-    probs, labels
-        As in :func:`calibration_test`. A :class:`Tally` has a ``"band"``, whose cells are rounded
-        outward, and no other fit.
-    lens : lens, optional
-        A lens that leaves two classes; by default as in :func:`calibration_test`.
+    probs, labels, lens, n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`, for a lens that leaves two classes. A :class:`Tally` has a
+        ``"band"``, whose cells are rounded outward, and no other fit; ``"band"`` counts independent
+        rows and takes neither clusters nor weights.
     fit : {"isotonic", "smooth", "band"}, default "isotonic"
         ``"isotonic"``: the CORP reliability curve, pool adjacent violators (Dimitriadis, Gneiting &
         Jordan 2021). ``"smooth"``: kernel smoothing at the scale of the error itself (Błasiok &
@@ -65,22 +64,13 @@ def reliability_fit(
     band : {"consistency"} or None, default "consistency"
         Where the curve of a calibrated model lies: labels are redrawn from the predictions and the
         curve is fitted anew; a kernel keeps the width that it has for the observed labels.
-    level : float, default 0.9
-        Probability that the band holds the curve, at each point; for ``fit="band"`` everywhere.
-    simultaneous : bool, default False
-        Whether ``level`` is for all points together (max-T).
+    level, simultaneous : float, default 0.9, and bool, default False
+        Probability that the band holds the curve, at each point, or at all points together (max-T);
+        for ``fit="band"`` everywhere.
     points : int, default 200
         Where the curve is evaluated: half of them at quantiles of the predictions, half equally
         spaced. For ``fit="band"`` more distinct predictions than this are rounded to these points,
         outward, which costs no validity.
-    n_resamples, rng, workers, **facts
-        As in :func:`calibration_test`, for the consistency band and the test. ``"band"`` counts
-        independent rows and takes neither clusters nor weights.
-
-    Returns
-    -------
-    ReliabilityFit
-        Its test is of :class:`CORP` or :class:`SmoothECE`; None for ``fit="band"``.
 
     Raises
     ------

@@ -43,9 +43,12 @@ def bin_sensitivity(
 ) -> BinSensitivity:
     """Test the ECE for many numbers of bins: does the finding hang on the binning?
 
+    Each p-value is valid for a binning chosen beforehand. The smallest of them is not: pass the
+    statistics together to :func:`joint_test` for an adjusted one.
+
     Parameters
     ----------
-    probs, labels, lens
+    probs, labels, lens, n_resamples, rng, workers, **facts
         As in :func:`calibration_test`.
     bins : sequence of int or binning, default 2 … 100
         Numbers of equal-width bins, or binnings such as ``[QuantileBins(m) for m in (5, 10, 20)]``.
@@ -54,13 +57,6 @@ def bin_sensitivity(
         As in :class:`ECE`.
     level : float, default 0.9
         Central part of the null distribution that the noise band holds.
-    n_resamples, rng, workers, **facts
-        As in :func:`calibration_test`; replicates where a null is simulated.
-
-    Notes
-    -----
-    Each p-value is valid for a binning chosen beforehand. The smallest of them is not: pass the
-    statistics together to :func:`joint_test` for an adjusted one.
 
     Examples
     --------

@@ -80,8 +80,8 @@ def reliability_simplex(
 
     Parameters
     ----------
-    probs, labels
-        As in :func:`calibration_test`.
+    probs, labels, n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`; ``by`` is refused.
     lens : lens, default Canonical()
         Anything that leaves three classes, for a picture, or four, such as ``TopK(2)`` or
         ``Partition([[0, 1], [2, 3], [4, 5]])``.
@@ -90,8 +90,6 @@ def reliability_simplex(
     level : float, default 0.9
         Cells count as significant so that with a calibrated model none does with at least this
         probability.
-    n_resamples, rng, workers, **facts
-        As in :func:`calibration_test`; ``by`` is refused.
 
     Raises
     ------
@@ -104,11 +102,11 @@ def reliability_simplex(
     their number (Bonferroni); over the cells it is adjusted by Holm's method. O(n K). With clusters
     or weights that are no multiples of one number, labels are drawn as the test of the ECE draws
     them, inflated by its κ: the p-value is that of the largest standardised deviation of a class,
-    adjusted by the joint law of all cells (max-T). O(B n K).
+    adjusted by the joint law of all cells (max-T; Westfall & Young 1993). O(B n K).
 
     References
     ----------
-    Vaicenavicius et al. 2019, §4.4 and Fig. 1. Westfall & Young 1993, for max-T.
+    Vaicenavicius et al. 2019, §4.4 and Fig. 1.
 
     Examples
     --------

@@ -57,10 +57,9 @@ def scan(
     ----------
     paths : path, pattern such as ``"part-*.parquet"``, or sequence of them
         The parts. Patterns take files in the order of their names.
-    probs, label, predicted_label, weights, classes, pos_label, from_logits
+    probs, label, predicted_label, weights, classes, pos_label, from_logits, renormalise, \
+    drop_missing, one_model
         As in :func:`read_predictions`; what the first part does not say is looked for there once.
-    renormalise, drop_missing, one_model
-        As in :func:`read_predictions`.
     lens : Lens, sequence of them or "usual", optional
         What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
         :func:`calibration_test` does.
@@ -80,9 +79,8 @@ def scan(
     FileNotFoundError
         When there is no such file.
     InvalidPredictionsError
-        When a part cannot be read; the message names it and says what was counted before.
-    KeyboardInterrupt
-        On Ctrl-C, saying what was counted.
+        When a part cannot be read; the message names it and says what was counted before, as a
+        KeyboardInterrupt does on Ctrl-C.
     StatisticError
         When ``resume`` is of another question, or one of its parts has changed.
 

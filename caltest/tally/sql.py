@@ -128,20 +128,14 @@ def tally_sql(
     probs, label : str
         Columns: the probability of an event, and whether it occurred (0, 1 or boolean). Names are
         quoted as they stand, so that upper and lower case matter in PostgreSQL.
-    weights : str, optional
-        The column of weights ≥ 0, up to 1024 different ones; rows of weight 0 are left out.
-    cluster : str, optional
-        The column of clusters, such as images: the result is one for
-        :meth:`ClusteredTally.from_table`. Without weights.
+    weights, cluster : str, optional
+        Columns of weights ≥ 0, up to 1024 different ones, of which rows of 0 are left out; or of
+        clusters, such as images, whose result is for :meth:`ClusteredTally.from_table`.
     grid : int, optional
         Cells of equal width: 4800 as in :meth:`Tally.of`, with ``cluster`` 120.
     dialect : {"duckdb", "postgresql"}
         Both round as IEEE 754 says. DuckDB is tested with every change, PostgreSQL (15) where a
         server is at hand.
-
-    Returns
-    -------
-    str
 
     Raises
     ------
