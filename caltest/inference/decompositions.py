@@ -54,12 +54,11 @@ def corp_decomposition(
     one_of("score", score, ("brier", "log"))
     takes = {*ROWS, "tally"}
     analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
-    induced = analysis.problem.weighted_rows() if analysis.from_sums else analysis.problem
+    induced = analysis.units.tied_rows()
     fixed = CORP(score).prepare(RowProblem(induced))
+    mean_score = fixed.mean_score(induced.labels)  # infinite where an impossible outcome occurred
     if analysis.from_sums:
         mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
-    else:  # infinite where an impossible outcome occurred
-        mean_score = fixed.mean_score(induced.labels)
     fit = fixed.fit(induced.labels)
     # The best constant forecast is the rate of events: its score is the uncertainty
     w = np.ones(induced.n) if induced.weights is None else induced.weights
@@ -114,7 +113,12 @@ def brier_decomposition(
     bins = as_binning(bins)
     takes = {*ROWS, "tally"}
     analysis = Analysis.of("brier_decomposition", probs, labels, facts, lens=lens, takes=takes)
-    size, p, y, squares, products = _moments(analysis, bins)
+    problem = analysis.units
+    cells, (squares, products) = Cells.of(bins, problem), problem.products
+    residuals = problem.sums(problem.observed, cells).cells
+    assert residuals is not None
+    size, p = cells.mass[:, None], cells.expected
+    y = p + residuals[0]
     n, overall = size.sum(), y.sum(axis=0) / size.sum()
     parts = {
         "mean_score": squares - 2.0 * products + y.sum(),
@@ -126,23 +130,3 @@ def brier_decomposition(
     }
     numbers: dict[str, Any] = {name: float(part / n) for name, part in parts.items()}
     return analysis.result(BrierDecomposition, bins=name_of(bins), **numbers)
-
-
-def _moments(analysis: Analysis, bins: Binning) -> tuple[Any, ...]:
-    """Return Σ w, Σ w p and Σ w y in the cells, (L, d), and Σ w p² and Σ w p y of all rows."""
-    problem = analysis.problem
-    if analysis.from_sums:
-        w, cells = problem.row_weight, Cells.of(bins, problem)
-        size, excess, y, squares, products = (
-            cells.sum(w * v)
-            for v in (
-                problem.count, problem.excess, problem.labels, problem.squares, problem.event_sums
-            )
-        )  # fmt: skip
-        return size, y - excess, y, squares.sum(), products.sum()
-    p = problem.probs[:, :1] if problem.n_classes == 2 else problem.probs
-    y = problem.labels[:, None] == np.arange(p.shape[1])
-    w = np.ones((problem.n, 1)) if problem.weights is None else problem.weights[:, None]
-    cells = Cells.of(bins, RowProblem(problem))
-    sums = (cells.sum(w), cells.sum(w * p), cells.sum(w * y))
-    return *sums, (w * p * p).sum(), (w * p * y).sum()

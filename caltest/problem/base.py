@@ -253,6 +253,23 @@ class Problem(ABC):
         return shares[0] / float(mass.sum()), shares[1] / float(mass.sum())
 
     @property
+    def products(self) -> tuple[float, float]:
+        """Σ w p² and Σ w p y of all rows, over the components of a residual."""
+        rows = self.tied_rows()
+        p, w = rows.probs[:, : self.d], 1.0 if rows.weights is None else rows.weights[:, None]
+        y = rows.labels[:, None] == np.arange(self.d)
+        return float((w * p * p).sum()), float((w * p * y).sum())
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Between which numbers the predictions of every unit lie, (U,) each."""
+        return self.probs[:, 0], self.probs[:, 0]
+
+    def tied_rows(self) -> Predictions:
+        """Return rows, or weighted ones of which those of a unit have equal predictions."""
+        return self.expand()[0]
+
+    @property
     @abstractmethod
     def surprises(self) -> float:
         """How many outcomes that are not the likeliest a calibrated model expects.

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from caltest._base.facts import in_whole_numbers
+from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
@@ -218,6 +219,17 @@ class TallyProblem(MicroCells):
         return CountDraws(self, lambda counts: statistic.values(counts, factor))
 
     @property
+    def products(self) -> tuple[float, float]:
+        w = self.row_weight
+        return float(w @ self.squares), float(w @ self.event_sums)
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        p, several = self.probs[:, 0], (self.count > 1) & (self.half > EDGE_TOLERANCE)
+        low = np.where(several, np.maximum(self.centre - self.half, 0.0), p)
+        return low, np.where(several, np.minimum(self.centre + self.half, 1.0), p)
+
+    @property
     def surprises(self) -> float:
         rare, w = self.count * self.probs.min(axis=1), self.row_weight
         return float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
@@ -243,8 +255,7 @@ class TallyProblem(MicroCells):
         weights = None if self.weight is None else self.weight[cell]
         return Predictions(probs, label, weights=weights), events[some], cell
 
-    def weighted_rows(self) -> Predictions:
-        """Return the tied rows of :meth:`expand`, weighted by all that they stand for."""
+    def tied_rows(self) -> Predictions:
         rows, times, cell = self.expand(tied=True)
         return replace(rows, weights=times * self.row_weight[cell])
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
-from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray
-from caltest.problem import Problem, RowProblem
+from caltest.problem import Cells, Problem, RowProblem
 from caltest.reliability.bars import label_bars
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View, spread
@@ -159,27 +158,19 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     It is shown at all predictions if they are few. Those of the cells of a tally are means, which
     are rounded outward as distinct predictions are.
     """
-    if not view.from_sums:
-        induced = view.problem
-        pools = CORP().prepare(RowProblem(induced))
-        x, count = pools.fit(induced.labels).predicted, np.diff(pools.ends, prepend=0)
-        hits = np.add.reduceat((induced.labels == 0)[pools.order], pools.ends - count, dtype=int)
-        grid = _points(view.units, points) if x.size > points else x
-        at, low, high = honest_band(x, count, hits, level, grid)
-        return at, pools.fit(induced.labels)(at), low, high
-    micro = view.problem
-    if view.data.weights is not None:
+    problem = view.units
+    if view.from_sums and view.data.weights is not None:
         raise StatisticError("reliability_fit does not take weights yet")
-    if micro.n > MOST_ROWS:
+    if view.from_sums and problem.n > MOST_ROWS:
         raise StatisticError(f"the band of more than {MOST_ROWS} rows takes too much room")
-    x, rows, count = micro.probs[:, 0], micro.weighted_rows(), micro.count.astype(np.int64)
-    several = (micro.count > 1) & (micro.half > EDGE_TOLERANCE)
-    least = np.where(several, np.maximum(micro.centre - micro.half, 0.0), x)
-    most = np.where(several, np.minimum(micro.centre + micro.half, 1.0), x)
+    levels, rows = Cells.levels(problem), problem.tied_rows()
+    first, (least, most) = levels.order[levels.starts[:-1]], problem.bounds
+    x, least, most = (values[first] for values in (problem.probs[:, 0], least, most))
     grid = np.unique(np.append(least, most))
     if x.size > points:
-        grid = _points(micro, points, (least.min(), most.max()))
-    at, low, high = honest_band(x, count, micro.labels, level, grid, (least, most))
+        grid = _points(problem, points, (least.min(), most.max()))
+    hits = levels.sum(problem.events)
+    at, low, high = honest_band(x, levels.counts, hits, level, grid, (least, most))
     return at, CORP().prepare(RowProblem(rows)).fit(rows.labels)(at), low, high
 
 
