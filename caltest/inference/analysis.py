@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -97,7 +98,8 @@ class Analysis:
         """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
         if isinstance(data, AnyTally):
             tally = data.through(lens)
-            return cls(verb, tally, tally.lens, tally_problem(tally), rng)
+            kind = ClusteredProblem if isinstance(tally, ClusteredTally) else TallyProblem
+            return cls(verb, tally, tally.lens, kind.of(tally), rng)
         through = as_lens(lens, data)
         return cls(verb, data, through, seen_through(data, through, summable), rng)
 
@@ -171,18 +173,11 @@ def problem_through(data: Predictions | AnyTally, lens: LensLike | None) -> Prob
     return Analysis.of_data("audit", data, lens).units
 
 
-def tally_problem(tally: AnyTally) -> Problem:
-    """Return the problem of a tally, or of one that keeps clusters apart."""
-    if isinstance(tally, ClusteredTally):
-        return ClusteredProblem.of(tally)
-    return TallyProblem.of(tally)
-
-
 def seen_through(data: Predictions, lens: Lens, statistics: Collection[StatisticLike]) -> Any:
     """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
 
-    Sums over micro-cells do so for two classes, rows that count alike, statistics whose estimate
-    they know to rounding; without ``statistics``, rows.
+    Those are of two classes, rows that count alike, and statistics whose estimate sums know to
+    rounding; without ``statistics``, rows.
     """
     induced = lens(data)
     facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
@@ -190,19 +185,11 @@ def seen_through(data: Predictions, lens: Lens, statistics: Collection[Statistic
     # Sums take one pass; below that many rows they save nothing
     if statistics and alike and induced.n > MANY and induced.n_classes == 2:
         sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
-        if all(_summed_exactly(statistic, sums) for statistic in statistics):
-            return sums
+        with suppress(StatisticError):  # the rows say why, or have an answer
+            known = (isinstance(s, Statistic) and s.prepare(sums).remarks for s in statistics)
+            if all(remarks == sums.remarks for remarks in known):
+                return sums
     return induced
-
-
-def _summed_exactly(statistic: StatisticLike, problem: TallyProblem) -> bool:
-    """Whether sums over micro-cells have the value of the rows, to rounding."""
-    if not isinstance(statistic, Statistic):
-        return False
-    try:
-        return statistic.prepare(problem).remarks == problem.remarks
-    except StatisticError:  # the rows say why, or have an answer
-        return False
 
 
 def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple[Prepared, float]:

@@ -233,11 +233,7 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
 
 
 def covariance_of(
-    design: FloatArray,
-    logits: FloatArray,
-    events: FloatArray,
-    w: FloatArray | None,
-    source: Any,
+    design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Any
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
     w = np.ones(source.n) if w is None else w
@@ -256,8 +252,12 @@ def covariance_of(
 
     if source.crossed is not None:
         return joined(*map(without_each, columns_of(source)))
-    rows = source.n_clusters is None
-    return without_each(np.arange(source.n) if rows else by_appearance(source.clusters))
+    return without_each(units_of(source))
+
+
+def units_of(source: Predictions) -> IntArray:
+    """Return which rows vary together, those of a cluster, or each alone; (n,)."""
+    return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 
 
 def _freedom(source: Predictions) -> float:
@@ -266,9 +266,7 @@ def _freedom(source: Predictions) -> float:
         return np.inf
     if source.crossed is not None:
         return freedom_of(source)
-    mass = np.ones(source.n) if source.weights is None else source.weights
-    if source.clusters is not None:
-        mass = np.bincount(by_appearance(source.clusters), mass).astype(np.float64)
+    mass = np.bincount(units_of(source), source.weights).astype(np.float64)
     return float(max(mass.sum() ** 2 / (mass**2).sum() - 1.0, 1.0))
 
 

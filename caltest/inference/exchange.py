@@ -46,9 +46,8 @@ def swapped_differences(
         raise StatisticError(
             "method='swap' of rows without pairs does not take clusters: use method='z'"
         )
-    draw = partial(_swapped, a.n, b.n, paired)
-    if clusters is not None:
-        draw = partial(_swapped_clusters, by_appearance(clusters))
+    unit = np.arange(a.n) if clusters is None else by_appearance(clusters)
+    draw = partial(_swapped, unit, b.n, paired)
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
     weights = None
     if a.weights is not None and b.weights is not None:
@@ -64,15 +63,10 @@ def _difference(statistic: StatisticLike, both: Predictions, rows: Rows) -> floa
     return prepare(statistic, a).observed - prepare(statistic, b).observed
 
 
-def _swapped(n_a: int, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:
+def _swapped(unit: IntArray, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:
+    n = unit.size
     if not paired:
-        rows = rng.permutation(n_a + n_b)
-        return rows[:n_a], rows[n_a:]
-    swapped, rows = rng.integers(2, size=n_a), np.arange(n_a)
-    return rows + n_a * swapped, rows + n_a * (1 - swapped)
-
-
-def _swapped_clusters(cluster: IntArray, rng: np.random.Generator) -> Rows:
-    swapped = rng.integers(2, size=int(cluster.max()) + 1)[cluster]
-    rows = np.arange(cluster.size)
-    return rows + cluster.size * swapped, rows + cluster.size * (1 - swapped)
+        rows = rng.permutation(n + n_b)
+        return rows[:n], rows[n:]
+    swapped, rows = rng.integers(2, size=int(unit.max()) + 1)[unit], np.arange(n)
+    return rows + n * swapped, rows + n * (1 - swapped)

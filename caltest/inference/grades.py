@@ -85,6 +85,8 @@ def grade_tests(
     >>> round(found.grades[0].jeffreys_pvalue, 3), str(found.grades[0].verdict)
     (0.02, 'no evidence')
     """
+    from scipy.special import betainc
+
     one_of("alternative", alternative, ("greater", "less", "two-sided"))
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
@@ -93,7 +95,7 @@ def grade_tests(
         size, happened, p, called, notes = read_grades(source, given, percent)
     N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
     mean = np.append(p, p @ (size / size.sum()))
-    exact, posterior = _binomial(N, D, mean), _jeffreys(N, D, mean)
+    exact, posterior = (_tails(N, D, mean, prior) for prior in (0.0, 0.5))
     # Grades of one probability add up to a binomial; others need the law of the sum
     if np.unique(p[size > 0]).size > 1:
         for tail, value in zip(exact, _poisson_binomial(size, p, int(D[-1])), strict=True):
@@ -116,7 +118,13 @@ def grade_tests(
     plain = (column.tolist() for column in numbers)
     columns = ([*called, "all"], *plain, intervals, verdicts)
     rows = [GradeTest(*row) for row in zip(*columns, strict=True)]
-    bare = ", ".join(_bare(rows, alternative))
+    # Where a one-sided p-value of Jeffreys is 1 by convention, the formula says something else
+    certain = {"greater": 0.0, "less": 1.0}.get(alternative, np.nan)
+    bare = ", ".join(
+        f"{row.name}: {betainc(0.5, row.n + 0.5, abs(row.probability - certain)):.3g}"
+        for row in rows
+        if row.rate == certain
+    )
     if bare:
         notes += (f"where all rows are alike, the bare formula of Jeffreys gives {bare}",)
     *grades, portfolio = rows
@@ -132,19 +140,13 @@ def _of(tails: Tails, alternative: str) -> FloatArray:
     return greater if alternative == "greater" else less
 
 
-def _binomial(n: IntArray, d: IntArray, p: FloatArray) -> Tails:
-    """Return P(X ≥ d) and P(X ≤ d)."""
+def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
+    """Return P(X ≥ d) and P(X ≤ d), X binomial, or with a ``prior`` of ½ those of Jeffreys."""
     from scipy.special import betainc, betaincc
 
-    greater = np.where(d > 0, betainc(np.maximum(d, 1), n - d + 1.0, p), 1.0)
-    return greater, np.where(d < n, betaincc(d + 1.0, np.maximum(n - d, 1), p), 1.0)
-
-
-def _jeffreys(n: IntArray, d: IntArray, p: FloatArray) -> Tails:
-    from scipy.special import betainc, betaincc
-
-    a, b = d + 0.5, n - d + 0.5
-    return np.where(d > 0, betainc(a, b, p), 1.0), np.where(d < n, betaincc(a, b, p), 1.0)
+    greater = betainc(np.maximum(d + prior, 0.5), n - d + 1.0 - prior, p)
+    less = betaincc(d + 1.0 - prior, np.maximum(n - d + prior, 0.5), p)
+    return np.where(d > 0, greater, 1.0), np.where(d < n, less, 1.0)
 
 
 def _jeffreys_interval(d: IntArray, n: IntArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -161,15 +163,3 @@ def _poisson_binomial(n: IntArray, p: FloatArray, d: int) -> tuple[float, float]
     place = np.clip([d - first, d - first + 1], 0, pmf.size)
     tails = (float(pmf[place[0] :].sum()), float(pmf[: place[1]].sum()))
     return min(1.0, tails[0] + lost), min(1.0, tails[1] + lost)
-
-
-def _bare(rows: list[GradeTest], alternative: str) -> list[str]:
-    """Return where a one-sided p-value of Jeffreys is 1 by convention, and what it would be."""
-    from scipy.special import betainc
-
-    certain = {"greater": 0.0, "less": 1.0}.get(alternative, np.nan)
-    return [
-        f"{row.name}: {betainc(0.5, row.n + 0.5, abs(row.probability - certain)):.3g}"
-        for row in rows
-        if row.rate == certain
-    ]

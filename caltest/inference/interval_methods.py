@@ -43,13 +43,17 @@ TOO_HIGH = (
     "resampling adds noise to an error that noise has raised already, so this interval "
     "lies too high, and near calibration above the true error; method='auto' does not"
 )
-#: Rows per cell below which an interval is wide because little can be known.
+#: Rows per cell below which an interval is wide because little can be known, and what is said.
 FEW_ROWS = 5.0
+FEW = (
+    "cells hold {:.1f} rows on average: so few show little of the error, and the upper "
+    "bound is high for that reason; fewer cells give a shorter interval"
+)
 
 
 @dataclass(frozen=True)
 class IntervalProblem:
-    """What an interval is request for: a statistic of an induced problem, and how sure to be."""
+    """Of what an interval is wanted, a statistic of an induced problem, and how sure to be."""
 
     statistic: StatisticLike
     analysis: Analysis
@@ -145,7 +149,8 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 def noise_of(request: IntervalProblem) -> CellNoise:
     """Sum the residuals of the cells, and draw their noise."""
-    return cell_noise(request.induced, request.cells, _n_draws(request), _generator(request.rng))
+    rng = np.random.default_rng(request.rng)
+    return cell_noise(request.induced, request.cells, _n_draws(request), rng)
 
 
 def _n_draws(request: IntervalProblem) -> int:
@@ -155,9 +160,7 @@ def _n_draws(request: IntervalProblem) -> int:
             f"level={request.level:g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
             f"draws, but n_resamples is {request.n_resamples}"
         )
-    numbers = len(request.cells) * (
-        1 if request.induced.n_classes == 2 else request.induced.n_classes
-    )
+    numbers = len(request.cells) * request.prepared.problem.d
     # Redrawn labels cost n a draw, which bounds their number as cells do
     if request.designed:
         numbers = max(numbers, request.induced.n // 64)
@@ -208,7 +211,10 @@ def _redrawn(request: IntervalProblem) -> FloatArray:
     """Return the largest gap of rows drawn with replacement from those of a tally."""
     micro: Any = request.induced
     rows, times, place = micro.expand()
-    cell, draws = request.cells.of_unit[place], (_n_draws(request), _generator(request.rng))
+    cell, draws = (
+        request.cells.of_unit[place],
+        (_n_draws(request), np.random.default_rng(request.rng)),
+    )
     gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
     return np.array([_gap(request, float(gap)) for gap in gaps])
 
@@ -272,31 +278,17 @@ def by_bootstrap(request: IntervalProblem) -> Bounds:
     )
 
 
-def _generator(rng: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
-
-
 def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
-    drawn = replicates_of(
-        request.statistic,
-        request.prepared,
-        Bootstrap(),
-        request.n_resamples,
-        request.rng,
-        request.workers,
-    )
-    return drawn.values, drawn.ended
+    run = (request.n_resamples, request.rng, request.workers)
+    law = replicates_of(request.statistic, request.prepared, Bootstrap(), *run)
+    return law.values, law.ended
 
 
 def noise_floor(request: IntervalProblem) -> float:
     """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
-    run = (request.n_resamples, request.rng, request.workers)
-    prepared = request.prepared
+    run, prepared = (request.n_resamples, request.rng, request.workers), request.prepared
     if request.induced.n_clusters is not None:  # marginal law
         prepared = prepare(request.statistic, replace(request.induced, clusters=None))
     return null_distribution(request.statistic, prepared, request.estimate, "auto", *run).mean()
@@ -305,8 +297,4 @@ def noise_floor(request: IntervalProblem) -> float:
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
     """Return what is said of cells of few rows."""
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
-    note = (
-        f"cells hold {mean:.1f} rows on average: so few show little of the error, and the upper "
-        "bound is high for that reason; fewer cells give a shorter interval"
-    )
-    return (note,) if mean < FEW_ROWS else ()
+    return (FEW.format(mean),) if mean < FEW_ROWS else ()

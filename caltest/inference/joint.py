@@ -18,7 +18,7 @@ from caltest.inference.calibration import calibration_test, refuse_bets
 from caltest.inference.pvalues import result_of
 from caltest.inference.subgroups import with_subgroups
 from caltest.lens_choice import as_lens
-from caltest.lenses import Lens, LensLike
+from caltest.lenses import LensLike
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.problem import Problem, RowProblem, TallyProblem
@@ -92,7 +92,14 @@ def joint_test(
     >>> [p < 0.05 for p in ct.joint_test(six, pairs=pairs, n_resamples=999, rng=1).adjusted]
     [False, True]
     """
-    statistics, lenses = _unzipped(pairs)
+    try:
+        statistics, lenses = [s for s, _ in pairs], [lens for _, lens in pairs]
+    except (TypeError, ValueError):
+        raise StatisticError(
+            f"pairs must be a list such as [(ECE(15), TopK(1)), (Kuiper(), None)], not {pairs!r}"
+        ) from None
+    if not statistics:
+        raise StatisticError("the list of (statistic, lens) pairs is empty")
     options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     probs = rows_where_needed(probs, zip(statistics, lenses, strict=True))
     if isinstance(probs, AnyTally):
@@ -174,11 +181,10 @@ def _on_shared_draws(
     scheme = source.only_null or RedrawLabels()
     draws = source.redraws(scheme, _Jointly(prepared, maps))
     values, ended = simulate_by(draws, **options, at_once=BLOCK)
+    columns = zip(looks, statistics, observed, values.T.copy(), strict=True)
     tests = tuple(
         result_of(a, each, s, repr(scheme), value, SimulatedNull(column, ended))
-        for a, s, (each, value), column in zip(
-            looks, statistics, observed, values.T.copy(), strict=True
-        )
+        for a, s, (each, value), column in columns
     )
     both, centre = np.array([(each.two_sided, each.centre) for each in prepared]).T
     estimates = np.array([value for _, value in observed])
@@ -188,15 +194,3 @@ def _on_shared_draws(
     numbers: Any = {name: looks[0].facts[name] for name in OF_ALL_PAIRS}
     numbers |= {"n": source.n, "n_resamples": len(values), "ended": ended}
     return JointTestResult(tests, adjusted, min(adjusted), **numbers)
-
-
-def _unzipped(pairs: Any) -> tuple[list[StatisticLike], list[Lens | None]]:
-    try:
-        statistics, lenses = [s for s, _ in pairs], [lens for _, lens in pairs]
-    except (TypeError, ValueError):
-        raise StatisticError(
-            f"pairs must be a list such as [(ECE(15), TopK(1)), (Kuiper(), None)], not {pairs!r}"
-        ) from None
-    if not statistics:
-        raise StatisticError("the list of (statistic, lens) pairs is empty")
-    return statistics, lenses

@@ -82,9 +82,13 @@ def null_distribution(
         return laws[null](data.labels)
     if isinstance(null, str):
         exact = null == "exact"
-        law = _exact_law(prepared, estimate, exact, MAX_ENUMERATION if exact else n_resamples)
-        if law is not None:
-            return law
+        # Cells first: exact for any n. Enumeration is for what is no function of cells.
+        law = prepared.cell_law() if data.n_classes == 2 else None
+        if law is not None and len(law.cells) <= (data.n if exact else MAX_CELLS):
+            return cell_null(law, estimate)
+        most = MAX_ENUMERATION if exact else n_resamples
+        if prepared.problem.exact and n_label_vectors(data.probs) <= most:
+            return enumerated_null(prepared, data.probs)
         if exact:
             raise StatisticError(
                 f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
@@ -101,22 +105,6 @@ def null_distribution(
             stacklevel=4,
         )
     return replicates_of(statistic, prepared, null, *run, stop_when=stopping(estimate))
-
-
-def _exact_law(
-    prepared: Prepared, estimate: float, exact: bool, most: int
-) -> NullDistribution | None:
-    """Return the law computed from cells, or of at most so many label vectors; None without.
-
-    Cells first: exact for any n. Enumeration is for what is no function of cells.
-    """
-    data = prepared.data
-    law = prepared.cell_law() if data.n_classes == 2 else None
-    if law is not None and len(law.cells) <= (data.n if exact else MAX_CELLS):
-        return cell_null(law, estimate)
-    if prepared.problem.exact and n_label_vectors(data.probs) <= most:
-        return enumerated_null(prepared, data.probs)
-    return None
 
 
 def _of_clusters(
@@ -177,7 +165,7 @@ def replicates_of(
             raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
         fused = prepared.row_resamples(scheme)
         if fused is None:
-            evaluate = partial(on_sample, statistic)
+            evaluate = lambda sample: prepare(statistic, sample).observed  # noqa: E731
             drawn = simulate(evaluate, scheme.sampler(data), *run, stop_when=stop_when)
         else:
             drawn = simulate_by(fused, *run, stop_when=stop_when)
@@ -187,11 +175,6 @@ def replicates_of(
         at_once = max(at_once, redraws.labels_at_once // data.n if at_once > draws.BLOCK else 0)
     drawn = simulate_by(redraws, *run, stop_when=stop_when, at_once=at_once)
     return SimulatedNull(*drawn)
-
-
-def on_sample(statistic: StatisticLike, sample: Predictions) -> float:
-    """Return the value on a data set of its own."""
-    return prepare(statistic, sample).observed
 
 
 def replicate(

@@ -47,11 +47,6 @@ class Side:
     error: SquaredError
     data: Predictions
 
-    @property
-    def _components(self) -> float:
-        # Of two classes the second component is not stored, and is like the first.
-        return 2.0 if self.data.n_classes == 2 else 1.0
-
     def _of_rows(self, values: FloatArray) -> FloatArray:
         """Return the weighted sums of row values (n,) in the cells."""
         w = self.data.weights
@@ -59,29 +54,20 @@ class Side:
         return summed(weighted, self.error.cell, self.error.mass.size)
 
     @cached_property
-    def _promised(self) -> FloatArray:
-        return self._of_rows(1.0 - (self.data.probs**2).sum(axis=1))
-
-    @cached_property
-    def _squares(self) -> FloatArray:
-        each = 1.0 + (self.data.probs**2).sum(axis=1)
-        return self._of_rows(each - 2.0 * self.data.probs[np.arange(self.data.n), self.data.labels])
-
-    @cached_property
-    def _units(self) -> FloatArray:
-        """Effective number of units in each cell."""
-        return self.error.mass**2 / self.error.in_cells(self.error.parts.mass**2)
-
-    @cached_property
     def not_shown(self) -> FloatArray:
         """The share of the variance of each label that is added, shape (n,)."""
-        parts = self.error.parts
-        sums = added(parts.times[:, None] * parts.sums, parts.cell, self.error.mass.size)
-        scatter = self._squares - self._components * (sums**2).sum(axis=1) / self.error.mass
-        shown = np.divide(
-            scatter, self._promised, out=np.ones_like(scatter), where=self._promised > 0.0
-        )
-        return (PRIOR / (PRIOR + self._units) * np.maximum(0.0, 1.0 - shown))[self.error.cell]
+        data, error, parts = self.data, self.error, self.error.parts
+        squares = (data.probs**2).sum(axis=1)
+        observed = data.probs[np.arange(data.n), data.labels]
+        promised = self._of_rows(1.0 - squares)
+        sums = added(parts.times[:, None] * parts.sums, parts.cell, error.mass.size)
+        # Of two classes the second component is not stored, and is like the first.
+        components = 2.0 if data.n_classes == 2 else 1.0
+        scatter = self._of_rows(1.0 + squares - 2.0 * observed)
+        scatter -= components * (sums**2).sum(axis=1) / error.mass
+        shown = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
+        units = error.mass**2 / error.in_cells(parts.mass**2)  # effective number in each cell
+        return (PRIOR / (PRIOR + units) * np.maximum(0.0, 1.0 - shown))[error.cell]
 
     @cached_property
     def worst_cell(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from caltest.results.base import Result, go_on
 from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
 from caltest.simulate.permuted import Permutations
 from caltest.statistics.base import StatisticLike, prepare
-from caltest.statistics.prepared import Prepared
 
 #: Rows of predictions that a subgroup shares with others, from which on they are compared.
 COMPARABLE = 100
@@ -110,17 +108,17 @@ def on_shared_labels(
         if test is not None
     ]
     prepared = [(prepare(statistic, induced.take(rows)), rows) for _, rows in tested]
-    batches = Batches.of(RedrawLabels(), induced, partial(_in_groups, prepared))
+
+    def in_groups(labels: IntArray) -> FloatArray:
+        return np.column_stack([each.batch(labels[:, rows]) for each, rows in prepared])
+
+    batches = Batches.of(RedrawLabels(), induced, in_groups)
     values, ended = simulate_by(batches, *run, at_once=BLOCK)
     go_on(ended)
     both, centre = np.array([(test.two_sided, test.centre) for test, _ in tested]).T
     observed = np.array([test.estimate for test, _ in tested])
     sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]
     return _adjusted(parts, max_t(sides[0], sides[1]), "max-T")
-
-
-def _in_groups(prepared: list[tuple[Prepared, IntArray]], labels: IntArray) -> FloatArray:
-    return np.column_stack([each.batch(labels[:, rows]) for each, rows in prepared])
 
 
 def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:

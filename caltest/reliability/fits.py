@@ -21,7 +21,6 @@ from caltest.reliability.view import View, spread
 from caltest.results import ReliabilityFit, ending
 from caltest.simulate import RedrawLabels, SharedRedraws, Workers
 from caltest.statistics import CORP, SmoothECE
-from caltest.statistics.isotonic import Pools
 from caltest.statistics.smooth import KernelSmoother, smooth_curve
 from caltest.tally import AnyTally
 
@@ -115,7 +114,8 @@ def reliability_fit(
             statistic, width = SmoothECE(), smooth_curve(induced).width
             curves = partial(_smooth, KernelSmoother(p, induced.weights, width, at))
         else:
-            curves = partial(_isotonic, CORP().prepare(RowProblem(induced)), at)
+            pools = CORP().prepare(RowProblem(induced))
+            curves = lambda labels: np.array([pools.fit(row)(at) for row in labels])  # noqa: E731
         fitted = curves(induced.labels[None, :])[0]
         run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         if band is not None:
@@ -172,11 +172,6 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     hits = levels.sum(problem.events)
     at, low, high = honest_band(x, levels.counts, hits, level, grid, (least, most))
     return at, CORP().prepare(RowProblem(rows)).fit(rows.labels)(at), low, high
-
-
-def _isotonic(pools: Pools, at: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the isotonic fits at some points, for label vectors: (B, n) to (B, m)."""
-    return np.array([pools.fit(row)(at) for row in labels])
 
 
 def _smooth(smoother: KernelSmoother, labels: IntArray) -> FloatArray:
