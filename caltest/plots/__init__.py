@@ -8,9 +8,8 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 from typing import Any
 
 from caltest.plots.canvas import Picture
-from caltest.plots.curves import evidence, sensitivity
-from caltest.plots.fits import fitted
-from caltest.plots.laws import null
+from caltest.plots.curves import evidence, fitted, sensitivity
+from caltest.plots.numbers import null
 from caltest.plots.reliability import comparison, difference, reliability
 from caltest.plots.segments import segments
 from caltest.plots.simplex import simplex

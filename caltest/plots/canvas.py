@@ -33,14 +33,10 @@ class Picture:
 
     Attributes
     ----------
-    ax : matplotlib Axes
-        The axes; with several panels, an empty one that holds their place.
-    artists : mapping of str to artist
-        What is on it, by name.
-    panels : tuple of Picture
-        The panels of a picture that has several.
-    recipe : str
-        How it was made, whether or not it is written at the foot.
+    ax, panels : matplotlib Axes and tuple of Picture
+        The axes; with several panels, an empty one that holds their place, and the panels.
+    artists, recipe : mapping of str to artist, and str
+        What is on it, by name, and how it was made.
     """
 
     ax: Axes

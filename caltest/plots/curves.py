@@ -1,18 +1,70 @@
-"""Curves: Cox's, numbers of bins, plans, and evidence over time."""
+"""Curves: reliability without bins, Cox's, numbers of bins, plans, and evidence over time."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from caltest._base.facts import as_dates
+from caltest.plots import scales
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
-from caltest.plots.scales import decades
-from caltest.results import BinSensitivity, CoxRecalibration, Plan
-from caltest.results.numbers import SMALLEST_SHOWN
+from caltest.plots.scales import Frame, Truth, decades
+from caltest.plots.words import headline
+from caltest.results import BinSensitivity, CoxRecalibration, Plan, ReliabilityFit
+from caltest.results.numbers import SMALLEST_SHOWN, in_percent
 from caltest.sequential import ComparisonMonitor, Monitor
+
+
+def fitted(
+    curve: ReliabilityFit,
+    ax: Any = None,
+    *,
+    style: Literal["deviation", "classical"] = "classical",
+    axis: Literal["probability", "log-odds"] = "probability",
+    truth: Truth | None = None,
+    recipe: bool = True,
+) -> Picture:
+    """Draw an isotonic or smooth reliability curve with its band.
+
+    Options are those of :func:`caltest.plots.reliability`. The artists are "curve", "band",
+    "diagonal", "histogram", "key" and, where drawn, "truth".
+    """
+    scale, deviation = scales.chosen(style, axis)
+    chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"
+    x = scale(curve.predicted)
+    finite = np.isfinite(x)
+    left, right = 0.0, 1.0
+    if scale.log_odds:
+        left, right = x[finite].min(), x[finite].max()
+    elif deviation and top:
+        left, right = scales.tenths(x[finite].min(), x[finite].max())
+    frame, far = Frame((left, right), (left, right), scale, deviation), right - left + 9.0
+    heights, low, high = (
+        np.clip(frame.height(v, curve.predicted), left - far, right + far)[finite]
+        for v in (curve.fitted, curve.low, curve.high)
+    )
+    if deviation:
+        most = 1.1 * float(np.nanmax(np.minimum(np.abs([heights, low, high]), right - left)))
+        frame = Frame((left, right), (-most, most), scale)
+    shares = scales.histogram(curve.spread, curve.n, scale)
+    tallest = float(shares[-1].max())
+    columns = scales.columns(scales.behind(chart.ax, tallest), *shares)
+    confidence = curve.band == "confidence"
+    words = f"{'isotonic' if curve.fit == 'band' else curve.fit} curve"
+    chart.line("curve", x[finite], heights, words, color="#12406f", lw=1.5, zorder=3)
+    if curve.band != "none":
+        meaning = "band of the true curve" if confidence else "if calibrated"
+        meaning += "" if curve.simultaneous or not confidence else ", each point"
+        words = f"{100 * curve.level:g} % {meaning}"
+        chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
+    chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
+    frame.begin(chart, truth)
+    chart.mark("histogram", columns, f"rows (tallest column {in_percent(tallest)})")
+    chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
+    words = "" if curve.test is None else headline(curve.test)
+    return chart.finish(curve.recipe, recipe, headline=words)
 
 
 def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Picture:
@@ -114,14 +166,8 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
     inset = Chart(chart.ax.inset_axes((1.03, 0.62, 0.22, 0.38)), chart.artists, chart.entries)
     p = np.linspace(0.001, 0.999, 400)
     inset.line("", [0, 1], [0, 1], color=GREY, ls=DASHED)
-    inset.line(
-        "leader",
-        p,
-        monitor.best_curve(p),
-        "frequencies that the best bet expects",
-        color=RED,
-        lw=1.0,
-    )
+    words = "frequencies that the best bet expects"
+    inset.line("leader", p, monitor.best_curve(p), words, color=RED, lw=1.0)
     inset.ax.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     chart.axes(_unit(monitor), "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
 

@@ -41,6 +41,9 @@ def reliability(
 ) -> Picture:
     """Draw a reliability diagram, with one panel for each component of the curve.
 
+    The artists are "marks", "bars", "histogram", "edge", "key" and, where drawn, "columns", "gaps",
+    "truth".
+
     Parameters
     ----------
     style : {"deviation", "classical"}, default "deviation"
@@ -48,8 +51,7 @@ def reliability(
         the number of rows (filled outside their bars), with a histogram of the predictions
         (Vaicenavicius et al. 2019, Fig. 4). The axis shows the bins of 99 % of the rows; those
         beyond are triangles at its edge, with their values. ``"classical"``: frequencies as
-        columns, the gap to the prediction hatched, the diagonal, and the histogram above (Guo et
-        al. 2017).
+        columns, the gap to the prediction hatched, the diagonal, the histogram above (Guo 2017).
     axis : {"probability", "log-odds"}, default "probability"
         Log-odds separate rare events; frequencies of exactly 0 or 1 are then at the edge.
     truth : callable, optional
@@ -58,12 +60,6 @@ def reliability(
         With more components than this only those with the smallest p-values are drawn.
     top : float, optional
         How far a deviation axis goes to either side, for pictures that share their scale.
-
-    Returns
-    -------
-    Picture
-        With the artists "marks", "bars", "histogram", "edge", "key" and, where drawn, "columns",
-        "gaps", "truth".
     """
     scale, deviation = scales.chosen(style, axis)
     shown, several = np.arange(len(curve.names)), len(curve.names) > 1
@@ -71,10 +67,8 @@ def reliability(
         shown = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
     parts = [curve.of(int(j)) for j in shown]
     whole = not deviation or several or curve.subject != "top"
-    frame, tallest = (
-        _frame(parts, scale, deviation, whole, top),
-        max(_share(c).max() for c in parts),
-    )
+    frame = _frame(parts, scale, deviation, whole, top)
+    tallest = max(_share(c).max() for c in parts)
     draw = partial(_panel, frame=frame, tallest=float(tallest), truth=truth)
     heights = [frame.height(c.observed, c.predicted) for c in parts]
     count = np.concatenate([c.count for c in parts])
@@ -165,7 +159,6 @@ def _panel(
 
 
 def _meaning(curve: ReliabilityCurve, together: str = "") -> str:
-    """Return what the key says of bars."""
     meaning = "if calibrated" if curve.is_consistency else "for the truth"
     return f"{100 * curve.level:g} % {meaning}{together if curve.simultaneous else ''}"
 
@@ -184,32 +177,26 @@ def _frame(
         values = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
         ends = float(values.min() - 0.6), float(values.max() + 0.6)
     elif not whole:
-        ends = scales.tenths(
-            min(c.bin_low.min() for c in curves), max(c.bin_high.max() for c in curves)
-        )
+        low, high = [c.bin_low.min() for c in curves], [c.bin_high.max() for c in curves]
+        ends = scales.tenths(min(low), max(high))
     if not deviation:
         return Frame(ends, ends, scale, deviation)
     gap = Frame(ends, (-1.0, 1.0), scale).height
     if top is None:
-        top = max(
-            marks.reach(c.count, *(gap(v, c.predicted) for v in (c.observed, c.low, c.high)))
-            for c in curves
-        )
+        sides = [[gap(v, c.predicted) for v in (c.observed, c.low, c.high)] for c in curves]
+        top = max(marks.reach(c.count, *side) for c, side in zip(curves, sides, strict=True))
     return Frame(ends, (-top, top), scale)
 
 
 def _share(curve: ReliabilityCurve) -> FloatArray:
-    """Return the shares of the rows in the bins."""
     return curve.count / curve.count.sum()
 
 
 def _shares(ax: Any, curve: ReliabilityCurve, frame: Frame) -> Any:
     """Draw the shares of the bins under their marks."""
     far = 0.5 * (frame.x[1] - frame.x[0])
-    low, high = (
-        np.clip(frame.scale(side), frame.x[0] - far, frame.x[1] + far)
-        for side in (curve.bin_low, curve.bin_high)
-    )
+    ends = frame.scale([curve.bin_low, curve.bin_high])
+    low, high = np.clip(ends, frame.x[0] - far, frame.x[1] + far)
     width = np.maximum(high - low, 0.01 * far)
     return scales.columns(ax, 0.5 * (low + high - width), width, _share(curve))
 
@@ -223,17 +210,10 @@ def comparison(
 ) -> Picture:
     """Draw the deviations of several models in one diagram, each with its own bars.
 
-    Neighbouring bins are connected; a line never crosses an empty bin. Filled marks lie outside
-    their bars; those beyond the frame are as in :func:`reliability`. The artists "marks", "lines",
-    "bars" and "edge" are lists with one item a model.
-
-    Parameters
-    ----------
-    curves : sequence of ReliabilityCurve
-        Two to five curves of one component each, made with the same lens and bins; the recipe is
-        that of the first.
-    names : sequence of str
-        What the models are called.
+    Two to five curves of one component, made with the same lens and bins; the recipe is that of the
+    first. Neighbouring bins are connected; a line never crosses an empty bin. Filled marks lie
+    outside their bars; those beyond the frame are as in :func:`reliability`. The artists "marks",
+    "lines", "bars" and "edge" are lists with one item a model.
     """
     if not 2 <= len(curves) <= len(STYLES) or any(len(c.names) > 1 for c in curves):
         raise StatisticError(

@@ -27,25 +27,11 @@ def simplex(
 
     A dot is the average prediction in a cell, with an area by its rows, and an arrow leads from
     there to the frequencies of the outcomes. Cells that deviate more than chance allows are
-    outlined and have filled dots and heavy red arrows; those with few rows have no arrow, for it
-    would show chance only (Vaicenavicius et al. 2019, Fig. 1). Cells of the triangle are coloured
-    by how dense the predictions in them are, on a logarithmic scale; white is empty. The
-    tetrahedron is a view from outside: what points towards the eye looks short.
-
-    Parameters
-    ----------
-    cells : ReliabilitySimplex
-        What :func:`caltest.reliability_simplex` returned.
-    ax, recipe
-        As for every picture.
-    min_count : int, default 5
-        Cells with fewer rows have no arrows.
-
-    Returns
-    -------
-    Picture
-        With the artists "arrows", "dots", "corners", "key" and, for three classes, "cells",
-        "marked" and "colorbar".
+    outlined and have filled dots and heavy red arrows; those of fewer than ``min_count`` rows have
+    no arrow, for it would show chance only (Vaicenavicius et al. 2019, Fig. 1). Cells of the
+    triangle are coloured by the density of predictions, on a logarithmic scale; white is empty. The
+    tetrahedron is a view from outside: what points towards the eye looks short. The artists are "arrows", "dots", "corners", "key" and, for three classes, "cells", "marked" and
+    "colorbar".
     """
     corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
     chart = Chart.of(ax, 3.5)
@@ -86,8 +72,7 @@ def _density(chart: Chart, cells: ReliabilitySimplex) -> None:
 
 
 def _area(polygon: FloatArray) -> float:
-    """Return the area within corners in order (the shoelace formula)."""
-    x, y = polygon.T
+    x, y = polygon.T  # the shoelace formula
     return 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
 
 

@@ -51,9 +51,8 @@ def forest(
         style: Any = {"alpha": alpha, "xlabel": "adjusted p-value", "text": subgroups.recipe}
         return pvalues(list(shown.values()), list(shown), ax, recipe=recipe, **style)
     chart = Chart.of(ax, 1.3 + 0.2 * len(subgroups.names))
-    y = chart.rows(
-        [f"{name} ({n})" for name, n in zip(subgroups.names, subgroups.counts, strict=True)]
-    )
+    named = zip(subgroups.names, subgroups.counts, strict=True)
+    y = chart.rows([f"{name} ({n})" for name, n in named])
     rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in subgroups.tests]
     estimate, mean, sd = np.array(rows).T
     words = "if calibrated: mean ± sd"
@@ -180,7 +179,7 @@ def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Pictur
 
 
 def differences(
-    results: Sequence[ComparisonResult],
+    results: Sequence[ComparisonResult] | ComparisonResult | ComparisonTable,
     ax: Any = None,
     *,
     pvalues: Sequence[float] | None = None,
@@ -189,9 +188,13 @@ def differences(
     """Draw the differences of the calibration error of pairs of models, a line each.
 
     A dot is a difference, with its interval and, at the right, ``pvalues``, by default those of the
-    results. Within the grey span differences are smaller than the margin: an interval inside it is
-    a tie. The artists are "differences", "intervals" and "labels".
+    results, of a table adjusted. Within the grey span differences are smaller than the margin: an
+    interval inside it is a tie. The artists are "differences", "intervals" and "labels".
     """
+    if isinstance(results, ComparisonTable):
+        pvalues, results = results.adjusted, results.pairs
+    elif isinstance(results, ComparisonResult):
+        results = [results]
     if not results:
         raise StatisticError("there are no comparisons to draw")
     first = results[0]
@@ -211,16 +214,6 @@ def differences(
     return chart.finish(first.recipe, recipe)
 
 
-def pair(result: ComparisonResult, ax: Any = None, **options: Any) -> Picture:
-    """Draw the difference of two models."""
-    return differences([result], ax, **options)
-
-
-def pairs(table: ComparisonTable, ax: Any = None, **options: Any) -> Picture:
-    """Draw the differences of all pairs."""
-    return differences(table.pairs, ax, pvalues=table.adjusted, **options)
-
-
 def pvalues(
     values: Sequence[float],
     names: Sequence[str],
@@ -234,25 +227,11 @@ def pvalues(
 ) -> Picture:
     """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
 
-    What is drawn, what is printed at the right and what decides are the same number. Rejected
-    questions have bold names and filled squares, or filled crosses where an impossible outcome
-    decides; others are open circles, or thin crosses where there is too little data to tell.
-
-    Parameters
-    ----------
-    values, names : sequence
-        One line each; p-values adjusted for their number, where they are read together.
-    alpha : float, default 0.05
-        Values up to this are rejections.
-    findings : sequence of Finding, optional
-        What was found; by default p-values up to ``alpha`` are rejections.
-    xlabel, text : str, optional
-        What the values are, and the recipe.
-
-    Returns
-    -------
-    Picture
-        With the artists "values", a list with one item a line, "alpha", "labels" and "key".
+    What is drawn, what is printed at the right and what decides are the same number, adjusted where
+    they are read together. Rejected questions have bold names and filled squares, or filled crosses
+    where an impossible outcome decides; others are open circles, or thin crosses where there is too
+    little data. ``findings`` are by default rejections up to ``alpha``; ``xlabel`` and ``text`` say
+    what the values are, and the recipe. The artists are "values", a list, "alpha", "labels", "key".
     """
     if not len(values):
         raise StatisticError("there are no tests to draw")
@@ -276,11 +255,10 @@ def pvalues(
 
 def audit(report: AuditReport, ax: Any = None, **options: Any) -> Picture:
     """Draw the adjusted p-values of an audit."""
-    adjusted, lenses, verdicts = zip(
-        *((r.adjusted, r.lens, r.verdict) for r in report.rows), strict=True
-    )
     words: Any = {"xlabel": "adjusted p-value", "text": report.recipe, "alpha": report.alpha}
-    return pvalues(adjusted, lenses, ax, **{**words, "findings": verdicts, **options})
+    words |= {"findings": [row.verdict for row in report.rows]} | options
+    adjusted, lenses = [row.adjusted for row in report.rows], [row.lens for row in report.rows]
+    return pvalues(adjusted, lenses, ax, **words)
 
 
 def joint(result: JointTestResult, ax: Any = None, **options: Any) -> Picture:

@@ -25,7 +25,7 @@ FEW_DRAWS = 20
     number="estimate",
     columns="statistic lens shown_estimate shown_floor shown_p",
     of_subgroups="shown_estimate shown_floor shown_p",
-    plotter="laws.null",
+    plotter="numbers.null",
     made="{0.statistic} · {0.lens} · {0.null} null",
 )
 class CalibrationTestResult(Result):

@@ -55,7 +55,7 @@ class ScoreDifference(Record):
     of_subgroups="difference low high pvalue",
     number="difference",
     columns="tested lens estimate_a estimate_b difference low high pvalue finding",
-    plotter="tables.pair",
+    plotter="tables.differences",
     draws="replicates for ``pvalue``, 0 for ``method='z'``; ``n`` rows of the first model",
 )
 class ComparisonResult(Result):
@@ -203,7 +203,7 @@ def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, fl
     return difference.low, difference.high
 
 
-@described(plotter="tables.pairs")
+@described(plotter="tables.differences")
 class ComparisonTable(Result):
     """The answer of :func:`caltest.compare_models`: all pairs of several models."""
 

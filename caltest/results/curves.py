@@ -120,7 +120,7 @@ class BandTest(Result):
     eq=False,
     shape="(m,)",
     title="Reliability curve without bins",
-    plotter="fits.fitted",
+    plotter="curves.fitted",
     draws="replicates for the band, 0 for none",
 )
 class ReliabilityFit(Result):
