@@ -30,8 +30,8 @@ def simplex(
     outlined and have filled dots and heavy red arrows; those of fewer than ``min_count`` rows have
     no arrow, for it would show chance only (Vaicenavicius et al. 2019, Fig. 1). Cells of the
     triangle are coloured by the density of predictions, on a logarithmic scale; white is empty. The
-    tetrahedron is a view from outside: what points towards the eye looks short. The artists are "arrows", "dots", "corners", "key" and, for three classes, "cells", "marked" and
-    "colorbar".
+    tetrahedron is a view from outside: what points towards the eye looks short. The artists are
+    "arrows", "dots", "corners", "key" and, for three classes, "cells", "marked" and "colorbar".
     """
     corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
     chart = Chart.of(ax, 3.5)
