@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from caltest._base.arrays import BoolArray
-from caltest._base.conditions import Condition, holds
-from caltest._base.features import as_features
+from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results.base import Record, Result

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.compiled import kernel
-from caltest._base.conditions import Condition
-from caltest._base.features import MOST_LEVELS, Feature
+from caltest._base.features import MOST_LEVELS, Condition, Feature
 
 #: Parts into which numbers are cut, alone and in pairs.
 ALONE, PAIRED = 8, 4

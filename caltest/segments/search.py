@@ -10,9 +10,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from caltest._base.checks import fraction, one_of, whole
-from caltest._base.conditions import words_of
 from caltest._base.facts import by_appearance
-from caltest._base.features import Feature
+from caltest._base.features import Feature, words_of
 from caltest.errors import DoubtfulInputWarning, StatisticError
 from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike, OneVsRest, TopK

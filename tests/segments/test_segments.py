@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest._base.features import as_features
+from caltest._base.features import as_features, holds
 from caltest.segments.lattice import Column, Lattice
 from caltest.segments.listing import interval, reach, short_list, strong_error
 from caltest.segments.scan import OF_NORMAL, SHIFTS, Scan, log_moment, tilted
@@ -282,6 +282,16 @@ def test_evidence_above_the_bar_is_a_small_p_value():
             assert early.n_resamples < 199
 
 
+def test_intervals_of_alike_predictions_leave_zero_out():
+    for seed in range(6):  # errors cannot cancel where all predictions are one: ψ = 1
+        _, _, f = data(400, seed)
+        rng = np.random.default_rng(seed)
+        y = rng.random(400) < np.where(f["age"] > 70, 0.55, 0.3)
+        found = ct.segment_search(np.full(400, 0.3), y, f, **FEW)
+        assert all(s.on_average and s.at_least > 0.0 for s in found.segments)
+        assert found.segments
+
+
 def test_the_reach_is_found_as_often_as_it_says():
     rng = np.random.default_rng(5)
     n = 2000
@@ -422,8 +432,6 @@ def test_conditions_say_what_they_select():
     }
     scan = scan_of(np.linspace(0.1, 0.9, n), f, min_rows=20)
     columns = as_features({"prediction": np.linspace(0.1, 0.9, n), **f}, n).named
-    from caltest._base.conditions import holds
-
     kinds = set()
     for s in range(1, scan.lattice.size):
         within = np.ones(n, bool)
