@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -19,9 +18,9 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.tally.base import AnyTally
+from caltest.tally.sql import CELLS
+from caltest.tally.tally import event_through, rows_of
 
-#: Cells of [0, 1]: bins of 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30 and 40 are made of them.
-CELLS = 120
 #: Fewest clusters: with 50 random signs rejected up to .12 at .05.
 FEWEST = 100
 #: Rare events, each in a cluster of its own, below which tests and intervals fail.
@@ -81,43 +80,36 @@ class ClusteredTally(AnyTally):
         StatisticError without clusters, with weights or subgroups, and for more than two classes.
         """
         whole("n_cells", n_cells)
-        if facts.get("clusters") is None:
+        if isinstance(facts.get("clusters"), (str, type(None))):
             raise StatisticError(
                 "ClusteredTally needs clusters=, their names as an array beside probs and labels: "
                 "without them make a Tally"
             )
         if facts.get("drop_missing"):
             raise StatisticError("a tally of clusters drops no rows: leave them out before")
-        data = Predictions.of(probs, labels, **facts).labelled("a tally")
-        marks = as_names(facts["clusters"], data.n, "clusters of a tally")
-        absent = {"weights": data.weights, "by": data.by, "folds": data.folds}
-        for name, values in (absent | {"features": data.features}).items():
-            if values is not None:
-                raise StatisticError(f"a tally of clusters keeps no {name}: make one for each part")
-        through = as_lens(lens, data)
-        induced = through(data)
-        if induced.n_classes != 2:
-            raise StatisticError(
-                f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
-                "classes: take TopK(1) or OneVsRest(c)"
-            )
-        p, y = induced.probs[:, 0], (induced.labels == 0).astype(np.float64)
-        names, group = np.unique(marks.astype(str), return_inverse=True)
+        clusters = facts.pop("clusters")
+        data, through = rows_of(lens, probs, labels, facts)
+        if data.weights is not None:
+            raise StatisticError("a tally of clusters keeps no weights: leave them out")
+        marks = as_names(clusters, data.n, "clusters of a tally").astype(str)
+        seen, event = event_through(through, data)
+        p, y = seen[:, 0], event.astype(np.float64)
+        names, group = np.unique(marks, return_inverse=True)
         cell = np.maximum(np.ceil((p - EDGE_TOLERANCE) * n_cells).astype(np.int64) - 1, 0)
         columns = [np.ones(p.size), p, p * p, y, y * p]
-        added = cls._added(names, group.ravel(), cell, columns, through, n_cells, data.classes)
-        return replace(added, notes=data.notes)
+        known: Any = {"classes": data.classes, "notes": data.notes}
+        return cls._added(names, group.ravel(), cell, columns, through, n_cells, **known)
 
     @classmethod
     def _added(
-        cls, names: Any, group: IntArray, cell: IntArray, columns: Sequence[Any], lens: Lens,
-        n_cells: int, classes: tuple[str, ...] | None = None,
+        cls, names: Any, group: IntArray, cell: IntArray, columns: Any, lens: Lens, n_cells: int,
+        classes: tuple[str, ...] | None = None, notes: tuple[str, ...] = (),
     ) -> Self:  # fmt: skip
         lines, where = np.unique(group * n_cells + cell, return_inverse=True)
         sums = [np.bincount(where.ravel(), column, lines.size) for column in columns]
-        cluster, cell = np.divmod(lines, n_cells)
         named = tuple(map(str, names))
-        return cls(named, cluster, cell, np.column_stack(sums), lens, n_cells, classes)
+        cluster, cell = np.divmod(lines, n_cells)
+        return cls(named, cluster, cell, np.column_stack(sums), lens, n_cells, classes, notes)
 
     @classmethod
     def from_table(cls, table: Any, *, lens: LensLike | None = None, n_cells: int = CELLS) -> Self:
@@ -128,8 +120,8 @@ class ClusteredTally(AnyTally):
         """
         with table_of(table) as source:
             columns = read_columns(source, {name: name for name in ("cluster", "cell", *SUMS)})
-        values = {name: np.asarray(columns[name], dtype=np.float64) for name in ("cell", *SUMS)}
-        n, p, p2, y, yp, cell = (values[name] for name in (*SUMS, "cell"))
+        numbers = [np.asarray(columns[name], dtype=np.float64) for name in (*SUMS, "cell")]
+        n, p, p2, y, yp, cell = numbers
         right = (cell >= 0) & (cell < n_cells) & (n >= 1) & (p >= 0) & (p <= n) & (y >= 0)
         right &= (y <= n) & (cell == np.rint(cell)) & (np.abs(p * n_cells - (cell + 0.5) * n) <= n)
         right &= (n == np.rint(n)) & (y == np.rint(y)) & (np.minimum(p2, yp) >= 0)
@@ -143,11 +135,9 @@ class ClusteredTally(AnyTally):
                 "without a probability in [0, 1] or an outcome of 0 or 1 come there"
             )
         names, group = np.unique(np.asarray(columns["cluster"]).astype(str), return_inverse=True)
-        event = Predictions.of([0.5, 0.5], [0, 1])
-        return cls._added(
-            names, group.ravel(), cell.astype(np.int64), [values[s] for s in SUMS],
-            as_lens(lens, event), n_cells,
-        )  # fmt: skip
+        through = as_lens(lens, Predictions.of([0.5, 0.5], [0, 1]))
+        places = group.ravel(), cell.astype(np.int64)
+        return cls._added(names, *places, numbers[:-1], through, n_cells)
 
     @classmethod
     def from_dask(cls, frame: Any, p: str, label: str, cluster: str, **options: Any) -> Self:
@@ -197,9 +187,8 @@ class ClusteredTally(AnyTally):
         group = np.concatenate([first[self.cluster], second[other.cluster]])
         cell = np.concatenate([self.cell, other.cell])
         columns = np.concatenate([self.sums, other.sums]).T
-        added = self._added(names, group, cell, list(columns), self.lens, self.n_cells)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        return replace(added, classes=self.classes, notes=notes)
+        return self._added(names, group, cell, columns, *mine, notes)
 
     def warn(self, stack: int = 3) -> None:
         """Warn where sums of residuals are skewed, if all rows of a cluster share their label.

@@ -8,7 +8,6 @@ from typing import Any
 from caltest._base.checks import one_of, whole
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
-from caltest.tally.clustered import CELLS
 from caltest.tally.grid import GRID, SUMS, TOTALS, Grid
 from caltest.tally.rows import CLIP, CUT, FINE, HIGH, LOW, OCTAVES, UNIT
 
@@ -21,6 +20,8 @@ REFUSED = {
 }
 #: The columns of the result: whole numbers but for the weight.
 COLUMNS = ("grid", "weight", "key", *SUMS, *TOTALS, *(f"{name}_rest" for name in TOTALS))
+#: Cells of a tally of clusters: bins of 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30 and 40 fit.
+CELLS = 120
 #: Adding and subtracting it rounds to whole numbers, ties to even, in every IEEE arithmetic.
 _R = "6755399441055744e0"
 #: What ``add_up`` computes, of p, y, the weight w and the size g: steps, each from those before.

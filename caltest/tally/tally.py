@@ -118,7 +118,7 @@ class Tally(AnyTally, Counted):
             For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
         data, through = rows_of(lens, probs, labels, facts)
-        pairs, events = _event(through, data)
+        pairs, events = event_through(through, data)
         of_rows = data.weights
         weights = np.ones(1) if of_rows is None else np.unique(of_rows[of_rows > 0.0])
         if weights.size > MOST_WEIGHTS:
@@ -273,7 +273,9 @@ class Tally(AnyTally, Counted):
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
 
 
-def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[Predictions, Lens]:
+def rows_of(
+    lens: LensLike | None, probs: Any, labels: Any, facts: Facts
+) -> tuple[Predictions, Lens]:
     """Return rows that a tally may hold, and its lens."""
     data = Predictions.of(probs, labels, **facts).labelled("a tally")
     if data.provenance:
@@ -296,7 +298,7 @@ def rows_of(lens: Lens | None, probs: Any, labels: Any, facts: Facts) -> tuple[P
     return data, through
 
 
-def _event(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
+def event_through(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
     """Return what a lens shows of two classes: predictions (n, 2), and whether the first is it."""
     if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
         c = data.class_index(through.c)

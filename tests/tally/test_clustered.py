@@ -169,7 +169,7 @@ def test_from_dask():
         (lambda: ct.Tally.of(P, Y, features={"x": P}), "keeps no features"),
         (lambda: ct.ClusteredTally.of(P, Y, clusters={"a": IMAGE, "b": Y}), "clusters of a tally"),
         (lambda: ct.ClusteredTally.of(P, Y, clusters=np.stack([IMAGE, Y], 1)), "one value for"),
-        (lambda: ct.ClusteredTally.of({"p": P, "c": IMAGE}, Y, clusters="c"), "one val"),
+        (lambda: ct.ClusteredTally.of({"p": P, "c": IMAGE}, Y, clusters="c"), "as an array"),
         (lambda: ct.ClusteredTally.of(P, Y, clusters=IMAGE, drop_missing=True), "drops no rows"),
         (lambda: ct.ClusteredTally.of(ct.Predictions.of(P, Y, clusters=IMAGE)), "as an array"),
         (lambda: ct.ClusteredTally.from_table(LINE | {"yp": [1e9]}), "Σ y p = 1e"),
