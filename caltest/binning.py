@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._base.checks import MOST_BINS, is_whole, one_of, whole
 from caltest._base.written import Written
@@ -47,12 +46,6 @@ def one_coordinate(probs: FloatArray, binning: Any) -> FloatArray:
 
 def _cut(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
     return np.searchsorted(edges, x, side="left" if closed == "right" else "right")
-
-
-def _distinct(rows: NDArray[Any]) -> IntArray:
-    """Number the distinct rows of an array of small integers."""
-    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
-    return np.unique(keys.ravel(), return_inverse=True)[1].astype(np.int64).ravel()
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,9 +87,12 @@ class UniformBins(Written):
             return self._along_axis(x)
         columns = probs if self.axes == "all" else probs[:, :-1]
         small = np.dtype(np.min_scalar_type(self.n_bins))
-        return _distinct(
-            np.column_stack([self._along_axis(column).astype(small) for column in columns.T])
+        cells = np.column_stack([self._along_axis(column).astype(small) for column in columns.T])
+        # Rows as one value each, of which the distinct ones are numbered.
+        keys = np.ascontiguousarray(cells).view(
+            np.dtype((np.void, small.itemsize * len(columns.T)))
         )
+        return np.unique(keys.ravel(), return_inverse=True)[1].astype(np.int64).ravel()
 
     def _along_axis(self, x: FloatArray) -> IntArray:
         tolerance = EDGE_TOLERANCE if self.closed == "right" else -EDGE_TOLERANCE
@@ -109,9 +105,8 @@ class EdgeBins(Written):
 
     Rating grades, risk groups, or the exact edges of another program: m edges make m + 1 bins, and
     an edge belongs to the bin that is ``closed`` on its side. They are compared as they are, to the
-    last bit. O(n log m).
-
-    StatisticError when the edges do not increase within [0, 1], or for more than two classes.
+    last bit. O(n log m). StatisticError when the edges do not increase within [0, 1], or for more
+    than two classes.
 
     Examples
     --------
@@ -146,9 +141,8 @@ class QuantileBins(Written):
     The sorted values are cut at ranks ⌈j n / m⌉ (⌊j n / m⌋ for ``closed="left"``, the mirror
     image); equal values are never separated, so heavy ties give fewer bins than asked for. With
     ``closed="right"`` an edge is the last value of its bin, with ``"left"`` the first of the next.
-
-    Raises StatisticError for more than two classes: equal mass has no meaning along several axes,
-    use :class:`VarianceTree` or a two-class lens. O(n log n).
+    StatisticError for more than two classes: equal mass has no meaning along several axes, use
+    :class:`VarianceTree` or a two-class lens. O(n log n).
 
     Examples
     --------

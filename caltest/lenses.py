@@ -76,9 +76,7 @@ class TopK(Lens):
     Induced classes 0 … k−1 are the ranks, class k is "none of them" (Vaicenavicius et al. 2019,
     Example 2 iii). ``TopK(1)`` asks whether the confidence of the predicted class is right, which
     is what Guo et al. (2017) call calibration. Equal predictions are ranked by class index, the
-    lower index first. O(n K k).
-
-    StatisticError unless 1 ≤ ``k`` < K, the number of classes.
+    lower index first. O(n K k). StatisticError unless 1 ≤ ``k`` < K, the number of classes.
 
     Examples
     --------
@@ -165,11 +163,7 @@ class Partition(Lens):
     """A fixed grouping of the classes: is the probability of each group right?
 
     Induced class j is group j, its probability the sum over the group (Vaicenavicius et al. 2019,
-    Example 2 ii). O(n K).
-
-    ``groups`` are class numbers, or names where the predictions have them, such as ``[[0, 1],
-    [2]]``.
-
+    Example 2 ii). O(n K). ``groups`` are class numbers, or names where the predictions have them;
     StatisticError when a class is missing, repeated or does not exist, or there is a single group.
 
     Examples
@@ -232,8 +226,7 @@ class OneVsRest(Lens):
 
     Induced class 0 is the class, 1 is the rest. For binary data ``OneVsRest(1)`` looks at the
     probability of label 1. O(n), and O(K) more for each row that is mostly sure of the class.
-
-    ``c`` is the class, 0 ≤ c < K, or its name. Raises StatisticError when there is no such class.
+    ``c`` is the class, 0 ≤ c < K, or its name; StatisticError when there is no such class.
 
     Examples
     --------
@@ -267,9 +260,8 @@ class Cumulative(Lens):
 
     Induced class 0 is "at most class k", of probability Σ_{j ≤ k} p_j: the lens
     ``Partition([[0, …, k], [k + 1, …, K − 1]])``, whose intercept and slope are those of Edlinger,
-    van Smeden et al., Diagnostic and Prognostic Research 6, 2022. O(n K).
-
-    StatisticError unless 0 ≤ ``k`` < K − 1, the number of the last class.
+    van Smeden et al., Diagnostic and Prognostic Research 6, 2022. O(n K). StatisticError
+    unless 0 ≤ ``k`` < K − 1, the number of the last class.
 
     Examples
     --------

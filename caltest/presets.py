@@ -37,11 +37,6 @@ class Preset:
 
     ``source`` is a paper, or a program with its version; with ``root`` the number is √max(T, 0) of
     the statistic T, which the verbs see.
-
-    Examples
-    --------
-    >>> guo2017()([[0.75, 0.25], [0.75, 0.25]], [0, 1])
-    0.25
     """
 
     statistic: Statistic
@@ -100,18 +95,11 @@ def nixon2019(
     """
     ranges = CutBins(bins, "rank", "left")
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
-    variants: dict[str, dict[str, Statistic]] = {
-        "paper": {
-            "sce": those.SCE(bins),
-            "ace": those.ACE(bins),
-            "tace": those.TACE(bins, threshold=threshold),
-        },
-        "nixon": {
-            "sce": ClasswiseECE(even),
-            "ace": ClasswiseECE(ranges),
-            "tace": ClasswiseECE(ranges, threshold=threshold),
-        },
-    }
+    paper: dict[str, Statistic] = {"sce": those.SCE(bins), "ace": those.ACE(bins)}
+    paper["tace"] = those.TACE(bins, threshold=threshold)
+    nixon = {"sce": ClasswiseECE(even), "ace": ClasswiseECE(ranges)}
+    nixon["tace"] = ClasswiseECE(ranges, threshold=threshold)
+    variants: dict[str, Any] = {"paper": paper, "nixon": nixon}
     chosen = _one_of("metric", metric, _one_of("variant", variant, variants))
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
 
@@ -142,8 +130,7 @@ def sklearn(
     bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
     """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws."""
-    partitions = {"uniform": _even(bins), "quantile": CutBins(bins)}
-    chosen = _one_of("strategy", strategy, partitions)
+    chosen = _one_of("strategy", strategy, {"uniform": _even(bins), "quantile": CutBins(bins)})
     return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
 
 
@@ -187,7 +174,7 @@ def verified_calibration(
     """
     mass = CutBins(bins, "halfway")
     even = EdgeBins(np.arange(1, bins) / bins)
-    root: Statistic = DebiasedL2(mass, estimator="kumar")
+    root = DebiasedL2(mass, estimator="kumar")
     chosen = _one_of("metric", metric, {"ece": ECE(even), "ece-em": ECE(mass), "l2": root})
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")

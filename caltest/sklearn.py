@@ -154,12 +154,10 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     A fitted classifier, or one in :class:`sklearn.frozen.FrozenEstimator`, is left as it is: ``X``
     and ``y`` of ``fit`` are then a validation set. One that is not fitted is trained on them, and
     the recalibration is fitted on what copies of it predict for the folds that they did not see.
-
     ``method`` is by default ``VectorScaling()``, which fits any data; ``cv`` a number of folds,
-    less where a class has fewer rows, or what makes them, as in scikit-learn.
-
-    ``classes_``, ``estimator_`` and ``recalibrated_`` are the classes of the estimator, the fitted
-    one, and the fitted map, a :class:`caltest.recalibration.Recalibrated`.
+    less where a class has fewer rows, or what makes them, as in scikit-learn. ``classes_``,
+    ``estimator_`` and ``recalibrated_`` are the classes, the fitted estimator, and the fitted map,
+    a :class:`caltest.recalibration.Recalibrated`.
 
     Examples
     --------
@@ -232,9 +230,7 @@ def _codes(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
     """Return the places of the labels among the classes."""
     order = np.argsort(classes, kind="stable")
     codes = order[np.minimum(np.searchsorted(classes[order], y), classes.size - 1)]
-    known = classes[codes] == y
-    if not known.all():
-        row = int(np.argmin(known))
+    for row in np.flatnonzero(classes[codes] != y)[:1]:
         listed = ", ".join(map(str, classes))
         raise InvalidPredictionsError(
             f"y: row {row} is {y.tolist()[row]!r}, none of the classes {listed}"

@@ -10,10 +10,10 @@ import numpy as np
 from caltest.errors import StatisticError
 
 
-def one_of(name: str, value: Any, known: Collection[Any]) -> None:
-    """Refuse what is not one of the known words."""
-    if value not in known:
-        words = [repr(word) for word in known]
+def one_of(name: str, value: Any, choices: Collection[Any]) -> None:
+    """Refuse what is not one of these words."""
+    if value not in choices:
+        words = [repr(word) for word in choices]
         choice = " or ".join(words) if len(words) == 2 else f"one of {', '.join(words)}"
         raise StatisticError(f"{name} must be {choice}, not {value!r}")
 

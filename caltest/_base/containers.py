@@ -20,11 +20,6 @@ def names_of(table: Any) -> list[Any] | None:
     return list(table.columns) if can(table, "columns") else None
 
 
-def of_dask(values: Any) -> bool:
-    """Say whether rows are those of Dask, which is not imported for it."""
-    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
 def can(values: Any, what: str) -> bool:
     """Say whether values have an attribute by their type: columns of pandas are attributes, too."""
     return hasattr(type(values), what)
@@ -37,7 +32,7 @@ def dtype_of(values: Any) -> str:
 
 def opened(values: Any, name: str) -> Any:
     """Return a table that is at hand, whose columns are indexed by their names."""
-    if of_dask(values):
+    if type(values).__module__.partition(".")[0] in ("dask", "dask_expr"):
         raise InvalidPredictionsError(
             f"{name} is a {type(values).__name__}, whose rows are not there yet: pass what "
             "compute() returns, or tally it by ct.Tally.from_dask"

@@ -94,7 +94,7 @@ MISSES = 7.0
 
 
 def doubts(
-    probs: FloatArray, labels: IntArray, given: Any, from_logits: bool, folds: bool = False
+    probs: FloatArray, labels: IntArray, values: Any, from_logits: bool, folds: bool = False
 ) -> Iterator[str]:
     """Say what the values may be in truth."""
     top, n = largest(probs), len(probs)
@@ -105,7 +105,7 @@ def doubts(
         )
     missed = float((1.0 - top).sum())
     if from_logits:
-        values = as_array(given, "probs").astype(np.float64)
+        values = as_array(values, "probs").astype(np.float64)
         whole = n > MISSES if values.ndim == 1 else np.allclose(values.sum(axis=1), 1.0, 1e-3)
         if whole and values.min() >= 0.0 and values.max() <= 1.0:
             yield "from_logits was asked for, but the values look like probabilities already"

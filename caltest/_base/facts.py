@@ -221,11 +221,6 @@ def as_folds(values: Any, n: int) -> IntArray | None:
     return inverse.ravel().astype(np.int64) if inverse.max() > 0 else None
 
 
-def as_places(values: Any, n: int) -> IntArray:
-    """Return the place of every row among the distinct times."""
-    return np.unique(as_times(values, n), return_inverse=True)[1].ravel().astype(np.int64)
-
-
 def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
     array = as_ndarray(values, name)
     if array.shape == (n, 1):
@@ -248,21 +243,23 @@ READERS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def as_series(given: Mapping[str, Any], horizon: Any, data: Any) -> dict[str, Any]:
+def as_series(facts: Mapping[str, Any], horizon: Any, data: Any) -> dict[str, Any]:
     """Return what is known of forecasts several steps ahead; one step needs nothing."""
-    time = given["time"]
+    time = facts["time"]
     if not is_whole(horizon) or horizon < 1:
         raise InvalidPredictionsError(
             f"horizon must be a whole number ≥ 1, by how many times forecasts are ahead, not "
             f"{horizon!r}" + " (which time= needs)" * (horizon is None)
         )
-    if given["clusters"] is not None or data.clusters is not None:
+    if facts["clusters"] is not None or data.clusters is not None:
         raise InvalidPredictionsError(
             "horizon takes no clusters: rows of one time may depend on each other, name it by time="
         )
-    if given["folds"] is not None or data.folds is not None:
+    if facts["folds"] is not None or data.folds is not None:
         raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
-    places = np.arange(data.n) if time is None else as_places(time, data.n)
+    places = np.arange(data.n)
+    if time is not None:  # the place of every row among the distinct times
+        places = np.unique(as_times(time, data.n), return_inverse=True)[1].ravel().astype(np.int64)
     if horizon == 1:
         return {"clusters": None if time is None else as_clusters(places, data.n)}
     return {"times": places, "horizon": int(horizon)}

@@ -25,11 +25,11 @@ def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
     """Return the step-down max-T adjusted p-values of Westfall & Young (1993).
 
     ``observed`` (S,) are the statistics, large against their hypotheses, ``replicates`` (B, S) the
-    same ones on the same redrawn labels. All are standardised over draws and observed value
-    together. From the largest down, a p-value is the share (1 + b) / (1 + B) of draws whose maximum
-    over this and all smaller statistics reaches it, made monotone. The smallest p-value is exact
-    under any dependence, because observed and drawn rows are exchangeable; single ones control the
-    family when the joint law of the true hypotheses does not depend on the false ones.
+    same ones on the same redrawn labels, all standardised over draws and observed value together.
+    From the largest down, a p-value is the share (1 + b) / (1 + B) of draws whose maximum over this
+    and all smaller statistics reaches it, made monotone. The smallest is exact under any
+    dependence, as observed and drawn rows are exchangeable; single ones control the family when the
+    joint law of the true hypotheses does not depend on the false ones.
     """
     rows = np.vstack([observed, replicates])
     tolerance = observed - [below(t, column) for t, column in zip(observed, rows.T, strict=True)]

@@ -11,15 +11,15 @@ from caltest._base.arrays import BoolArray
 class Provenance:
     """A recalibration that predictions went through.
 
-    ``method`` is written as in Python, and was fitted on ``n_fitted`` rows; ``known``, bool of
+    ``method`` is written as in Python, and was fitted on ``n_fitted`` rows; ``overlap``, bool of
     shape (n,), says which of the rows at hand are among them.
     """
 
     method: str
     n_fitted: int
-    known: BoolArray = field(repr=False)
+    overlap: BoolArray = field(repr=False)
 
     @property
-    def n_known(self) -> int:
+    def n_overlap(self) -> int:
         """How many of the rows at hand are rows of the fit."""
-        return int(self.known.sum())
+        return int(self.overlap.sum())

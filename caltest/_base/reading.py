@@ -72,9 +72,9 @@ def first(bad: BoolArray) -> tuple[int, ...]:
 
 def at(name: str, position: tuple[int, ...]) -> str:
     row, *column = position
-    known = NAMES.get()
-    if column and name == "probs" and known is not None and len(known.columns) > 1:
-        return f"{name}: {nth(row)}, column {known.columns[column[0]]}"
+    names = NAMES.get()
+    if column and name == "probs" and names is not None and len(names.columns) > 1:
+        return f"{name}: {nth(row)}, column {names.columns[column[0]]}"
     return f"{name}: {nth(row)}" + "".join(f", column {j}" for j in column)
 
 
@@ -215,10 +215,8 @@ def column_classes(table: Any, labels: NDArray[Any]) -> list[Any] | None:
     if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
         return None
     if is_text(labels):
-        found, known = set(labels.astype(str).tolist()), {str(name) for name in names}
-    else:
-        found, known = set(np.unique(labels).tolist()), set(names)
-    return names if found <= known else None
+        return names if set(labels.astype(str).tolist()) <= set(map(str, names)) else None
+    return names if set(np.unique(labels).tolist()) <= set(names) else None
 
 
 def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:

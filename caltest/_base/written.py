@@ -39,9 +39,9 @@ WORDS = {word: advice for advice, words in _INSTEAD.items() for word in words.sp
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def unknown(who: str, word: str, known: Collection[str]) -> TypeError:
+def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
     """Return the refusal of a keyword, with what to use in its place."""
-    close = get_close_matches(word, known, 1)
+    close = get_close_matches(word, names, 1)
     advice = f"did you mean {close[0]}=?" if close else WORDS.get(word)
     return TypeError(f"{who} has no argument {word!r}" + (f": {advice}" if advice else ""))
 

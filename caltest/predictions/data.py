@@ -317,7 +317,7 @@ class Predictions:
         fields: Any = {name: values[rows] for name, values in facts.items() if values is not None}
         if self.folds is not None:
             fields["whole"] = self.whole or self
-        fields["provenance"] = tuple(replace(p, known=p.known[rows]) for p in self.provenance)
+        fields["provenance"] = tuple(replace(p, overlap=p.overlap[rows]) for p in self.provenance)
         fields["followup"] = None if self.followup is None else self.followup.take(rows)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 

@@ -152,8 +152,8 @@ class Recalibrated:
             return repaired[:, 1].reshape(probs.shape) if column else repaired
         step = Provenance(repr(self.method), self.n, self._known(data, scores))
         notes = [*data.notes, f"recalibrated by {step.method}, fitted on {self.n} rows"]
-        if step.n_known:
-            notes.append(f"{step.n_known} of these {data.n} rows are rows of the fit")
+        if step.n_overlap:
+            notes.append(f"{step.n_overlap} of these {data.n} rows are rows of the fit")
         provenance = (*data.provenance, step)
         return replace(data, probs=repaired, notes=tuple(notes), provenance=provenance)
 
@@ -186,11 +186,11 @@ class Recalibrated:
 def refuse_fitted_rows(data: Predictions) -> None:
     """Refuse predictions of which more than 5 % of the rows are those of a recalibration's fit."""
     for step in data.provenance:
-        if step.n_known > KNOWN * data.n:
+        if step.n_overlap > KNOWN * data.n:
             raise StatisticError(
                 f"these predictions cannot be tested: {step.method} was fitted on "
-                f"{min(step.n_known, data.n)} of these {data.n} rows. Fit the recalibration on one "
-                "part of the data and test it on another"
+                f"{min(step.n_overlap, data.n)} of these {data.n} rows. Fit the recalibration on "
+                "one part of the data and test it on another"
             )
 
 

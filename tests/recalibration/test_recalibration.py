@@ -270,7 +270,7 @@ def test_few_known_rows_are_let_through_and_said():
     seen = fitted(data.take(np.arange(95, 200)))
     refuse_fitted_rows(seen)
     (step,) = seen.provenance
-    assert (step.method, step.n_fitted, step.n_known) == (repr(TemperatureScaling()), 100, 5)
+    assert (step.method, step.n_fitted, step.n_overlap) == (repr(TemperatureScaling()), 100, 5)
     with pytest.raises(ct.StatisticError, match="was fitted on 6 of these 106 rows"):
         refuse_fitted_rows(fitted(data.take(np.arange(94, 200))))
     with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 10 rows"):
@@ -279,7 +279,7 @@ def test_few_known_rows_are_let_through_and_said():
     both = again(
         TemperatureScaling().fit([0.1, 0.8, 0.3], [0, 1, 1])(ct.Predictions.of([0.5], [1]))
     )
-    assert [step.n_known for step in both.provenance] == [0, 0]
+    assert [step.n_overlap for step in both.provenance] == [0, 0]
 
 
 def test_rows_are_known_by_their_ids():
