@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 TESTS = {
     "": "invariants/test_invariants statistics invariants inference",
     "_base/": "io statistics invariants results inference/test_copies inference/test_resolution",
+    "_base/features": "segments io",
     "_base/multiplicity": "inference/test_multiplicity statistics inference/test_comparison",
     "_base/poisson_binomial": "statistics/test_exact reliability inference",
     "bets/": "sequential invariants statistics tally/test_tally_time",
@@ -47,12 +48,14 @@ TESTS = {
     "problem/": "invariants tally statistics inference",
     "recalibration/": "recalibration adapters inference",
     "reliability/": "reliability tally plots invariants",
-    "reports/": "reports results cli statistics/test_hardness",
+    "segments/": "segments reports cli",
+    "reports/": "reports results cli invariants/test_attacks",
     "results/": "results reports inference cli",
     "sequential/": "sequential tally/test_tally_time cli/test_cli_monitor invariants",
     "simulate/": "simulate invariants statistics inference/test_[cdw] tally",
     "sklearn": "adapters",
     "statistics/": "statistics invariants inference/test_[bi]",
+    "tables/": "io results statistics cli",
     "tally/": "tally invariants cli",
     "torch": "adapters",
     "tracking": "adapters",
@@ -184,13 +187,13 @@ def mutant(number: int, seed: int) -> tuple[str, Change]:
     return random.Random(f"{seed}-{number}").choice(places)
 
 
-def survives(name: str, change: Change, house: Path, seconds: float) -> bool:
+def survives(name: str, change: Change, house: Path, seconds: float, first: int) -> bool:
     """Run the fast tests on a copy of the package with the change; a hang counts as noticed."""
     path = house / "caltest" / name
     original = (ROOT / "caltest" / name).read_bytes()
     low, high, new = change
     path.write_bytes(original[:low] + new.encode() + original[high:])
-    tests = tests_of(name, house)
+    tests = tests_of(name, house)[:first]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
     try:
         run = subprocess.run(
@@ -222,6 +225,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=200)
     parser.add_argument("--seed", type=int, default=20190416)
     parser.add_argument("--seconds", type=float, default=900.0, help="after which a run hangs")
+    parser.add_argument("--first", type=int, default=99, help="files of tests, the likeliest ones")
     parser.add_argument("--show", action="store_true", help="list survivors, run nothing")
     parser.add_argument("--again", action="store_true", help="run the survivors once more")
     options = parser.parse_args()
@@ -240,7 +244,7 @@ def main() -> None:
                 continue
             name, change = mutant(number, options.seed)
             entry = described(number, name, change)
-            entry["survived"] = survives(name, change, house, options.seconds)
+            entry["survived"] = survives(name, change, house, options.seconds, options.first)
             with options.resume.open("a") as file:
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
             done[number] = entry

@@ -1,7 +1,6 @@
 """Metrics for harnesses of language models: by hand, and within them where they are installed."""
 
 import gc
-import json
 
 import numpy as np
 import pytest
@@ -42,52 +41,6 @@ def test_metrics_are_those_of_the_most_likely_option():
     for wrong in ((4, [0.0, 1.0]), (0, [np.nan, 1.0]), (-1, [0.0, 1.0])):
         with pytest.raises(ct.InvalidPredictionsError, match=r"question 301 .* from 0"):
             calibration_error([*items, wrong])
-
-
-@pytest.mark.filterwarnings("ignore")  # the harness's own
-def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
-    lm_eval = pytest.importorskip("lm_eval")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import ConfigurableTask
-
-    rows = [row | {"choices": list("abcd"[: len(row["scores"])])} for row in questions(120)]
-    scores = {row["id"]: row["scores"] for row in rows}
-    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
-
-    class Model(LM):
-        def loglikelihood(self, requests):
-            asked = [request.args for request in requests]
-            return [(scores[q]["abcd".index(option.strip())], False) for q, option in asked]
-
-        def loglikelihood_rolling(self, requests): ...
-
-        def generate_until(self, requests): ...
-
-    def process_results(doc, results):
-        return calibration_items([result[0] for result in results], doc["answer"])
-
-    metrics = [{"metric": f.__name__, "aggregation": f, "higher_is_better": False} for f in METRICS]
-    config = {
-        "task": "made",
-        "dataset_path": "json",
-        "dataset_kwargs": {
-            "data_files": {"test": str(tmp_path / "q.jsonl")},
-            "cache_dir": str(tmp_path),
-        },
-        "test_split": "test",
-        "output_type": "multiple_choice",
-        "doc_to_text": "{{id}}",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-        "process_results": process_results,
-        "metric_list": metrics,
-    }
-    task = ConfigurableTask(config=config)
-    results = lm_eval.simple_evaluate(model=Model(), tasks=[task], bootstrap_iters=0)["results"]
-    items = [(row["answer"], row["scores"]) for row in rows]
-    for metric in METRICS:
-        assert results["made"][f"{metric.__name__},none"] == pytest.approx(metric(items))
 
 
 @pytest.mark.filterwarnings("ignore")  # the harness's own

@@ -11,8 +11,6 @@ import pytest
 
 import caltest as ct
 
-posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
 
 def rows(n, seed=0, slope=0.7):
     rng = np.random.default_rng(seed)
@@ -161,6 +159,7 @@ def test_a_state_keeps_its_question(run, tmp_path, refused):
     assert run("monitor", data, "--state", state, "--lens", "OneVsRest(1)", "--change")[0] == 0
 
 
+@pytest.mark.slow
 def test_only_one_writes_at_a_time(tmp_path):
     p, y = rows(2000)
     data, state = written(tmp_path / "f.csv", p, y), tmp_path / "s.json"
@@ -173,58 +172,18 @@ def test_only_one_writes_at_a_time(tmp_path):
     assert state_of(state) == ct.Monitor().update(p, y)
 
 
-#: Runs the command in children of a warm process, and kills each at a random instant.
-KILLER = """
-import os, random, signal, sys, time
-from caltest import cli
-data, state, whole, times, longest = sys.argv[1:]
-lines = open(whole).read().splitlines(keepends=True)
-random.seed(0)
-done = killed = 0
-def child():
-    pid = os.fork()
-    if pid:
-        return pid
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    try:
-        cli.main(["monitor", data, "--state", state])
-    finally:
-        os._exit(0)
-with open(data, "w") as file:
-    file.writelines(lines[:30])
-os.waitpid(child(), 0)
-began = time.perf_counter()
-os.waitpid(child(), 0)
-longest = max(float(longest), time.perf_counter() - began)
-for turn in range(int(times)):
-    with open(data, "a") as file:
-        file.writelines(lines[30 + 2 * turn : 32 + 2 * turn])
-    pid = child()
-    time.sleep(random.random() * 1.2 * longest)
-    os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    killed += os.WIFSIGNALED(status)
-with open(data, "w") as file:
-    file.writelines(lines)
-os.waitpid(child(), 0)
-print(killed)
-"""
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--clusters", "label"], "monitor does not take --clusters"),
-        (["--by", "label"], "monitor does not take --by"),
-        (["--drop-missing"], "monitor does not take --drop-missing"),
-        (["--run-length", "100"], "--run-length is for --change"),
-        (["--change", "--alpha", "0.01"], "--alpha is not for --change"),
-    ],
-)
-def test_nothing_that_was_asked_for_is_ignored(refused, tmp_path, options, said):
-    data, state = written(tmp_path / "f.csv", *rows(30)), tmp_path / "s.json"
-    refused(said, "monitor", data, "--state", state, *options)
-    assert not state.exists()
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_run_that_is_killed_while_it_writes_has_not_been(run, tmp_path, monkeypatch, step):
+    p, y = rows(60)
+    data, state = tmp_path / "f.csv", tmp_path / "s.json"
+    run("monitor", written(data, p[:30], y[:30]), "--state", state)
+    before = state.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, lambda *_: sys.exit(9))
+        assert run("monitor", written(data, p, y), "--state", state)[0] == 9
+    assert state.read_bytes() == before
+    run("monitor", data, "--state", state)
+    assert state_of(state) == ct.Monitor().update(p, y)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"monitor": 1, "files": {}}'])
@@ -233,23 +192,6 @@ def test_a_file_that_is_no_state_is_named_and_kept(refused, tmp_path, content):
     state.write_text(content)
     refused("s.json is no state of caltest monitor", "monitor", data, "--state", state)
     assert state.read_text() == content
-
-
-@pytest.mark.slow
-@posix
-@pytest.mark.parametrize("times", [8, pytest.param(200, marks=pytest.mark.slow)])
-def test_it_may_be_killed_at_any_instant(tmp_path, times):
-    p, y = rows(30 + 2 * times)
-    whole = written(tmp_path / "whole.csv", p, y)
-    data, state = tmp_path / "f.csv", tmp_path / "s.json"
-    arguments = [str(data), str(state), str(whole), str(times), "0.01"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(ct.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", KILLER, *arguments],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert int(done.stdout) > times // 4
-    assert state_of(state) == ct.Monitor().update(p, y)
 
 
 def test_tallies_are_batches(run, tmp_path, done):

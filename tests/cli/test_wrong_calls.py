@@ -275,6 +275,10 @@ ct.OneVsRest(9)(D) -> there is no class 9, classes run from 0 to 1
 ct.OneVsRest("cat")(D) -> there is no class named 'cat' (no names are known)
 ct.OneVsRest(True) -> a class is a whole number or a name, not True
 ct.Partition({{0: 1}}) -> Partition needs lists of classes
+ct.Cumulative(-1) -> whole number ≥ 0
+ct.Cumulative(3)(ct.Predictions.of(P, Y)) -> k must be at most 1
+ct.audit(P, Y, ordered="yes") -> ordered must be True or False
+audit(ordered=True) -> two cla
 ct.Partition([[0]]) -> Partition needs at least two groups, none of them empty
 ct.Partition([[0], [0, 1]]) -> Partition lists class 0 more than once
 ct.Partition([[0], [1, 7]])(D) -> there is no class 7, classes run from 0 to 1
@@ -386,6 +390,11 @@ asked(alternative="greater") -> see side= of confidence_interval
 interval(level=95) -> level must lie in (0, 1), not 95
 interval(side="left") -> side must be one of 'two-sided', 'lower', 'upper', not 'left'
 interval(statistic=ct.SKCE()) -> no interval of SKCE
+interval(statistic=lambda probs, labels: 0.1) -> method='bootstrap' if the statistic is an average
+interval(statistic=ct.MCE(5), clusters=CLUSTERS) -> with clusters or weights
+interval(n_resamples=99, level=0.99) -> needs at least 199 draws
+ct.confidence_interval(P, Y, ct.ECE(5, distance="l2"), lens=ct.Canonical()) -> for 3 classes
+ct.confidence_interval(P, Y, ct.MCE(5), lens=ct.Canonical()) -> for 3 classes
 interval(clusters=[0] * 12) -> at least two of them
 compared(p) -> probs_b is missing: pass the predictions of both models
 compared(p, p[:3], y[:3]) -> model A: probs has 12 rows but labels has 3
@@ -412,6 +421,12 @@ joint(ct.ECE()) -> pairs must be a list such as
 curve(band=ct.Bootstrap()) -> band must be 'consistency', 'confidence'
 ct.reliability_fit(p, y, fit="spline") -> fit must be one of 'isotonic', 'smooth', 'band'
 ct.reliability_fit(P, Y, lens=ct.Canonical()) -> a curve needs a two-class lens
+ct.reliability_fit(p, y, fit="band", points=1) -> points must be
+ct.reliability_fit(p, y, fit="band", weights=1 + p) -> take weights
+ct.reliability_fit(p, y, fit="band", clusters=CLUSTERS) -> clusters
+ct.reliability_fit(p, y, fit="band").band_test(-0.1) -> tolerance must lie in
+ct.reliability_fit(p, y, fit="band").band_test(between=(2, 3)) -> no pred
+ct.reliability_fit(p, y, band=None, n_resamples=9).band_test() -> needs fit='band'
 ct.reliability_simplex(p, y) -> is for three classes, or four without a picture
 ct.reliability_difference(p, p[:4], y) -> probs has 4 rows but labels has 12
 ct.bin_sensitivity(p, y, bins=5) -> bins must be a list of numbers or binnings
@@ -498,6 +513,11 @@ gate two.csv --tolerance .1 --by site -> gate does not take by
 gate two.csv --tolerance .1 --ids site -> --ids match the rows of two files
 plan --like two.csv --clusters site --monitor --alternative Slope(0.5) -> take clusters for mon
 monitor two.csv --state state.json --weights site -> monitor does not take --weights
+monitor two.csv --state state.json --clusters label -> monitor does not take --clusters
+monitor two.csv --state state.json --by label -> monitor does not take --by
+monitor two.csv --state state.json --drop-missing -> monitor does not take --drop-missing
+monitor two.csv --state state.json --run-length 100 -> --run-length is for --change
+monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
 audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
 tset two.csv -> Did you mean 'test'?
 """

@@ -201,37 +201,6 @@ def test_agreement_as_defined(rng, n_classes, coupling, centred):
     np.testing.assert_allclose(ratios, expected, atol=1e-10)
 
 
-def easy_and_difficult(rng, n_classes, clusters, size):
-    """Return calibrated rows that are right or wrong together."""
-    probs = rng.dirichlet(np.ones(n_classes), clusters * size)
-    group = np.repeat(np.arange(clusters), size)
-    top, p = probs.argmax(axis=1), probs.copy()
-    wrong = rng.random(clusters)[group] >= probs.max(axis=1)
-    p[np.arange(p.shape[0]), top] = 0.0
-    other = (rng.random((len(p), 1)) > (p / p.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(
-        axis=1
-    )
-    return probs, np.where(wrong, other, top), group
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_shared_correctness_does_not_pass_for_miscalibration(rng, n_classes):
-    rejected, alone = 0, 0
-    for _ in range(40):
-        probs, labels, clusters = easy_and_difficult(rng, n_classes, 40, 12)
-        test = ct.calibration_test(
-            probs, labels, ct.ScoreGap("brier"), lens=ct.Canonical(),
-            clusters=clusters, n_resamples=199, rng=1,
-        )  # fmt: skip
-        alone += ct.calibration_test(
-            probs, labels, ct.ScoreGap("brier"), lens=ct.Canonical(),
-            clusters=clusters, n_resamples=199, rng=1, null=ct.SharedRedraws(coupling="label"),
-        ).pvalue <= 0.05  # fmt: skip
-        rejected += test.pvalue <= 0.05
-        assert test.clusters.correctness >= 0.5
-    assert rejected <= 6 < alone
-
-
 def test_pairs_that_exclude_each_other_do_not_hide_copies(rng):
     rejected, notes = 0, ""
     for _ in range(40):

@@ -5,16 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import reference_comparison as reference
-from conftest import cells_of, seen
+from conftest import seen
 from scipy.special import ndtr
 
 import caltest as ct
 from caltest._base.multiplicity import holm
-from caltest.binning import as_binning
 from caltest.inference import compare, compare_models
 from caltest.inference.comparison import _groups
 from caltest.inference.reach import Side
-from caltest.inference.squared_error import SquaredError, base_variance
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
 EVENT = ct.OneVsRest(1)
@@ -22,12 +20,6 @@ EVENT = ct.OneVsRest(1)
 
 def two(p):
     return np.column_stack([1.0 - p, p])
-
-
-def mirrored(rng, n, shift=0.2):
-    """One model too high, one too low: equal errors."""
-    u = rng.normal(size=n)
-    return two(ndtr(u + shift)), two(ndtr(u - shift)), (u + rng.normal(size=n) > 0).astype(int)
 
 
 def right_and_steep(rng, n, slope=1.8):
@@ -46,27 +38,6 @@ def vectors(rng, n, k):
 def by_rows(statistic):
     """Return a statistic as a function of induced rows and labels."""
     return lambda probs, labels: statistic(seen(probs, labels))
-
-
-def error_of(bins, data):
-    """Return the squared error of data in cells."""
-    return SquaredError.of(cells_of(as_binning(bins), data.probs), data)
-
-
-@pytest.mark.slow
-def test_the_variance_is_that_of_the_difference(rng):
-    # Calibrated, sparse and miscalibrated; the estimated variance may be too large, not too small.
-    cases = [(0.0, 15, 200), (0.0, 60, 200), (0.3, 15, 300), (0.3, 60, 300)]
-    for shift, m, n in cases:
-        found = []
-        for _ in range(400):
-            a, b, y = mirrored(rng, n, shift)
-            b = two(ndtr(rng.normal(size=n))) if shift == 0.0 else b  # another model altogether
-            y_b = (rng.random(n) < b[:, 1]).astype(int) if shift == 0.0 else y
-            e = [error_of(m, EVENT(ct.Predictions(p, t))) for p, t in ((a, y), (b, y_b))]
-            found.append((e[0].estimate - e[1].estimate, base_variance(*e, True)))
-        d, v = np.array(found).T
-        assert 0.85 < v.mean() / d.var() < 2.2, (shift, m)
 
 
 @pytest.mark.slow
@@ -199,17 +170,6 @@ def test_groups_against_all_subsets(rng):
                 names, set(pairs) - together
             )
             assert len(set(found)) == len(found)
-
-
-def test_real_networks(data_dir):
-    # CIFAR-10 networks of the PyTorch_CIFAR10 repository: a clear case and an unclear one.
-    def read(name):
-        return ct.read_predictions(data_dir / "multiclass" / f"cifar10_{name}.npz")
-
-    models = {name: read(name) for name in ("vgg11_bn", "googlenet", "vgg16_bn")}
-    table = compare_models(models, None, ct.ECE())
-    assert table.indistinguishable[0] == ("googlenet",)
-    assert set(table.indistinguishable[1]) == {"vgg11_bn", "vgg16_bn"}
 
 
 def test_variances_of_labels_by_enumeration(rng):

@@ -119,24 +119,6 @@ def test_certain_predictions():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"statistic": lambda p, y: 0.1}, "method='bootstrap' if the statistic is an average"),
-        ({"statistic": ct.ECE(5, distance="l2"), "lens": ct.Canonical()}, "for 3 classes"),
-        ({"statistic": ct.MCE(5), "lens": ct.Canonical()}, "for 3 classes"),
-        ({"statistic": ct.MCE(5), "clusters": np.arange(60) // 2}, "with clusters or weights"),
-        ({"level": 1.0}, r"lie in \(0, 1\)"),
-        ({"n_resamples": 99, "level": 0.99}, "needs at least 199 draws"),
-    ],
-)
-def test_what_is_refused(rng, options, message):
-    probs = rng.dirichlet(np.ones(3), 60)
-    data = ct.Predictions(probs, rng.integers(0, 3, 60))
-    with pytest.raises((ct.StatisticError, ct.InvalidPredictionsError), match=message):
-        interval(data, **{"lens": ct.TopK(1), **options})
-
-
-@pytest.mark.parametrize(
     "statistic",
     [
         ct.RMSCE(ct.UniformBins(15)),

@@ -214,9 +214,6 @@ def test_a_huge_npy_header_is_a_sentence(tmp_path):
     refused(path, "not a readable NumPy file", label="y.npy")
 
 
-# --- columns by their names ----------------------------------------------------------------------
-
-
 # --- what labels mean ----------------------------------------------------------------------------
 
 TOP = "true_label,pred_label,confidence\ncat,cat,0.9\ndog,cat,0.6\nowl,owl,0.4\nowl,dog,0.5\n"

@@ -298,16 +298,6 @@ def test_rows_are_known_by_their_ids():
     refuse_fitted_rows(by_name(others))
 
 
-@pytest.mark.parametrize("decimals", [2, 3, 4, 5, 6])
-@pytest.mark.parametrize("n", [20, 200, 2000])
-def test_rounded_predictions_agree_by_chance(n, decimals):
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        p, q = rng.beta(0.5, 3.0, (2, n)).round(decimals)
-        fitted = PlattScaling().fit(p, rng.random(n) < p)
-        refuse_fitted_rows(fitted(ct.Predictions.of(q, rng.random(n) < q)))
-
-
 def test_equal_predictions_are_not_equal_rows():
     # Thirty days of "80 %" are not the next thirty days of "80 %"; tenths repeat all the time.
     days = ct.Predictions.of([0.8] * 30, [1] * 18 + [0] * 12)

@@ -107,25 +107,3 @@ def test_margin_is_the_largest_distance_of_band_and_prediction(rng):
     left = np.searchsorted(fit.predicted, p, side="right") - 1
     worst = np.maximum(fit.high[right] - p, p - fit.low[left])
     assert fit.band_test().at_most == pytest.approx(worst.max(), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (
-            lambda p, y: ct.reliability_fit(p, y, band=None, n_resamples=9).band_test(),
-            "needs fit='band'",
-        ),
-        (lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(between=(2, 3)), "no pred"),
-        (
-            lambda p, y: ct.reliability_fit(p, y, fit="band").band_test(-0.1),
-            "tolerance must lie in",
-        ),
-        (lambda p, y: ct.reliability_fit(p, y, fit="band", points=1), "points must be"),
-        (lambda p, y: ct.reliability_fit(p, y, fit="band", weights=[1, 2, 1, 1]), "take weights"),
-        (lambda p, y: ct.reliability_fit(p, y, fit="band", clusters=[1, 1, 2, 2]), "clusters"),
-    ],
-)
-def test_what_does_not_fit_is_refused(asked, message):
-    with pytest.raises(ct.StatisticError, match=message):
-        asked([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])

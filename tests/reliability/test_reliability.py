@@ -218,6 +218,7 @@ def test_simultaneous_intervals_cover(rng, method, slack):
     assert covered >= _limits(0.9 - slack, 3000)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.parametrize("n", [60, 600])
 def test_band_of_the_difference_covers(rng, n, simultaneous):
@@ -248,21 +249,6 @@ def test_sensitivity_is_a_row_of_tests():
         assert test.null_distribution.sf(table.high[j]) <= 0.06
         assert test.null_distribution.sf(table.low[j]) >= 0.94
     np.testing.assert_array_equal(table.size, [5, 20])
-
-
-def test_densenet_is_overconfident_in_every_bin_that_tells(data_dir):
-    """As Figs 15 and 16 of Vaicenavicius et al. (2019) say of their DenseNet, on another one."""
-    path = data_dir / "multiclass" / "cifar10_densenet121.npz"
-    if not path.exists():
-        pytest.skip("this data set is missing")
-    data = ct.read_predictions(path)
-    for bins, cells, outside in ((10, 9, {5}), (ct.VarianceTree(100), 64, set(range(32, 40)))):
-        curve = reliability_curve(
-            data, bins=bins, band=ct.ConsistencyResampling(), n_resamples=999, rng=1
-        )
-        assert curve.count.size == cells
-        assert curve.outside.sum() in outside
-        assert (curve.deviation[curve.outside] < 0).all()
 
 
 def bars(p, m, level):

@@ -31,13 +31,6 @@ def test_points_on_edges_belong_to_a_cell_that_touches_them(m, whole):
     assert ((slices + 1) / m >= probs - 1e-9).all()
 
 
-def test_grid_is_the_uniform_grid_away_from_corners(rng):
-    probs = rng.dirichlet(np.ones(3), 2000)
-    one, two = SimplexGrid(7)(probs), ct.UniformBins(7, closed="left")(probs)
-    pairs = set(zip(one.tolist(), two.tolist(), strict=True))
-    assert len(pairs) == len(np.unique(one)) == len(np.unique(two))
-
-
 def test_table_against_a_loop(rng):
     probs, labels = rng.dirichlet(np.ones(3), 500), rng.integers(0, 3, 500)
     simplex = reliability_simplex(probs, labels, bins=4, n_resamples=99, rng=1)
@@ -106,31 +99,3 @@ def test_whole_weights_are_exact_whatever_their_scale_and_equal_ones_are_none(rn
     np.testing.assert_allclose(alike.pvalue, plain.pvalue)
     alone = reliability_simplex(probs, labels, clusters=np.arange(60), **run)
     np.testing.assert_array_equal(alone.pvalue, plain.pvalue)
-
-
-@pytest.mark.slow
-def test_cells_of_clustered_rows_are_rarely_marked(rng):
-    """40 clusters of 5 copies: ignored they are marked in most data sets, known at most in 10 %."""
-    ignored = known = 0
-    for r in range(100):
-        probs = np.repeat(rng.dirichlet(np.ones(3), 40), 5, axis=0)
-        patient = np.repeat(np.arange(40), 5)
-        labels = (rng.random(40)[patient, None] >= probs.cumsum(axis=1)[:, :2]).sum(axis=1)
-        plain = ct.Predictions.of(probs, labels)
-        run = {"bins": 3, "n_resamples": 199, "rng": r}
-        ignored += bool(reliability_simplex(plain, **run).significant.any())
-        known += bool(reliability_simplex(plain, clusters=patient, **run).significant.any())
-    assert ignored > 50
-    assert known <= scipy.stats.binom.isf(1e-4, 100, 0.1)
-
-
-def test_densenet_in_25_and_100_cells(data_dir):
-    path = data_dir / "multiclass" / "cifar10_densenet121.npz"
-    if not path.exists():
-        pytest.skip("this data set is missing")
-    data = ct.read_predictions(path)
-    lens = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
-    for m, cells, error in ((5, 25, 0.0269), (10, 91, 0.0307)):
-        simplex = reliability_simplex(data, lens=lens, bins=m, n_resamples=99, rng=1)
-        assert simplex.count.size == cells
-        assert simplex.test.estimate == pytest.approx(error, abs=5e-5)

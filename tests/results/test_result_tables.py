@@ -1,7 +1,8 @@
 """Results in notebooks, Markdown and LaTeX: the same cells everywhere, and names stay text."""
 
+import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -121,6 +122,19 @@ def test_json_round_trip(result):
     again = type(result).from_json(result.to_json())
     assert again.as_dict() == result.as_dict()
     assert str(again) == str(result)
+
+
+def test_every_result_says_how_it_was_made_and_how_it_ended(result):
+    if type(result).__name__ != "Plan":
+        assert f" · n={result.n}" in result.recipe
+        assert result.recipe.endswith(f" · K={result.n_classes} · caltest {ct.__version__}")
+    assert "\n" not in result.recipe
+    assert result.ended == "complete"
+    assert "Interrupted" not in str(result)
+    cut = replace(result, ended="interrupted", notes=("rows were dropped",))
+    assert "Interrupted: simulated numbers rest on the resamples drawn until then." in str(cut)
+    assert "Note: rows were dropped." in str(cut)
+    assert json.loads(cut.to_json())["ended"] == "interrupted"
 
 
 def test_html_shows_the_cells_as_text(result):

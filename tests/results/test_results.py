@@ -1,7 +1,6 @@
 """Reports as their readers see them, and the way to JSON and back."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -28,35 +27,6 @@ def report():
     return ct.audit(ct.examples.digits("overfit"), n_resamples=199, rng=1)
 
 
-def test_exact_report_reads_well(exact):
-    assert str(exact).splitlines() == [
-        "Test of calibration",
-        "  statistic      ECE(UniformBins(15), distance='tv')",
-        "  lens           OneVsRest(1)",
-        "  observed       0.200",
-        "  if calibrated  0.057 ± 0.045  (noise floor: mean ± sd)",
-        "  excess         0.143, +3.2 sd",
-        "  p-value        0.011  (exact, in [0.01073, 0.01073])",
-        "  data           n = 30, K = 2",
-        "",
-        "  A calibrated model would show an error this large in about 11 in 1000 such data sets.",
-        "",
-        f"  ECE(UniformBins(15), distance='tv') · OneVsRest(1) · exact null · n=30 · K=2 · "
-        f"caltest {ct.__version__}",
-    ]
-
-
-@pytest.fixture(scope="module")
-def joint():
-    pairs = [(ct.ECE(), ct.TopK(1)), (ct.ECE(), ct.OneVsRest(3))]
-    return ct.joint_test(ct.examples.digits(), pairs=pairs, n_resamples=99, rng=7)
-
-
-@pytest.fixture(scope="module")
-def interval():
-    return ct.confidence_interval(ct.examples.digits("best"), n_resamples=99, rng=7)
-
-
 MODELS = {
     name: ct.examples.GaussianMixture(0.0, slope).sample(2000, rng=1)
     for name, slope in (("steep", -4.0), ("right", -2.0))
@@ -71,29 +41,6 @@ def pair():
 @pytest.fixture(scope="module")
 def table():
     return ct.compare_models(MODELS, n_resamples=99, rng=7)
-
-
-@pytest.fixture(scope="module")
-def sensitivity():
-    return ct.bin_sensitivity(ct.examples.digits(), bins=[5, 200], n_resamples=99, rng=7)
-
-
-RESULTS = ("exact", "simulated", "report", "joint", "interval", "pair", "table", "sensitivity")
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_every_result_says_how_it_was_made_and_how_it_ended(name, request):
-    result = request.getfixturevalue(name)
-    assert result.recipe.endswith(f" · K={result.n_classes} · caltest {ct.__version__}")
-    assert f" · n={result.n}" in result.recipe
-    assert (f"B={result.n_resamples} · seed=7" in result.recipe) is (result.n_resamples > 0)
-    assert "\n" not in result.recipe
-    assert result.ended == "complete"
-    assert "Interrupted" not in str(result)
-    cut = dataclasses.replace(result, ended="interrupted", notes=("rows were dropped",))
-    assert "Interrupted: simulated numbers rest on the resamples drawn until then." in str(cut)
-    assert "Note: rows were dropped." in str(cut)
-    assert json.loads(cut.to_json())["ended"] == "interrupted"
 
 
 def test_verdicts_are_codes_that_print_as_words(report, pair, table):
@@ -170,25 +117,6 @@ def test_audit_says_so_when_it_cannot_know():
     for p, labels in (([1.0], [1]), ([0.999], [1]), ([0.95], [1]), ([0.999] * 5, [1] * 5)):
         assert ct.audit(p, labels).verdict == "too little data"
     assert ct.audit([[1.0, 0.0, 0.0]], [0]).verdict == "too little data"
-
-
-def test_audit_stops_at_ctrl_c(monkeypatch):
-    from caltest.simulate import engine
-
-    calls = 0
-    genuine = engine._chunk
-
-    def interrupted(*args):
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise KeyboardInterrupt
-        return genuine(*args)
-
-    monkeypatch.setattr(engine, "_chunk", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        ct.audit(ct.examples.digits(), n_resamples=999)
-    assert calls == 2
 
 
 def test_pvalues_of_limit_laws():

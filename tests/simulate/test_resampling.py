@@ -78,22 +78,6 @@ def test_early_stopping_in_a_test(data):
     assert result.pvalue == 1 / 501
 
 
-@pytest.mark.slow
-def test_early_stopping_keeps_the_level(rng):
-    """P(p ≤ 0.1) over 2000 calibrated data sets; limits are five binomial standard errors."""
-    rejected = 0
-    for _ in range(2000):
-        p = rng.random(12)
-        labels = (rng.random(12) >= p).astype(np.int64)
-        fixed = ct.Predictions(np.column_stack([p, 1 - p]), labels)
-        null = stopped(fixed, 199, mean_gap(fixed.probs, labels), rng)
-        values = np.asarray(null)
-        hits = (values >= mean_gap(fixed.probs, labels) - 1e-12).sum()
-        p_value = 20 / values.size if null.ended == "early" else (1 + hits) / 200
-        rejected += p_value <= 0.1
-    assert abs(rejected / 2000 - 0.1) < 5 * np.sqrt(0.09 / 2000)
-
-
 def test_ctrl_c_keeps_what_was_drawn(data):
     calls = 0
 

@@ -4,7 +4,6 @@ import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -109,31 +108,6 @@ def test_counts_are_binomial(worth, monkeypatch):
     observed = np.histogram(counts, np.r_[-1, edges, 151])[0]
     expected = np.diff(law.cdf(np.r_[-2, edges - 1, 150])) * size
     assert scipy.stats.chisquare(observed, expected).pvalue > 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("statistic", "n_classes"),
-    [
-        *((ct.ECE(4, distance=d), k) for d in ("tv", "l2", "sqeuclidean", "max") for k in (2, 4)),
-        (ct.MCE(4), 2),
-        (ct.MCE(3), 3),
-        (ct.ClasswiseECE(4), 3),
-        (ct.ECE(ct.QuantileBins(6)), 2),
-        (ct.ECE(ct.VarianceTree(20)), 3),
-        (ct.ECE(2), 45),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
-def test_law_of_the_generic_path(statistic, n_classes, scheme):
-    probs, labels = problem(200, n_classes)
-    ours = resamples(statistic, scheme, probs, labels).replicates(SEED, 0, 5120)
-    generic = ct.replicate(seen(probs, labels), partial(statistic), scheme, n_resamples=1000, rng=2)
-    values = generic.values
-    assert scipy.stats.ks_2samp(ours.round(9), values.round(9)).pvalue > 1e-3
-    error = np.sqrt(ours.var() / ours.size + values.var() / values.size)
-    assert abs(ours.mean() - values.mean()) < 4 * error + 1e-12
 
 
 def test_a_crowded_cell_is_flushed():

@@ -1,6 +1,5 @@
 """Redrawn labels, alone and fused with counting: NumPy twins, enumeration, the right law."""
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -127,29 +126,6 @@ def test_uniforms(seed):
     assert scipy.stats.chisquare(pairs.ravel()).pvalue > 1e-3
     pairs = np.histogram2d(u[:-1].ravel(), u[1:].ravel(), bins=32, range=[[0, 1]] * 2)[0]
     assert scipy.stats.chisquare(pairs.ravel()).pvalue > 1e-3
-
-
-def test_shifted_streams_share_nothing():
-    # Two first words that are a few increments apart: without the second, one stream would be the
-    # other, shifted.
-    rows = np.arange(10_000, dtype=np.uint64)
-
-    def stream(key, twist):
-        z = key + streams.GAMMA * rows
-        z = (z ^ (z >> 30)) * streams.FIRST_FACTOR ^ twist
-        z = (z ^ (z >> 27)) * streams.SECOND_FACTOR
-        return z ^ (z >> 31)
-
-    keys, twists, *_ = streams.keys(SEED, 0, 50)
-    with np.errstate(over="ignore"):
-        for a, b in itertools.pairwise(twists):
-            one, other = stream(keys[0], a), stream(keys[0] + np.uint64(3) * streams.GAMMA, b)
-            assert (
-                np.intersect1d(one, stream(keys[0] + np.uint64(3) * streams.GAMMA, a)).size == 9997
-            )
-            assert np.intersect1d(one, other).size == 0
-            centred = [(z >> 11) * 2.0**-53 - 0.5 for z in (one[3:], other[:-3])]
-            assert abs(12.0 * (centred[0] * centred[1]).mean()) * np.sqrt(9997) < 4.5
 
 
 @pytest.mark.parametrize("n_classes", [3, BIG])

@@ -87,32 +87,6 @@ def test_against_calibrationerrors_jl(labels, unbiased, biased):
         assert statistic(*repeated) == pytest.approx(unbiased, abs=1e-15)
 
 
-def test_against_calzone_data(data_dir):
-    def read(name):
-        with (data_dir / "binary" / f"calzone_simulated_{name}.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        return np.array([[float(r["proba_1"]), float(r["label"])] for r in rows]).T
-
-    def value(kernel, data, estimator="unbiased"):
-        return SKCE(kernel, estimator=estimator)(*data)
-
-    p, y = read("welldata")
-    some = p[:1000], y[:1000]
-    assert value(TVKernel(0.1), some) == pytest.approx(-9.191845109286088e-05, rel=1e-11)
-    assert value(TVKernel(0.1), some, "biased") == pytest.approx(1.445170454790e-04, rel=1e-11)
-    assert value(TVKernel(0.1), some, "linear") == pytest.approx(7.767290182755e-05, rel=1e-11)
-    gauss = GaussianKernel(0.1 * 2**0.5)
-    assert value(gauss, some) == pytest.approx(-1.134643e-04, rel=5e-7)
-    # Follows from its unbiased value and the traces of the Laplace pair above.
-    assert value(gauss, some, "biased") == pytest.approx(1.2299274e-04, rel=5e-7)
-    assert value(gauss, some, "linear") == pytest.approx(1.107918e-03, rel=5e-7)
-    assert value(TVKernel(1.0), (p, y)) == pytest.approx(3.4237142985620177e-06, rel=1e-9)
-    assert value(TVKernel(1.0), (p, y), "biased") == pytest.approx(5.3497295776059e-05, rel=1e-9)
-    p, y = read("misdata")
-    assert value(TVKernel(1.0), (p, y)) == pytest.approx(0.0026980724927064, rel=1e-9)
-    assert value(TVKernel(1.0), (p, y), "biased") == pytest.approx(0.0027514180394705, rel=1e-9)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["densenet121", "resnet18"])
 def test_against_published_cifar10_values(data_dir, network):

@@ -48,18 +48,3 @@ def test_curve_against_direct_sums(style):
     masses = [slow.smoothed(curve.predicted, p, r, curve.width) for r in (y - p, np.ones(40))]
     expected = curve.predicted + masses[0] / (masses[1] + 1e-4)
     assert_allclose(curve.observed, expected, atol=1e-6)
-
-
-def test_limit_is_the_mean_error():
-    # r(p) = p + 0.1 sin(2πp): for smooth errors and many rows smECE tends to E|r(p) − p| = 0.2 / π,
-    # less what the kernel of that width takes off.
-    generator = np.random.default_rng(1)
-    p = generator.random(200_000)
-    y = (generator.random(p.size) < p + 0.1 * np.sin(2 * np.pi * p)).astype(int)
-    curve = smooth_curve(p, y)
-    damping = np.exp(-0.5 * (2 * np.pi * curve.width) ** 2)
-    assert curve.error == pytest.approx(0.2 / np.pi * damping, rel=0.06)
-    inner = slice(40, 160)
-    truth = curve.predicted + 0.1 * damping * np.sin(2 * np.pi * curve.predicted)
-    assert_allclose(curve.observed[inner], truth[inner], atol=0.015)
-    assert_allclose(curve.density, 1.0, atol=0.05)

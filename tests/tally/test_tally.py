@@ -28,19 +28,6 @@ EXACT = [
     ct.HosmerLemeshow(ct.UniformBins(10)),
     ct.HosmerLemeshow(ct.UniformBins(10), variance="exact"),
 ]
-#: Those whose null is drawn; the last ones see what lies between cells, and then not all of it.
-DRAWN = [
-    ct.DebiasedL1(10),
-    ct.DebiasedL2(),
-    ct.DebiasedL2(estimator="tcal"),
-    ct.DebiasedL2(estimator="kumar"),
-    ct.CoxScore(),
-    ct.ScoreGap(),
-    ct.ScoreGap("log"),
-    ct.BrierScore(),
-    ct.LogScore(),
-    ct.MultiScale([2, 4, 8]),
-]
 
 
 def problem(seed, n=None):
@@ -181,24 +168,6 @@ def test_laws_of_cells_are_within_their_bounds(grid):
     assert worst > 0.0
 
 
-def contains(seed, most):
-    """Whether the bracket of a random problem holds the p-value of its rows."""
-    rng = np.random.default_rng(10_000 + seed)
-    p, y = problem(seed, int(10 ** rng.uniform(1, most)))
-    statistic = EXACT[seed % len(EXACT)]
-    try:
-        rows, tally = both(p, y, statistic)
-    except ct.StatisticError:  # predictions of 0 and 1 only
-        return True
-    (low, high), (least, largest) = tally.pvalue_bracket, rows.pvalue_bracket
-    return low <= largest and least <= high
-
-
-@pytest.mark.slow
-def test_brackets_contain_the_pvalues_of_rows_in_500_problems():
-    assert all(contains(seed, 6.0) for seed in range(500))
-
-
 @pytest.mark.parametrize("weights", [(1.0, 1.7, 0.3), (1.0, 2.0, 5000.0), (1.0, np.sqrt(2.0))])
 def test_weighted_intervals_are_those_of_rows(weights):
     """Sums are equal, the draws are others; laws are computed of the first weights only."""
@@ -289,7 +258,10 @@ def test_halves_beside_cells_of_several_predictions():
     assert found.pvalue == pytest.approx(ct.calibration_test(p, y).pvalue)
 
 
-@pytest.mark.parametrize("statistic", EXACT + DRAWN, ids=repr)
+DRAWN = [ct.DebiasedL1(10), ct.CoxScore(), ct.ScoreGap("log"), ct.MultiScale([2, 4, 8])]
+
+
+@pytest.mark.parametrize("statistic", EXACT[::3] + DRAWN, ids=repr)
 def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypatch):
     p, y = problem(4, 900)
     data = ct.Predictions.of(p.clip(0.01, 0.99), y)

@@ -86,25 +86,6 @@ def _rows(p, y):
     return np.column_stack([p, 1 - p]), 1 - y, np.ones(p.size)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [False, True])
-@pytest.mark.parametrize("style", ["uniform", "confident", "rare"])
-def test_tallies_of_one_row_are_as_good_as_rows(style, change):
-    rng = np.random.default_rng(3)
-    p = {"uniform": rng.random(200), "rare": 10.0 ** -rng.uniform(1, 9, 200)}
-    p["confident"] = 1.0 - p["rare"]
-    y = (rng.random(200) < 0.25 + 0.5 * p[style]).astype(int)
-    monitor = rows = ct.Monitor(change=change)
-    for i in range(200):
-        monitor = monitor.update(ct.Tally.of(p[style][i : i + 1], y[i : i + 1]))
-    rows = rows.update(p[style], y)
-    assert rows.log_evidence > 3.0
-    assert monitor.log_evidence == pytest.approx(rows.log_evidence, rel=0.01)
-    assert monitor.leader == rows.leader
-    assert (monitor.n, monitor.alarm) == (rows.n, pytest.approx(rows.alarm, abs=2))
-    np.testing.assert_array_equal(monitor.history[:, 0], rows.history[:, 0])
-
-
 def test_the_order_of_rows_in_a_batch_does_not_matter_and_mixing_works():
     p, y = sloped(3000)
     order = np.random.default_rng(0).permutation(1000)
