@@ -69,16 +69,16 @@ class Aligned(Lens):
                 "predictions mirror the label that was left out, and no test holds its level on "
                 "them. Predict again in 5 or 10 folds (caltest.sklearn.out_of_fold)"
             )
-        columns = [column for column in (whole.clusters, whole.crossed) if column is not None]
-        for column in columns:
+        for column in (whole.clusters, whole.crossed):
+            if column is None:
+                continue
             pairs = np.unique(np.column_stack([column, whole.folds]), axis=0)
             torn = pairs[1:][pairs[1:, 0] == pairs[:-1, 0], 0]
-            for cluster in torn[:1]:
-                row = int(np.argmax(column == cluster))
+            if torn.size:
                 raise StatisticError(
-                    f"the cluster of row {row} has rows in several folds: its models know labels "
-                    "of the same cluster. Deal whole clusters to folds (GroupKFold) and predict "
-                    "again"
+                    f"the cluster of row {int(np.argmax(column == torn[0]))} has rows in several "
+                    "folds: its models know labels of the same cluster. Deal whole clusters to "
+                    "folds (GroupKFold) and predict again"
                 )
         induced = lens(whole)
         assert induced.folds is not None

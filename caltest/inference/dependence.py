@@ -37,30 +37,9 @@ def clustered(
     null: Any, data: Predictions, stack: int
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return the schemes whose largest p-value counts, and what was learnt of the clusters."""
-    scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
-    if data.horizon is not None and not isinstance(scheme, SharedRedraws):
-        raise StatisticError(
-            f"null={null!r} takes rows for independent, but forecasts {data.horizon} steps ahead "
-            "overlap: use null='auto', or EValue() with null='betting'"
-        )
-    if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
-        raise StatisticError(
-            f"null={null!r} takes rows for independent, but they come in clusters: use "
-            "null='auto', or OneRowPerCluster()"
-        )
-    if data.crossed is not None and not isinstance(scheme, SharedRedraws):
-        raise StatisticError(f"{scheme!r} does not take two columns of clusters: use null='auto'")
-    assert data.clusters is not None
-    sizes = np.unique(data.clusters, return_counts=True)[1]
-    if isinstance(scheme, WildSigns) and sizes.size < MANY:
-        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)
+    scheme = _admitted(null, data, stack + 1)
     if not isinstance(scheme, SharedRedraws):
         return (Coupled(scheme),), None
-    if sizes.size < FEWEST and data.horizon is None:
-        raise StatisticError(
-            f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
-            "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
-        )
     schemes: dict[object, Coupled] = {}
     shared: dict[Coupling, Degree] = {}
     agreements = scheme.agreements(data)
@@ -90,6 +69,34 @@ def clustered(
     return tuple(schemes.values()), summary
 
 
+def _admitted(null: Any, data: Predictions, stack: int) -> Scheme:
+    """Return the scheme that was asked for; refuse one that these clusters cannot have."""
+    scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
+    if data.horizon is not None and not isinstance(scheme, SharedRedraws):
+        raise StatisticError(
+            f"null={null!r} takes rows for independent, but forecasts {data.horizon} steps ahead "
+            "overlap: use null='auto', or EValue() with null='betting'"
+        )
+    if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
+        raise StatisticError(
+            f"null={null!r} takes rows for independent, but they come in clusters: use "
+            "null='auto', or OneRowPerCluster()"
+        )
+    if data.crossed is not None and not isinstance(scheme, SharedRedraws):
+        raise StatisticError(f"{scheme!r} does not take two columns of clusters: use null='auto'")
+    assert data.clusters is not None
+    sizes = np.unique(data.clusters, return_counts=True)[1]
+    if isinstance(scheme, WildSigns) and sizes.size < MANY:
+        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)
+    shared = isinstance(scheme, SharedRedraws) and data.horizon is None
+    if shared and sizes.size < FEWEST:
+        raise StatisticError(
+            f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
+            "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
+        )
+    return scheme
+
+
 def _summary(
     agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], learnt: dict[str, Any]
 ) -> ClusterSummary:
@@ -98,8 +105,9 @@ def _summary(
     overall = {coupling: limit.overall for coupling, limit in limits.items()}
     effective = []
     for agreement in agreements:
-        several = len(agreements) > 1
-        degree = overall[agreement.coupling] if several else max(overall.values(), default=0.0)
+        # Of two columns labels stand for what rows share, with the larger λ
+        single = len(agreements) == 1
+        degree = max(overall.values(), default=0.0) if single else overall[agreement.coupling]
         variance, joint = agreement.sums
         spread = variance + degree * joint
         effective.append(float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)))

@@ -137,8 +137,8 @@ class SharedRedraws(LabelScheme):
 
         Without ``coupling`` labels are shared.
         """
-        scheme = replace(self, coupling=self.coupling or "label")
-        if scheme.each(data) and data.n_clusters is None:
+        (scheme,) = replace(self, coupling=self.coupling or "label").each(data)
+        if data.n_clusters is None:
             return RedrawLabels().drawer(data)
         ((_, agreement),) = scheme.agreements(data)
         return agreement.drawer(self.dependence)
