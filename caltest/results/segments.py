@@ -18,14 +18,9 @@ from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import Finding
 
 #: The columns of a table of segments.
-SHOWN = (
-    {"segment": "name", "rows": "n"}
-    | {
-        name: name
-        for name in ("predicted", "observed", "difference", "interval", "at_least", "evidence")
-    }
-    | {"p": "pvalue"}
-)
+SHOWN = {"segment": "name", "rows": "n", "predicted": "predicted", "observed": "observed"}
+SHOWN |= {"difference": "difference", "interval": "interval", "at least": "at_least"}
+SHOWN |= {"evidence": "evidence", "pvalue": "pvalue"}
 
 
 @described()
