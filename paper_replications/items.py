@@ -34,6 +34,7 @@ MODULES = {
     "B-FACTORS": "b_factors",
     "T": "t_examples",
     "O-OVARIAN": "o_ovarian",
+    "S-FOLLOWUP": "s_followup",
     "X-CIFAR": "x_cifar",
     "X-PRECIP": "x_precip",
 }

@@ -27,7 +27,9 @@ def test_items_pass(name, tmp_path):
 SLOW = pytest.param("X-CIFAR", 36, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("name", "checks"), [("O-OVARIAN", 15), ("X-PRECIP", 24), SLOW])
+@pytest.mark.parametrize(
+    ("name", "checks"), [("O-OVARIAN", 15), ("S-FOLLOWUP", 11), ("X-PRECIP", 24), SLOW]
+)
 def test_published_data(data_dir, tmp_path, name, checks):
     outcome = run(name, Context(quick=True, out=tmp_path, data=data_dir))
     assert outcome.verdict == "PASS"
