@@ -18,6 +18,11 @@ from caltest.errors import InvalidPredictionsError
 
 #: Rows whose sum is further from 1 than this are refused.
 SUM_TOLERANCE = 1e-3
+#: Words for an event that did not occur, and for one that did.
+EVENT_WORDS = (
+    *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
+    *(("absent", "present"),),
+)
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
 
@@ -227,6 +232,9 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
         return _from_names(array, classes)
     if is_text(array):
         words = np.unique(array.astype(str))
+        for pair in EVENT_WORDS:
+            if n_classes == 2 and {*np.char.lower(np.char.strip(words)).tolist()} == {*pair}:
+                return (np.char.lower(np.char.strip(array.astype(str))) == pair[1]).astype(np.int64)
         if n_classes == 2 and words.size == 2:
             calls = " or ".join(f"pos_label={str(w)!r} (--pos-label {w})" for w in words)
             raise InvalidPredictionsError(

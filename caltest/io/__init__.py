@@ -76,7 +76,8 @@ def read_predictions(
         The label column; columns that are 1 where a class occurred, by names or a pattern such as
         ``"*_outcome"``; or a second file with the labels. Without it, ``label``, ``y``,
         ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
-        ``true_label``, ``ground_truth``, ``correct``.
+        ``true_label``, ``ground_truth``, ``correct``, else the only column that holds 0 and 1,
+        ``yes`` and ``no`` or the like. Rows of the second file are matched by a column of both.
     predicted_label : str, optional
         The predicted classes, beside one column that says how probable it is that they are right.
         Found by names such as ``pred_label``, where probabilities cannot be those of label 1.

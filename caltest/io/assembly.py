@@ -18,6 +18,7 @@ from caltest.io.formats import READERS
 from caltest.io.logs import log_format, read_log
 from caltest.io.opening import opened
 from caltest.predictions import Predictions
+from caltest.tables import cells
 from caltest.tables.columns import LABELS, choose_labels
 from caltest.tables.meaning import Chosen, doubt_labels, understood
 from caltest.tables.source import Column, Request, Source
@@ -73,11 +74,15 @@ def _with_labels(source: Source, path: Path) -> Source:
         other = READERS.get(file.format, READERS["json"])(file)
         name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
         (labels,) = other.read([name])
+        common = [n for n in other.names if n != name and n in source.names]
+        keys = other.read(common[:1]) if common else []
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if keys:
+        labels = labels[_places(source.read(common[:1])[0], keys[0], common[0], path.name)]
 
     def read(wanted: Sequence[str]) -> list[Column]:
         probs = source.read([n for n in wanted if n != str(path)])
-        columns, truth, n = iter(probs), labels, len(probs[0])
+        columns, truth, n = iter(probs), labels, len(probs[0]) if probs else len(labels)
         named_so = name.lower() in (*LABELS[0], *LABELS[1])
         if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
             truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
@@ -86,7 +91,27 @@ def _with_labels(source: Source, path: Path) -> Source:
             columns = iter([probs[0][1:]])  # it was one: a data frame numbers its columns
         return [truth if name == str(path) else next(columns) for name in wanted]
 
-    return Source([*source.names, str(path)], read)
+    notes = [f"labels of {path.name} matched by {common[0]}"] if keys else []
+    return replace(
+        source, names=[*source.names, str(path)], read=read, notes=(*source.notes, *notes)
+    )
+
+
+def _places(wanted: Column, listed: Column, column: str, file: str) -> IntArray:
+    """Return where the rows of a table are in a file, by a column that both have."""
+    names, known = (cells.marks(keys).astype(str).tolist() for keys in (wanted, listed))
+    if names == known:
+        return np.arange(len(names))
+    place = {name: row for row, name in enumerate(known)}
+    if len(place) < len(known) or len(set(names)) < len(names):
+        raise InvalidPredictionsError(
+            f"{column} names rows more than once, and not in the order of {file}: rows cannot be "
+            "matched by it; leave it out of that file if rows are in the same order"
+        )
+    for name in names:
+        if name not in place:
+            raise InvalidPredictionsError(f"{file} has no label for {column} {name}")
+    return np.array([place[name] for name in names])
 
 
 def read_chosen(

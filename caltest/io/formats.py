@@ -102,17 +102,27 @@ def _read_excel(opened: Opened) -> Source:
         sheets = {sheet.title: sheet.iter_rows(values_only=True) for sheet in book.worksheets}
         cells = {t: [r for r in rows if r.count(None) < len(r)] for t, rows in sheets.items()}
     filled = [title for title, rows in cells.items() if rows]
-    if len(filled) != 1:
+    tables = [t for t in filled if any(len(r) - r.count(None) > 1 for r in cells[t])] or filled
+    if len(tables) != 1:
         raise InvalidPredictionsError(
-            f"there are {len(filled)} sheets with cells ({', '.join(filled)}): save the one with "
+            f"there are {len(tables)} sheets with tables ({', '.join(tables)}): save the one with "
             "the predictions as a file of its own"
         )
-    header, *rows = cells[filled[0]]
+    (sheet,) = tables
+    above = 0  # titles
+    while (
+        len(cells[sheet][0]) > 1 and len(cells[sheet][above]) - cells[sheet][above].count(None) == 1
+    ):
+        above += 1
+    header, *rows = cells[sheet][above:]
+    notes = [f"sheet {sheet} of {', '.join(filled)}"] if len(filled) > 1 else []
+    notes += [f"{above} lines above the header left out"] if above else []
     if not rows:
         raise InvalidPredictionsError("there is a header but no rows")
     names = ["" if name is None else str(name).strip() for name in header]
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    return Source(names, lambda wanted: [_of_objects(name, columns[name]) for name in wanted])
+    read = lambda wanted: [_of_objects(name, columns[name]) for name in wanted]  # noqa: E731
+    return Source(names, read, notes=tuple(notes))
 
 
 @contextmanager

@@ -97,10 +97,16 @@ def gate(
             number(name, limit, 0.0, 1.0)
     data, old, both = _models(probs, labels, against, paired, lens, facts)
     if (margin is None) != (old is None):
-        raise StatisticError("margin is how much worse than against a model may be: give both")
+        raise StatisticError(
+            "a gate against another model needs both: against= (--against FILE) and margin= "
+            "(--margin 0.01), how much larger than its error this one's may be"
+        )
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
-        raise StatisticError("a gate checks a tolerance, or a margin against another model")
+        raise StatisticError(
+            "say what may pass: tolerance=0.05 (--tolerance 0.05), the largest error, or against= "
+            "and margin=0.01 (--against FILE --margin 0.01), how much more than another's it may be"
+        )
     analysis = Analysis.of_data("gate", data, lens, rng)
     through, share = analysis.lens, alpha / len(limits)
     run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}

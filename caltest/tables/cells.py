@@ -47,6 +47,28 @@ def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
     raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")
 
 
+def are_numbers(column: Column) -> bool:
+    """Say whether all cells that are not missing are numbers, perhaps with a percent sign."""
+    return not garbled(column, percent=True).any() and not any(
+        isinstance(cell, str) and not is_number(cell.removesuffix("%"))
+        for cell in column[~missing(column)][:1].ravel().tolist()
+    )
+
+
+def in_percent(column: Column, says_so: bool) -> bool:
+    """Say whether all cells have a percent sign, or lie in [0, 100], some above 10, as a name says.
+
+    Up to 10 it may be a scale of another kind.
+    """
+    cells = column[~missing(column)]
+    if column.ndim > 1 or not cells.size or not are_numbers(cells):
+        return False
+    if any(isinstance(cell, str) and "%" in cell for cell in cells.tolist()):
+        return all(str(cell).strip().endswith("%") for cell in cells)
+    values = cells.astype(np.float64)
+    return bool(says_so and values.min() >= 0.0 and 10.0 < values.max() <= 100.0)
+
+
 def feature(column: Column) -> Column:
     """Return a column of a file as numbers or dates where all its cells are, None for no value."""
     absent, texts = missing(column), column.astype(object)

@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from caltest._base.reading import SUM_TOLERANCE
+from caltest._base.reading import EVENT_WORDS, SUM_TOLERANCE
 from caltest.errors import InvalidPredictionsError
-from caltest.tables.source import Column, Source
+from caltest.tables import cells
+from caltest.tables.source import Column, Request, Source
 
 #: Names under which labels are found, compared in lower case; the second row if none of the first.
 LABELS = (
@@ -27,6 +28,8 @@ LABELS = (
         "observed",
         "answer",
         "y_test",
+        "ref",
+        "reference",
     ),
 )
 #: Labels of these names, where there are two, say whether a prediction was right.
@@ -53,13 +56,27 @@ WHOLE = (
             "predicted_prob",
             "predicted_probability",
             "predicted_risk",
+            "pop",
         ),
     ),
     (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
 )
 #: Names of what ended a follow-up, which is no label where some were not followed to the horizon.
 EVENTS = {"event", "events", "status", "died", "dead", "death"}
-FOLLOWED = "; of rows that were followed for a time, audit and test take event=, time= and horizon="
+FOLLOWED = (
+    "; of rows that were followed for a time say --event COLUMN --time COLUMN --horizon T, T how "
+    "far predictions look ahead"
+)
+#: Words of which one is in names of times, beside which an event may be one of a follow-up.
+TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
+#: Words of which one is in names of probabilities that are none of these.
+PROBABILITIES = {
+    *("prob", "probs", "proba", "probability", "risk", "chance"),
+    *("confidence", "conf", "certainty", "forecast"),
+}
+#: Those that may be percents without a sign, and words in names of what is no outcome.
+SHARES = {*PROBABILITIES, "pop"} - {"forecast"}
+NO_OUTCOMES = {"fold", "split", "sex", "gender", "group", "treated", "treatment", "male", "female"}
 #: Columns up to which all are looked at for a suggestion, and cells of one.
 SUGGESTED, FIRST = 40, 1000
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
@@ -68,15 +85,29 @@ FAMILIES = ("p", "prob", "probs", "proba")
 
 @dataclass(frozen=True)
 class Choice:
-    """The probability columns, and what their names say of the classes."""
+    """The probability columns, and what their names say of the classes.
+
+    ``by_cells`` says that they are known by what they hold and not by their names.
+    """
 
     probs: list[str]
     suffixes: list[str] | None = None
+    by_cells: bool = False
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
+    return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]
 
 
 def listing(names: Iterable[str]) -> str:
     """Return all the names."""
     return ", ".join(names) or "no columns"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names, of many the first and the last."""
+    return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])
 
 
 def refuse_unknown(wanted: Iterable[str], names: Sequence[str]) -> None:
@@ -96,8 +127,14 @@ def no_column(name: str, names: Collection[str]) -> str:
     return f"there is no column {name!r} among {listing(names)}{advice}"
 
 
-def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
-    """Return the column of labels, or those of outcomes, one a class."""
+def choose_labels(
+    source: Source, label: str | Sequence[str] | None, facts: Collection[str] = ()
+) -> Choice:
+    """Return the column of labels, or those of outcomes, one a class.
+
+    Without a name that says so it is the only one that holds outcomes: 0 and 1, words such as "yes"
+    and "no", or names of other columns.
+    """
     names = source.names
     if label is not None:
         if isinstance(label, str) and label in names:
@@ -112,25 +149,42 @@ def choose_labels(source: Source, label: str | Sequence[str] | None) -> Choice:
                 f"the labels could be {' or '.join(candidates)}; choose with "
                 f"{source.advice('label')}"
             )
+    others = [name for name in names if name not in facts and not NO_OUTCOMES & {*words(name)}]
+    likely = _likely(source, others, labels=True)
+    sure = [name for name in likely if _are_outcomes(source.read([name])[0], names)]
+    sure = [name for name in sure if name.lower() not in PREDICTED] or sure
+    followed = {n.lower() for n in names} & EVENTS and any(TIMES & {*words(n)} for n in names)
+    if len(sure) == 1 and not followed:
+        return Choice(sure, by_cells=True)
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with {source.advice('label')}"
-        f"{_suggestion(source, names, labels=True)}"
-        f"{FOLLOWED if not source.frame and {n.lower() for n in names} & EVENTS else ''}"
+        f"{_such_as(likely, names)}{FOLLOWED if followed and not source.frame else ''}"
     )
 
 
-def _suggestion(source: Source, names: Sequence[str], labels: bool) -> str:
-    """Return which columns it could be by their cells; what they are is not guessed."""
+def _are_outcomes(column: Column, names: Sequence[str]) -> bool:
+    """Say whether cells are 0 and 1, words for these, or names of columns."""
+    values = {str(value).strip().lower() for value in column.tolist()}
+    return values in ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS)) or (
+        len(values) > 1 and set(map(str, column.tolist())) <= set(names)
+    )
+
+
+def _likely(source: Source, names: Sequence[str], labels: bool) -> list[str]:
+    """Return which columns it could be by their cells."""
     if not 0 < len(names) <= SUGGESTED:
-        return ""
+        return []
     columns = dict(zip(names, source.read(names), strict=True))
-    two = [n for n, c in columns.items() if c.ndim == 1 and len(set(c.tolist())) == 2]
+    few = [n for n, c in columns.items() if c.ndim == 1 and len(set(c[:FIRST].tolist())) <= 2]
+    two = [n for n in few if len(set(columns[n].tolist())) == 2]
     if labels:
         likely = [n for n, c in columns.items() if set(map(str, c.tolist()[:FIRST])) <= set(names)]
-        likely = [*two, *likely]
-    else:
-        likely = [n for n, c in columns.items() if n not in two and _are_probabilities([c], False)]
-        likely = likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"]
+        return list(dict.fromkeys([*two, *likely]))
+    likely = [n for n, c in columns.items() if n not in two and _are_probabilities([c], False)]
+    return likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"]
+
+
+def _such_as(likely: Sequence[str], names: Sequence[str]) -> str:
     head = likely[0].rstrip("0123456789") if len(likely) > 2 else ""
     if head and likely == [n for n in names if n.startswith(head)]:
         return f", such as '{head}*'"
@@ -179,6 +233,10 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         candidates[listing(numbers)] = _numbered(numbers)
     candidates |= {n: Choice([n]) for n in names if n.lower() in (*WHOLE[0], *logits)}
     candidates = candidates or {n: Choice([n]) for n in names if n.lower() in WHOLE[1]}
+    if not candidates:
+        called = [name for name in names if PROBABILITIES & {*words(name)}]
+        numeric = [n for n in called if cells.are_numbers(source.read([n])[0])]
+        candidates = {n: Choice([n]) for n in numeric}
     if len(candidates) > 1:
         raise InvalidPredictionsError(
             f"the probabilities could be {' or '.join(candidates)}; choose with "
@@ -190,11 +248,18 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         column = source.read(labels.probs)[0]
         values = set(map(str, column.tolist())) if column.dtype.kind in "UO" else set()
         if len(values) > 1 and values <= set(names):
-            return Choice(*[[name for name in names if name in values]] * 2)
+            classes = [name for name in names if name in values]
+            return Choice(classes, classes)
+    likely = _likely(source, names, labels=False)
+    if len(likely) == 1 and not labels.by_cells and not from_logits:
+        return Choice(likely, by_cells=True)
     alone = len(names) == 1 or (source.frame and len(names) > 1)
     if alone and _are_probabilities(source.read(names), from_logits):
         return Choice(list(names), list(names) if len(names) > 1 else None)
-    hint = f"name them with {source.advice('probs')}{_suggestion(source, names, labels=False)}"
+    hint = f"name them with {source.advice('probs')}{_such_as(likely, names)}"
+    if not likely and not source.frame and len(names) <= SUGGESTED:
+        of_100 = [n for n in names if cells.in_percent(source.read([n])[0], says_so=True)]
+        hint += f", such as {' or '.join(of_100)} with --percent" if of_100 else ""
     if any(name.lower() in ("logit", "logits") for name in names):
         hint = "it holds logits: pass from_logits=True (--from-logits)"
     raise InvalidPredictionsError(f"no probabilities found among {listing(names)}; {hint}")
@@ -237,6 +302,16 @@ def paired(labels: Choice, choice: Choice) -> list[str]:
             f"{listing(choice.probs)}: name both with the same pattern, or in the same order"
         )
     return [outcomes[end] for end in ends]
+
+
+def in_percent(
+    source: Source, request: Request, columns: dict[str, Column], probs: Sequence[str]
+) -> bool:
+    """Say whether the one column of probabilities holds percents."""
+    name, *others = probs
+    if others or request.from_logits or source.part:
+        return False
+    return cells.in_percent(columns[name], bool(SHARES & {name.lower(), *words(name)}))
 
 
 def refuse_lone(choice: Choice) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,13 @@ from caltest.tables.columns import (
     Choice,
     choose_labels,
     choose_probs,
+    in_percent,
     listing,
     named,
     paired,
     refuse_lone,
     refuse_unknown,
+    shortened,
 )
 from caltest.tables.source import Column, Request, Source
 
@@ -95,8 +98,10 @@ def _chosen(source: Source, request: Request) -> Chosen:
     if source.log:
         label, probs = label or "label", probs or "probs"
         facts = {"ids": "id"} | facts
-    labels = choose_labels(source, label if label is None else _text(label))
     refuse_unknown(facts.values(), source.names)
+    labels = choose_labels(
+        source, str(label) if isinstance(label, PathLike) else label, facts.values()
+    )
     others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
     if probs is not None:
         choice = named(others, probs)
@@ -113,10 +118,6 @@ def _chosen(source: Source, request: Request) -> Chosen:
     if named_classes or len(choice.probs) > 1 or len(outcomes) > 1 or source.log:
         return Chosen(choice, outcomes, facts, None, lone=False)
     return Chosen(choice, outcomes, facts, _predicted(source, others, choice.probs[0], outcomes[0]))
-
-
-def _text(label: object) -> str | Sequence[str]:
-    return label if isinstance(label, (str, list, tuple)) else str(label)
 
 
 def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> str | None:
@@ -183,7 +184,8 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         return in_a_file(rows + first, choice.probs, source.parts)
 
     with naming():
-        values = _stacked(columns, choice.probs, request.percent)
+        percent = request.percent or in_percent(source, request, columns, choice.probs)
+        values = _stacked(columns, choice.probs, percent)
         one = len(outcomes) == 1
         truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
         remarks = [f"labels from {shortened(outcomes)}"]
@@ -227,6 +229,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     unused = [name for name in source.names if name not in wanted]
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
+    of += " in percent" * percent
     n_classes = max(2, len(choice.probs), values.shape[-1] if values.ndim == 2 else 2)
     files = f" of {len(source.parts)} files" * bool(source.parts)
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
@@ -343,8 +346,3 @@ def _stacked(columns: dict[str, Column], names: list[str], percent: bool = False
         for j, column in enumerate(parts):
             table[i : i + _BLOCK, j] = column[i : i + _BLOCK]
     return table
-
-
-def shortened(names: Sequence[str]) -> str:
-    """Return the names, of many the first and the last."""
-    return listing(names if len(names) <= 6 else [*names[:3], "…", names[-1]])

@@ -92,7 +92,8 @@ class Source:
     ``bare`` is what to say of one array without names, whose labels must be in a file of their own;
     ``content`` what JSON holds, before it is made into columns; ``log`` whether the format says
     that the columns ``probs``, ``label`` and ``id`` are these; ``notes`` say how they were made;
-    ``frame`` whether it is in memory; ``parts`` names the files it consists of, and their rows.
+    ``frame`` whether it is in memory; ``parts`` names the files it consists of, and their rows;
+    ``part`` whether other rows are in batches of their own.
     """
 
     names: list[str]
@@ -103,6 +104,7 @@ class Source:
     notes: tuple[str, ...] = field(default=())
     frame: bool = False
     parts: tuple[tuple[str, int], ...] = ()
+    part: bool = False
 
     def __post_init__(self) -> None:
         for name in self.names:

@@ -16,7 +16,7 @@ from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.pooling import parts_of, refuse_pooling
 from caltest.lenses import Lens
-from caltest.tables.meaning import shortened
+from caltest.tables.columns import shortened
 from caltest.tally.batches import rows_of
 from caltest.tally.reading import LOOKS, Reading, joined, named
 from caltest.tally.tallies import Tallies

@@ -194,7 +194,7 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
 
 def _source(table: Any) -> Source:
     names = table.column_names
-    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted])
+    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted], part=True)
 
 
 def _named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:

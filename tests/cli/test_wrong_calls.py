@@ -321,8 +321,8 @@ FITTED(D, from_logits=True) -> from_logits and pos_label are for arrays
 FITTED([2.0, -3.0]) -> logits
 ct.recalibration.TemperatureScaling().fit(holding(p, np.nan), y) -> row 4 is nan
 ct.recalibration.PlattScaling(np.nan) -> penalty must be a number > 0, not nan
-gate() -> a gate checks a tolerance, or a margin
-gate(margin=0.1) -> give both
+gate() -> say what may pass: tolerance=0.05
+gate(margin=0.1) -> needs both: against= (--against FILE) and margin=
 gate(tolerance=0.1, by=y) -> gate does not take by
 gate(tolerance=0.1, alpha=0) -> alpha must
 gate(tolerance=0.1, statistic=ct.Kuiper()) -> no interval of Kuiper

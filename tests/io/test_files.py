@@ -147,9 +147,16 @@ def test_excel(tmp_path, monkeypatch):
     book.create_sheet("empty")
     book.save(path)
     check(read_predictions(path))
-    book["empty"]["A1"] = "not so"
+    book["empty"]["A1"] = "notes are no table, nor are titles"
+    book["Sheet"].insert_rows(1, 2)
+    book["Sheet"]["A1"] = "Results of today"
     book.save(path)
-    refused(path, r"2 sheets with cells \(Sheet, empty\): save the one")
+    data = read_predictions(path)
+    check(data)
+    assert data.notes[1:] == ("sheet Sheet of Sheet, empty", "1 lines above the header left out")
+    book["empty"]["B1"] = "but this is"
+    book.save(path)
+    refused(path, r"2 sheets with tables \(Sheet, empty\): save the one")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ImportError, match=r"caltest\[excel\]"):
         read_predictions(path)

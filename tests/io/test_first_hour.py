@@ -230,19 +230,71 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     (tmp_path / "a.csv").write_text(
         "Datum;Chance;Ereignis\n1.1.2024;0,25;1\n2.1.2024;0,5;0\n3.1.2024;1;1\n"
     )
-    refused("label= (--label), such as Ereignis", "test", tmp_path / "a.csv")
-    refused("(--probs), such as Chance", "test", tmp_path / "a.csv", "--label", "Ereignis")
-    data = read_predictions(tmp_path / "a.csv", "Chance", "Ereignis")
+    data = read_predictions(tmp_path / "a.csv")
     np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5, 1.0])
-    for cells in ([80, 50, 100], ["80%", "50%", "100%"]):
+    assert "from column Chance, labels from Ereignis, not used: Datum" in data.notes[0]
+    for cells in ([80, 50, 100], ["80%", "50%", "100 %"]):
+        path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
+        for data in (read_predictions(path), read_predictions(path, percent=True)):
+            np.testing.assert_array_equal(data.probs[:, 1], [0.8, 0.5, 1])
+            assert "from column confidence in percent" in data.notes[0]
+    for cells in ([8, 5, 10], ["80%", "50", "1"]):  # a scale of another kind, and both
         path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
         refused("(--percent)", "test", path)
-        np.testing.assert_array_equal(
-            read_predictions(path, percent=True).probs[:, 1], [0.8, 0.5, 1]
-        )
+    path = written(tmp_path / "b.csv", {"score": [80, 50, 100], "correct": [1, 0, 1]})
+    refused("(--percent)", "test", path)
     columns = {"P(home)": [0.5, 0.25], "P(away)": [0.5, 0.75], "won": ["away", "home"]}
     data = read_predictions(written(tmp_path / "c.csv", columns), "P(home),P(away)", "won")
     assert data.classes == ("home", "away")
+
+
+CALLED = [
+    {
+        "case": [1, 2, 3, 4],
+        "forecast_prob": [0.1, 0.8, 0.3, 0.6],
+        "rain": ["no", "yes", "no", "no"],
+    },
+    {"sex": [0, 1, 1, 0], "Risk (5y)": [0.1, 0.8, 0.3, 0.6], "relapse": [0, 1, 0, 0]},
+    {"PoP": [10, 80, 30, 60], "wet": [False, True, False, False], "mm": [0.0, 7.1, 0.0, 0.0]},
+    {"share": [0.1, 0.8, 0.3, 0.6], "y_true": ["absent", "present", "absent", "absent"]},
+]
+
+
+@pytest.mark.parametrize("columns", CALLED)
+def test_one_column_may_be_known_by_its_cells(tmp_path, columns):
+    for data in (read_predictions(written(tmp_path / "f.csv", columns)), Predictions.of(columns)):
+        np.testing.assert_allclose(data.probs[:, 1], [0.1, 0.8, 0.3, 0.6])
+        np.testing.assert_array_equal(data.labels, [0, 1, 0, 0])
+
+
+def test_two_columns_are_not_known_by_their_cells(tmp_path):
+    columns = {"case": [1, 2, 3], "share": [0.1, 0.8, 0.3], "relapse": [0, 1, 0]}
+    columns |= {"smoker": [1, 0, 0]}
+    with pytest.raises(InvalidPredictionsError, match="such as relapse or smoker"):
+        read_predictions(written(tmp_path / "f.csv", columns))
+    del columns["smoker"]
+    with pytest.raises(InvalidPredictionsError, match=r"probs.* such as share$"):
+        read_predictions(written(tmp_path / "f.csv", columns))
+    columns |= {"share": [20, 60, 70]}
+    with pytest.raises(InvalidPredictionsError, match="such as share with --percent"):
+        read_predictions(written(tmp_path / "f.csv", columns))
+    columns = {"image": [*"abc"], "cat": [0.8, 0.2, 0.3], "dog": [0.2, 0.8, 0.7]}
+    data = read_predictions(written(tmp_path / "f.csv", columns | {"kind": ["cat", "dog", "dog"]}))
+    assert (data.classes, data.labels.tolist()) == (("cat", "dog"), [0, 1, 1])
+
+
+def test_labels_of_a_second_file_are_matched(tmp_path):
+    probs = written(
+        tmp_path / "p.csv", {"image": [*"abc"], "cat": [0.8, 0.2, 0.3], "dog": [0.2, 0.8, 0.7]}
+    )
+    y = tmp_path / "y.csv"
+    truth = {"image": [*"bca"], "label": ["dog", "dog", "cat"]}
+    data = read_predictions(probs, label=written(y, truth))
+    assert data.labels.tolist() == [0, 1, 1]
+    assert "labels of y.csv matched by image" in data.notes
+    for image, message in (([*"bcd"], "no label for image a"), ([*"bcc"], "more than once")):
+        with pytest.raises(InvalidPredictionsError, match=message):
+            read_predictions(probs, label=written(y, truth | {"image": image}))
 
 
 RISKS = {"pid": [1, 2, 3], "risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "event": [0, 0, 1]}
@@ -252,7 +304,7 @@ TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
 @pytest.mark.parametrize(
     ("columns", "asked", "message"),
     [
-        (RISKS, {}, r"such as event; of rows that were followed .* event="),
+        (RISKS, {}, r"such as event; of rows that were followed .* --event COLUMN --time"),
         (TEN, {"label": "true"}, r"such as 'class\*'$"),
         (TEN, {"label": "true", "by": "class1,class2"}, r"takes one column; .*features="),
     ],
