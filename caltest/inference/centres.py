@@ -29,7 +29,7 @@ def centre_curves(
     logits = {name: log_odds(seen) for name, seen in sites.items()}
     low, high = np.quantile(np.concatenate([*logits.values()]), (0.05, 0.95))
     at = np.linspace(low, high, POINTS)
-    fits = {name: _spline(seen, logits[name], at) for name, seen in sites.items()}
+    fits = {name: centre_curve(seen, logits[name], at) for name, seen in sites.items()}
     notes = [
         f"site {name} has no curve: a spline separates its outcomes, or it has few predictions"
         for name, fit in fits.items()
@@ -51,7 +51,7 @@ def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
     return np.column_stack([np.ones_like(z), z, bent / (third - first) ** 2])
 
 
-def _spline(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
+def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
     """Return fitted log-odds and their errors; None where there is no finite fit."""
     knots = np.quantile(z, (0.1, 0.5, 0.9))
     if np.diff(knots).min() <= 1e-9:

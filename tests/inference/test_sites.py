@@ -7,6 +7,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 import caltest as ct
+from caltest.inference.centres import centre_curve, restricted_spline
 from caltest.inference.sites import pooled
 
 #: Thirteen trials of BCG: cases and others, vaccinated and not (Colditz et al. 1994).
@@ -39,6 +40,27 @@ def test_published_by_metafor():
     assert found.interval == pytest.approx((-1.1084, -0.3206), abs=5e-5)
     assert found.pvalue == pytest.approx(0.0019, abs=5e-5)
     assert np.exp(found.prediction) == pytest.approx((0.14, 1.76), abs=5e-3)
+
+
+def test_reference_values_of_five_sites_and_of_a_spline():
+    """Knapp & Hartung's interval and that of a new site; Harrell's basis, and its fit at one."""
+    errors = np.array([0.2, 0.25, 0.15, 0.3, 0.2])
+    effect = pooled(np.array([[-0.5, 0.1, 0.4, -0.1, 0.3], errors]), 0.95)
+    numbers = [effect.tau**2, effect.mean, *effect.interval, *effect.prediction]
+    expected = [0.1022898132, 0.0565896770, -0.4242702379, 0.5374495919]
+    np.testing.assert_allclose(numbers, [*expected, -0.9532332594, 1.0664126135], atol=1e-9)
+    z = np.linspace(-2.0, 2.0, 41)
+    y = np.arange(41) * 7 % 11 < 4 + 2 * z
+    knots = np.quantile(z, (0.1, 0.5, 0.9))
+    basis = restricted_spline(np.array([0.7]), knots)[0]
+    np.testing.assert_allclose(basis, [1.0, 0.7, 1.12119140625], atol=1e-9)
+    site = ct.Predictions(expit(np.column_stack([z, -z])), 1 - y.astype(int), induced=True)
+    fit = centre_curve(site, z, np.array([-1.0, 0.0, 1.0]))
+    expected = [
+        [-1.542859384, -0.1876477282, 0.3886172516],
+        [0.6402667575, 0.5335365807, 0.4358156653],
+    ]
+    np.testing.assert_allclose(fit, expected, atol=1e-8)
 
 
 def fisher_scoring(values, errors):
