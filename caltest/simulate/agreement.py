@@ -202,7 +202,7 @@ def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
 
 
 def possible(most: float, drawn: Callable[[int], FloatArray]) -> int:
-    """Return the largest step of λ at which enough of what is ``drawn`` is at ``most`` so large."""
+    """Return the largest s for which draws with λ = s / 10 are ≤ ``most`` in 5 %, or else 0."""
     highest = 0
     for step in range(1, STEPS + 1):
         if (drawn(step) <= most).mean() >= POSSIBLE:
