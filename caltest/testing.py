@@ -24,8 +24,8 @@ def assert_calibrated(
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
     Arguments are those of :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``rng`` is
-    the same in every run, so that a test does not change its mind. Raises AssertionError, whose
-    message is the report, when a check has failed, or the rows are too few to tell.
+    the same in every run, so that a test does not change its mind. AssertionError, whose message is
+    the report, when a check has failed, or the rows are too few to tell.
 
     Examples
     --------

@@ -21,8 +21,7 @@ class CalibrationMetric:
     ``ct.ECE()``, and ``options`` are its own. ``gather`` turns the array of one process, (n, m),
     into the list of those of all: by default by ``torch.distributed`` where a process group is
     initialised. All else is as in :meth:`Predictions.of`, for every batch. Keeps 8 (K + 1) bytes a
-    row. A sampler that repeats rows, to give all processes equally many, makes them dependent:
-    p-values are then too small.
+    row. A sampler that repeats rows makes them dependent: p-values are then too small.
 
     Examples
     --------

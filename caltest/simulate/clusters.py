@@ -177,12 +177,7 @@ class OneRowPerCluster(Scheme):
     clusters. Clusters weigh alike, whatever their size. Of 600 data sets of 100 clusters of five,
     slope 0.5, it rejects .99 (independent rows), .96 (a shared label) and .63 (copies) at .05;
     twice the median .91, .85 and .70, twice the mean .23, .35 and .70, a single draw .80, .77 and
-    .77. Sizes were at most .017.
-
-    Parameters
-    ----------
-    draws : int, default 100
-        How often one row of every cluster is drawn.
+    .77. Sizes were at most .017. M is ``draws``.
     """
 
     draws: int = 100

@@ -171,11 +171,6 @@ class MCE(_BinnedError):
     """Maximum calibration error, the largest gap d(r̂_b, ĝ_b) over the occupied cells.
 
     Parameters are those of :class:`ECE`. As a test it is weak: one sparse cell decides.
-
-    Examples
-    --------
-    >>> MCE(UniformBins(2))(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 0]))
-    0.25
     """
 
     combine = "max"

@@ -132,11 +132,6 @@ class Kuiper(_CumulativeError):
     max_k C_k − min_k C_k over k = 0, …, n with C_0 = 0: the largest difference |Σ (y − p)| / n over
     all intervals of predictions, which is the empirical cutoff calibration error of Rossellini et
     al. (2025, arXiv:2502.19851). See :class:`KolmogorovSmirnov` for C and the parameters.
-
-    Examples
-    --------
-    >>> round(Kuiper()([0.6, 0.8, 0.2, 0.4], [0, 1, 0, 0]), 12)
-    0.3
     """
 
     extent: ClassVar[Extent] = "range"

@@ -265,15 +265,10 @@ class ECI(_SmoothGaps):
     """Estimated calibration index, the mean squared distance of the predictions from a curve.
 
     ECI = Σ_i (p_i − ŝ(p_i))² / Σ_i (p_i − ȳ)², ŝ a smooth curve of the outcomes as for
-    :class:`ICI`: 0 for predictions on the curve, 1 for a curve that is flat at the share ȳ of
-    events (Van Calster et al. 2025, with ``curve="loess"``). Parameters and errors are those of
-    :class:`ICI`; StatisticError when ``relative`` and all predictions are equal.
-
-    Parameters
-    ----------
-    relative : bool, default True
-        Whether to divide by the distance of a constant prediction. 100 times the value without is
-        the ECI of the R package pmcalibration.
+    :class:`ICI`, whose parameters it has: 0 for predictions on the curve, 1 for a curve that is
+    flat at the share ȳ of events (Van Calster et al. 2025, with ``curve="loess"``); StatisticError
+    when all predictions are equal. ``relative=False`` leaves out the distance of a constant
+    prediction: 100 times that is the ECI of the R package pmcalibration.
 
     Examples
     --------

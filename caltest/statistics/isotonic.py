@@ -40,14 +40,13 @@ def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
     """Regress the event of a two-class problem on its predicted probability, isotonically.
 
     Rows with equal predictions are pooled first (Ayer et al., Annals of Mathematical Statistics 26,
-    1955). O(n log n). ``probs`` and ``labels`` are as in :meth:`Predictions.of`; the event is label
-    1, or class 0 of an induced problem.
+    1955). O(n log n). Arguments are as in :meth:`Predictions.of`; the event is label 1, or class 0
+    of an induced problem.
 
     Examples
     --------
-    >>> fit = isotonic_fit([0.1, 0.3, 0.3, 0.8], [1, 0, 0, 1])
-    >>> fit.predicted, fit.observed.round(3), fit.count
-    (array([0.1, 0.3, 0.8]), array([0.333, 0.333, 1.   ]), array([1, 2, 1]))
+    >>> isotonic_fit([0.1, 0.3, 0.3, 0.8], [1, 0, 0, 1]).observed.round(3)
+    array([0.333, 0.333, 1.   ])
     """
     problem = RowProblem.of(Predictions.of(probs, labels))
     problem.event(isotonic_fit)

@@ -201,8 +201,8 @@ class SumStatistic(Prepared):
 class CellStatistic(SumStatistic):
     """A sum, or the largest, of a term of every cell; of two classes its law can be computed.
 
-    ``unit`` is the step of a term from one count to the next where
-    all cells share it, ``root`` takes the root of the combined terms.
+    ``unit`` is the step of a term from one count to the next where all cells share it, ``root``
+    takes the root of the combined terms.
     """
 
     cells: Cells = field(kw_only=True, repr=False)

@@ -172,11 +172,6 @@ def Spiegelhalter() -> ScoreGap:  # noqa: N802
 
     z = Σ_i (y_i − p_i)(1 − 2 p_i) / √Σ_i (1 − 2 p_i)² p_i (1 − p_i), positive when the score is
     worse than promised: overconfidence. Another name of ``ScoreGap("brier")``.
-
-    Examples
-    --------
-    >>> round(Spiegelhalter()(np.array([0.9, 0.9, 0.2]), np.array([0, 1, 0])), 6)
-    1.250926
     """
     return ScoreGap("brier")
 

@@ -112,17 +112,15 @@ class BrierScore(_MeanScore):
     """Mean squared error of the probabilities, for any number of classes; smaller is better.
 
     (1/n) Σ_i Σ_k (p_ik − 1{y_i = k})², in [0, 2] for K > 2 classes (Brier, Monthly Weather Review
-    78, 1950). For two classes half of that, the familiar (1/n) Σ (p − y)² in [0, 1]; scikit-learn
-    does the same. A score measures calibration and skill together; as a test a large value speaks
-    for overconfidence only, :class:`ScoreGap` looks at both sides. ``per_row`` gives the n scores
-    that are averaged. O(n K) once, O(n) for each further set of labels.
+    78, 1950), and for two classes half of that, the familiar (1/n) Σ (p − y)², as in scikit-learn.
+    A score measures calibration and skill together; as a test a large value speaks for
+    overconfidence only, :class:`ScoreGap` looks at both sides. ``per_row`` gives the n scores that
+    are averaged. O(n K) once, O(n) for each further set of labels.
 
     Examples
     --------
-    >>> BrierScore()([0.75, 0.5], [1, 0])
-    0.15625
-    >>> BrierScore()([[0.5, 0.25, 0.25]], [0])
-    0.375
+    >>> BrierScore()([0.75, 0.5], [1, 0]), BrierScore()([[0.5, 0.25, 0.25]], [0])
+    (0.15625, 0.375)
     """
 
     name: ClassVar[str] = "brier"
@@ -148,11 +146,6 @@ class SphericalScore(_MeanScore):
 
     (1/n) Σ_i (1 − p_i,y_i / ‖p_i‖₂), in [0, 1]: the spherical score of Good (1971) taken from 1, so
     that 0 is best as for the other scores.
-
-    Examples
-    --------
-    >>> round(SphericalScore()([[3 / 7, 4 / 7]], [0]), 12)
-    0.4
     """
 
     name: ClassVar[str] = "spherical"

@@ -146,12 +146,6 @@ class RefinementError(_CrossFitted):
     (1/n) Σ_i ℓ(q_i, y_i), with q_i as for :class:`VariationalError`, whose parameters it has but
     for the norms. It says how well predictions tell outcomes apart, whatever their calibration:
     smaller is better. Mean score = refinement error + variational error of the same loss.
-
-    Examples
-    --------
-    >>> forecast, rained = np.repeat([0.2, 0.8], 50), np.tile([0, 0, 0, 1, 1], 20)
-    >>> round(RefinementError()(forecast, rained), 6)
-    0.247673
     """
 
     def _of_rows(self, p: FloatArray, q: FloatArray, labels: IntArray) -> FloatArray:
