@@ -88,11 +88,9 @@ def simulate(
     ``workers``, and a longer run begins as a shorter one.
     """
     check_run(n_resamples, rng, workers)
-    sizes = _sizes(n_resamples, BLOCK)
     root = _seed_sequence(rng)
-    block = partial(_block, evaluate, sampler)
-    tasks = ((root.spawn(1)[0], size) for size in sizes)
-    return _gathered(block, tasks, n_resamples, workers, stop_when)
+    tasks = ((root.spawn(1)[0], size) for _, size in _parts(n_resamples, BLOCK))
+    return _gathered(partial(_block, evaluate, sampler), tasks, n_resamples, workers, stop_when)
 
 
 def simulate_by(
@@ -106,11 +104,12 @@ def simulate_by(
 ) -> tuple[FloatArray, Ended]:
     """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
     check_run(n_resamples, rng, workers)
-    sizes = _sizes(n_resamples, at_once)
     (child,) = _seed_sequence(rng).spawn(1)
     first, second = child.generate_state(2, np.uint64)
-    block = partial(_chunk, shortcut, (int(first), int(second)))
-    tasks = ((at_once * j, size) for j, size in enumerate(sizes))
+    block, tasks = (
+        partial(_chunk, shortcut, (int(first), int(second))),
+        _parts(n_resamples, at_once),
+    )
     return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
@@ -133,8 +132,10 @@ def _seed_sequence(rng: Any) -> Any:
     return root
 
 
-def _sizes(n_resamples: int, at_once: int) -> list[int]:
-    return [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
+def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
+    """Return where parts of so many replicates start, and their sizes."""
+    starts = range(0, n_resamples, at_once)
+    return [(start, min(at_once, n_resamples - start)) for start in starts]
 
 
 def _gathered(

@@ -19,6 +19,7 @@ from .ici import ECI as ECI
 from .ici import ICI as ICI
 from .ici import Emax as Emax
 from .isotonic import CORP as CORP
+from .isotonic import Sweep as Sweep
 from .kernel import MMCE as MMCE
 from .kernel import SKCE as SKCE
 from .kernel import GaussianKernel as GaussianKernel
@@ -45,6 +46,5 @@ from .scores import ScaledBrierScore as ScaledBrierScore
 from .scores import ScoreGap as ScoreGap
 from .scores import SphericalScore as SphericalScore
 from .smooth import SmoothECE as SmoothECE
-from .sweep import Sweep as Sweep
 from .variational import RefinementError as RefinementError
 from .variational import VariationalError as VariationalError

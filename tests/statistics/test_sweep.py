@@ -8,7 +8,7 @@ import reference_families as slow
 from conftest import event, two
 
 from caltest.statistics.base import problem_of
-from caltest.statistics.sweep import Sweep
+from caltest.statistics.isotonic import Sweep
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])
