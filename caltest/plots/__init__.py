@@ -11,9 +11,8 @@ from caltest.plots.canvas import Picture
 from caltest.plots.curves import evidence, fitted, sensitivity
 from caltest.plots.numbers import null
 from caltest.plots.reliability import comparison, difference, reliability
-from caltest.plots.segments import segments
 from caltest.plots.simplex import simplex
-from caltest.plots.tables import differences, forest, pvalues, sites
+from caltest.plots.tables import differences, forest, pvalues, segments, sites
 from caltest.results import Record
 
 __all__ = [

@@ -72,7 +72,7 @@ class Segment(Record):
 @described(
     title="Segments",
     made="segments of {0.min_rows} rows · {0.lens} · {0.null} null",
-    plotter="segments.segments",
+    plotter="tables.segments",
 )
 class SegmentSearch(Result):
     """The answer of :func:`caltest.segment_search`."""

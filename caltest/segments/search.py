@@ -103,7 +103,7 @@ def segment_search(
     v = p (1 − p); its price π_A is ln(columns × cells of its column), or ln(pairs × cells × cells).
     The law of max (G_A − π_A) is that of redrawn labels, exact at every n (Westfall & Young 1993).
     O(42 n d² / 8) at first, O(n + min(events, others) d² / 8 + S) a redraw, for d columns and S
-    segments. :doc:`/concepts/segments` has cells, intervals and the error.
+    segments. The concept page on segments has cells, intervals and the error.
 
     References
     ----------
