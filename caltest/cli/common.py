@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,6 +12,7 @@ import click
 
 import caltest as ct
 from caltest.io.pooling import parts_of
+from caltest.tables.source import Request
 
 if TYPE_CHECKING:
     from caltest.results import Result
@@ -21,21 +23,8 @@ Outcome: TypeAlias = "tuple[Result | str, int]"
 LARGE = 2**29
 #: The options that name columns of facts.
 FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
-#: The options of ``ROWS`` that ``read_predictions`` takes as they are.
-_READ = (
-    *(
-        "predicted_label",
-        "pos_label",
-        "from_logits",
-        "renormalise",
-        "percent",
-        "clusters",
-        "weights",
-        "by",
-    ),
-    *("ids", "folds", "per_character", "drop_missing", "one_model", "format"),
-    *("time", "event", "horizon", "strata", "features", "ordered", "multilabel"),
-)
+#: What options of ``ROWS`` are called that ``read_predictions`` takes as they are.
+_READ = {field.name for field in fields(Request)} - {"probs", "label", "classes"}
 
 
 def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -89,10 +78,8 @@ def check_out(options: dict[str, Any]) -> None:
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
-    arguments: dict[str, Any] = {name: options.get(name) for name in _READ}
-    arguments = {
-        name: value for name, value in arguments.items() if value is not None and value is not False
-    }
+    arguments = {name: value for name, value in options.items() if name in _READ}
+    arguments = {name: v for name, v in arguments.items() if v is not None and v is not False}
     if options["classes"] is not None:
         arguments["classes"] = classes_of(options["classes"])
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)

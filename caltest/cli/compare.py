@@ -12,7 +12,7 @@ from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
-from caltest.io.matching import match_rows
+from caltest.io.pooling import match_rows
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
 METHODS = ("auto", *HYPOTHESES)

@@ -67,17 +67,16 @@ def read_predictions(
         samples of lm-evaluation-harness, logs of Inspect (``.eval``, ``.json``),
         ``per_instance_stats.json`` of HELM; ``-`` is the standard input.
     probs : str or sequence of str, optional
-        Names of the probability columns in the order of the classes, or a pattern such as
-        ``"p_*"``. One column of numbers is the probability of label 1. Without it, columns are
-        found by their names: ``p_cat`` or ``p1`` (also ``prob``, ``probs``, ``proba``); ``0``,
-        ``1``, …; the names that occur as labels; or one column such as ``p``, ``y_prob``,
-        ``confidence``, ``score``, which may also hold whole rows.
+        Names of the columns in the order of the classes, or a pattern such as ``"p_*"``; one of
+        numbers is the probability of label 1. Without it, columns are found by their names:
+        ``p_cat`` or ``p1`` (also ``prob``, ``probs``, ``proba``); ``0``, ``1``, …; the names that
+        occur as labels; or one such as ``p``, ``y_prob``, ``confidence``, also of whole rows.
     label : str, path or sequence, optional
-        The label column; columns that are 1 where a class occurred, by names or a pattern such as
-        ``"*_outcome"``; or a second file with the labels. Without it, ``label``, ``y``,
-        ``y_true``, ``target``, ``outcome`` (or their plurals) is looked for, then names such as
+        The label column; columns that are 1 where a class occurred, such as ``"*_outcome"``; or a
+        second file, whose rows are matched by a column of both. Without it, ``label``, ``y``,
+        ``y_true``, ``target``, ``outcome`` (or plurals) is looked for, then names such as
         ``true_label``, ``ground_truth``, ``correct``, else the only column that holds 0 and 1,
-        ``yes`` and ``no`` or the like. Rows of the second file are matched by a column of both.
+        ``yes`` and ``no`` or the like.
     predicted_label : str, optional
         The predicted classes, beside one column that says how probable it is that they are right.
         Found by names such as ``pred_label``, where probabilities cannot be those of label 1.
@@ -87,15 +86,12 @@ def read_predictions(
     features : str or sequence of str, optional
         Names and patterns of columns with features, for :func:`segment_search`; ``"*"`` are all
         that are nothing else and do not name or number the rows. Their cells may be missing.
-    classes, pos_label, from_logits, renormalise, drop_missing
+    classes, pos_label, from_logits, renormalise, drop_missing, ordered
         As in :meth:`Predictions.of`; column names may carry the classes.
-    per_character : bool, default False
-        Divide the log-likelihoods of lm-evaluation-harness by the characters of the options before
-        the softmax, as its ``acc_norm`` does.
-    percent : bool, default False
-        Divide probabilities by 100; a sign behind them is left out.
-    one_model : bool, default False
-        Whether rows are of one model, whatever a column such as ``model`` or names of files say.
+    per_character, percent, one_model : bool, default False
+        Divide the log-likelihoods of lm-evaluation-harness by the characters of the options, as its
+        ``acc_norm`` does; divide probabilities by 100, with or without a sign; and take rows for
+        those of one model, whatever a column such as ``model`` or names of files say.
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
@@ -104,8 +100,6 @@ def read_predictions(
     event, strata : str, optional
         With ``time``, in place of ``label``, the columns of :class:`Followup`, of an event that
         occurs by ``horizon``, which is then a time.
-    ordered : bool, default False
-        Whether classes are in their order, as in :meth:`Predictions.of`.
     multilabel : bool, default False
         Whether rows have several labels, as in :meth:`Predictions.of_labels`: of columns ``p_a``,
         ``p_b`` and ``y_a``, ``y_b``, unless ``probs`` and ``label`` are other patterns.
@@ -125,9 +119,7 @@ def read_predictions(
     request = Request(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, percent, per_character, drop_missing, one_model, format),
-        *(time, event, horizon, strata, features),
-        ordered,
-        multilabel,
+        *(time, event, horizon, strata, features, ordered, multilabel),
     )
     parts = parts_of(path)
     if len(parts) == 1:

@@ -18,9 +18,10 @@ from caltest.io.formats import READERS
 from caltest.io.logs import log_format, read_log
 from caltest.io.opening import opened
 from caltest.predictions import Predictions
+from caltest.predictions.reading import of_table
 from caltest.tables import cells
 from caltest.tables.columns import LABELS, choose_labels
-from caltest.tables.meaning import Chosen, doubt_labels, understood
+from caltest.tables.meaning import Chosen, understood
 from caltest.tables.source import Column, Request, Source
 
 #: What ``format`` may be.
@@ -128,17 +129,4 @@ def read_chosen(
         with table.naming:
             data = Predictions.of_labels(table.probs, table.labels, table.classes)
         return replace(data, notes=(*table.notes, *data.notes)), table.rows
-    with table.naming:
-        data = Predictions.of(
-            table.probs,
-            table.labels,
-            table.classes,
-            from_logits=request.from_logits,
-            renormalise=request.renormalise,
-            pos_label=request.pos_label,
-            ordered=request.ordered,
-            horizon=request.ahead,
-            **table.facts,
-        )
-    doubt_labels(chosen, data.labels, data.probs)
-    return replace(data, notes=(*table.notes, *data.notes)), table.rows
+    return of_table(Predictions, table, request), table.rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from caltest._base import facts as known
 from caltest._base import reading
@@ -27,6 +27,31 @@ if TYPE_CHECKING:
     from caltest.predictions.data import Predictions
 
 
+class RowFacts(TypedDict, total=False):
+    """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
+
+    classes: Sequence[Any] | None
+    weights: Any
+    clusters: Any
+    by: Any
+    ids: Any
+    folds: Any
+    from_logits: bool
+    ordered: bool
+    pos_label: Any
+    predicted_label: str | None
+    renormalise: bool
+    drop_missing: bool
+
+
+class Facts(RowFacts, total=False):
+    """The same with what monitors and searches have as parameters of their own."""
+
+    features: Any
+    time: Any
+    horizon: int | None
+
+
 def read(
     cls: type[Predictions], probs: Any, given: dict[str, Any], request: Request
 ) -> Predictions:
@@ -40,7 +65,7 @@ def read(
     one_of("drop_missing", request.drop_missing, (True, False))
     table = arranged(probs, given, request)
     if isinstance(table, Understood):
-        data = _of_table(cls, table, request)
+        data = of_table(cls, table, request)
     else:
         data = _with_facts(_of_arrays(cls, table, given, request), given, request)
     if followup is None and data.followup is None:
@@ -55,11 +80,11 @@ def read(
     return data
 
 
-def _of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
+def of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
     """Return the predictions of what was found in a table."""
     options: Any = {"from_logits": request.from_logits, "pos_label": request.pos_label}
     options |= {"renormalise": request.renormalise, "ordered": request.ordered}
-    options |= {"horizon": request.horizon, **table.facts}
+    options |= {"horizon": request.ahead, **table.facts}
     with table.naming:
         data = cls.of(table.probs, table.labels, table.classes, **options)
     doubt_labels(table.chosen, data.labels, data.probs)

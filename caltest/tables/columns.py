@@ -20,16 +20,8 @@ LABELS = (
     ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes"),
     ("true_label", "ground_truth", "actual", "correct_answer", "gold", "correct", "is_correct"),
     (
-        "truth",
-        "true_class",
-        "true_answer",
-        "gold_label",
-        "gold_answer",
-        "observed",
-        "answer",
-        "y_test",
-        "ref",
-        "reference",
+        *("truth", "true_class", "true_answer", "gold_label", "gold_answer", "observed"),
+        *("answer", "y_test", "ref", "reference"),
     ),
 )
 #: Labels of these names, where there are two, say whether a prediction was right.
@@ -49,15 +41,8 @@ CONFIDENCE = (
 WHOLE = (
     (
         *("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
-        *(
-            "y_score",
-            "y_proba",
-            "pred_prob",
-            "predicted_prob",
-            "predicted_probability",
-            "predicted_risk",
-            "pop",
-        ),
+        *("y_score", "y_proba", "pred_prob", "predicted_prob", "predicted_probability"),
+        *("predicted_risk", "pop"),
     ),
     (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
 )
@@ -137,9 +122,7 @@ def choose_labels(
     """
     names = source.names
     if label is not None:
-        if isinstance(label, str) and label in names:
-            return Choice([label])
-        return named(names, label)
+        return Choice([label]) if label in names else named(names, label)
     for tier in LABELS:
         candidates = [name for name in names if name.lower() in tier]
         if len(candidates) == 1:
@@ -272,8 +255,8 @@ def _are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:
     if from_logits:
         return True
     outside = any(bool(((column < 0.0) | (column > 1.0)).any()) for column in columns)
-    whole = columns[0].ndim == 1 and len(columns) == 1
     rows = columns[0].sum(axis=-1) if columns[0].ndim > 1 else sum(columns)
+    whole = columns[0].ndim == 1 and len(columns) == 1
     return not outside and (whole or not bool((np.abs(rows - 1.0) > SUM_TOLERANCE).any()))
 
 

@@ -178,7 +178,6 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     rows, dropped = _complete(needed, request, chosen, source, first)
     if dropped:
         columns = {name: column[rows] for name, column in columns.items()}
-    classes = request.classes
 
     def naming() -> AbstractContextManager[None]:
         return in_a_file(rows + first, choice.probs, source.parts)
@@ -186,46 +185,13 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     with naming():
         percent = request.percent or in_percent(source, request, columns, choice.probs)
         values = _stacked(columns, choice.probs, percent)
-        one = len(outcomes) == 1
-        truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
-        remarks = [f"labels from {shortened(outcomes)}"]
-        if chosen.predicted is not None:
-            answers = cells.labels(columns[chosen.predicted])
-            names = choice.probs[0], chosen.predicted
-            right = cells.right(truth, answers, values, names, chosen.sure, CONFIDENCE)
-            if right is not None:
-                truth, classes = right, RIGHT
-                remarks = [f"as the probability that {chosen.predicted} equals {outcomes[0]}"]
-        elif _says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
-            classes = RIGHT
-        if classes is None and not source.log:
-            classes = _class_values(choice, values, truth)
-            cells.refuse_indicator(values, truth, outcomes[0])
-        remarks += [f"{fact} from {name}" for fact, name in chosen.facts.items()]
-        facts: dict[str, Any] = {
-            fact: cells.marks(columns[name]) for fact, name in chosen.facts.items()
-        }
-        if chosen.features:
-            described = {name: columns[name] for name in chosen.features}
-            if not source.frame:
-                described = {name: cells.feature(column) for name, column in described.items()}
-            every = request.features in ("*", ["*"])
-            facts["features"] = as_features(described, rows.size, leave_ids=every)
-            searched = facts["features"].named
-            remarks.append(f"features from {shortened([*searched])}")
-            if left := [name for name in described if name not in searched]:
-                remarks.append(
-                    f"left out {listing(left)}, which name or number the rows: to search them, "
-                    "name them in features= (--features)"
-                )
-        columns_of = [fact for fact in facts if fact.startswith("clusters ")]
-        if columns_of:
-            facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}
+        truth, classes, remark = _labels(columns, values, request, chosen, source)
+        facts, remarks = _facts(columns, rows.size, request, chosen, source)
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
         if request.event is not None and request.horizon is not None:
             times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
             outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
-            remarks[0] = f"events from {outcomes[0]}"
+            remark = f"events from {outcomes[0]}"
     unused = [name for name in source.names if name not in wanted]
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
@@ -233,9 +199,55 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     n_classes = max(2, len(choice.probs), values.shape[-1] if values.ndim == 2 else 2)
     files = f" of {len(source.parts)} files" * bool(source.parts)
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
-    note = ", ".join([read, *remarks])
+    note = ", ".join([read, remark, *remarks])
     notes = (note, *source.notes, *dropped)
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen)
+
+
+def _labels(
+    columns: dict[str, Column], values: Column, request: Request, chosen: Chosen, source: Source
+) -> tuple[Column, Sequence[object] | None, str]:
+    """Return the labels, the classes that these are of, and a remark."""
+    outcomes, probs = chosen.outcomes, chosen.choice.probs
+    one, classes = len(outcomes) == 1, request.classes
+    truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
+    remark = f"labels from {shortened(outcomes)}"
+    if chosen.predicted is not None:
+        answers, names = cells.labels(columns[chosen.predicted]), (probs[0], chosen.predicted)
+        right = cells.right(truth, answers, values, names, chosen.sure, CONFIDENCE)
+        if right is not None:
+            truth, classes = right, RIGHT
+            remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}"
+    elif _says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
+        classes = RIGHT
+    if classes is None and not source.log:
+        classes = _class_values(chosen.choice, values, truth)
+        cells.refuse_indicator(values, truth, outcomes[0])
+    return truth, classes, remark
+
+
+def _facts(
+    columns: dict[str, Column], n: int, request: Request, chosen: Chosen, source: Source
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what else is known of the rows, by the names of arguments, and remarks."""
+    remarks = [f"{fact} from {name}" for fact, name in chosen.facts.items()]
+    facts: dict[str, Any] = {fact: cells.marks(columns[c]) for fact, c in chosen.facts.items()}
+    if chosen.features:
+        described = {name: columns[name] for name in chosen.features}
+        if not source.frame:
+            described = {name: cells.feature(column) for name, column in described.items()}
+        every = request.features in ("*", ["*"])
+        facts["features"] = as_features(described, n, leave_ids=every)
+        searched = facts["features"].named
+        remarks.append(f"features from {shortened([*searched])}")
+        if left := [name for name in described if name not in searched]:
+            remarks.append(
+                f"left out {listing(left)}, which name or number the rows: to search them, "
+                "name them in features= (--features)"
+            )
+    if columns_of := [fact for fact in facts if fact.startswith("clusters ")]:
+        facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}
+    return facts, remarks
 
 
 def doubt_labels(chosen: Chosen, labels: IntArray, probs: FloatArray) -> None:
@@ -301,18 +313,13 @@ def _complete(
         remark = ", ".join(f"{name} {n}" for name, n in lengths.items())
         raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
     n, drop = next(iter(lengths.values())), request.drop_missing
-    gaps = {name: cells.missing(column) for name, column in columns.items()}
-    if request.multilabel:
-        gaps = {name: rows for name, rows in gaps.items() if name not in chosen.outcomes}
+    may_lack = chosen.outcomes if request.multilabel else []
+    gaps = {name: cells.missing(c) for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
-    garbled: dict[str, AnyArray] = {}
-    if drop:
-        numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]]
-        garbled = {
-            name: cells.garbled(columns[name], request.percent) & ~gaps.get(name, False)
-            for name in numeric
-        }
-        garbled = {name: rows for name, rows in garbled.items() if rows.any()}
+    numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * drop
+    garbled = {name: cells.garbled(columns[name], request.percent) for name in numeric}
+    garbled = {name: rows & ~gaps.get(name, False) for name, rows in garbled.items()}
+    garbled = {name: rows for name, rows in garbled.items() if rows.any()}
     if not gaps and not garbled:
         return np.arange(n), []
     complete = np.flatnonzero(~np.any([*gaps.values(), *garbled.values()], axis=0))
