@@ -50,7 +50,8 @@ MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algori
 class Chosen:
     """Which columns of a table are probabilities, outcomes, facts, and perhaps predicted classes.
 
-    ``sure``: whether predicted classes are known to be what the probability is about.
+    ``sure``: whether predicted classes are known to be what the probability is about; ``lone``:
+    whether nobody has said what labels and classes are.
     """
 
     choice: Choice
@@ -58,7 +59,6 @@ class Chosen:
     facts: dict[str, str]
     predicted: str | None
     sure: bool = False
-    #: Whether nobody has said what labels and classes are.
     lone: bool = True
     features: tuple[str, ...] = ()
 
@@ -140,13 +140,9 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
     if not answers and names:
         truth = cells.labels(source.read([label])[0])
         if truth.dtype.kind == "U":
-            values = np.unique(truth)
-            others = zip(names, map(cells.labels, source.read(names)), strict=True)
-            answers = [
-                name
-                for name, column in others
-                if column.dtype.kind == "U" and np.isin(column, values).mean() > 0.5
-            ]
+            values, others = np.unique(truth), map(cells.labels, source.read(names))
+            texts = [(n, c) for n, c in zip(names, others, strict=True) if c.dtype.kind == "U"]
+            answers = [name for name, c in texts if np.isin(c, values).mean() > 0.5]
     if len(answers) > 1:
         raise InvalidPredictionsError(
             f"the predicted classes could be {' or '.join(answers)}; choose with predicted_label= "
@@ -157,9 +153,8 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
 
 def _says_right(truth: Column, label: str) -> bool:
     """Say whether labels are 1 where a prediction was right, by their name and their values."""
-    if label.lower() not in SAYS_RIGHT or truth.ndim > 1 or truth.dtype.kind not in "biuf":
-        return False
-    return bool(np.isin(truth, (0, 1)).all())
+    numbers = truth.ndim == 1 and truth.dtype.kind in "biuf"
+    return label.lower() in SAYS_RIGHT and numbers and bool(np.isin(truth, (0, 1)).all())
 
 
 def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:
@@ -317,8 +312,9 @@ def _complete(
     gaps = {name: cells.missing(c) for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
     numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * drop
+    none = np.zeros(n, dtype=bool)
     garbled = {name: cells.garbled(columns[name], request.percent) for name in numeric}
-    garbled = {name: rows & ~gaps.get(name, False) for name, rows in garbled.items()}
+    garbled = {name: rows & ~gaps.get(name, none) for name, rows in garbled.items()}
     garbled = {name: rows for name, rows in garbled.items() if rows.any()}
     if not gaps and not garbled:
         return np.arange(n), []
