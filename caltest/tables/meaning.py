@@ -99,9 +99,8 @@ def _chosen(source: Source, request: Request) -> Chosen:
         label, probs = label or "label", probs or "probs"
         facts = {"ids": "id"} | facts
     refuse_unknown(facts.values(), source.names)
-    labels = choose_labels(
-        source, str(label) if isinstance(label, PathLike) else label, facts.values()
-    )
+    label = str(label) if isinstance(label, PathLike) else label
+    labels = choose_labels(source, label, facts.values())
     others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
     if probs is not None:
         choice = named(others, probs)
