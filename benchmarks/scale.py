@@ -176,7 +176,7 @@ def workers(folder: Path, powers: int) -> None:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            client.run(__import__, "caltest.tally.dask", fromlist=["of_frame"])
+            client.run(__import__, "caltest.tally.reading", fromlist=["of_frame"])
             before = sum(cpu for cpu, _ in client.run(spent).values())
             start = time.perf_counter()
             found = ct.Tally.from_dask(dataframe.read_parquet(pattern), "p", "y")

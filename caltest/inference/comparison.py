@@ -124,8 +124,8 @@ def compare(
             admitted_tally("compare", each, labels, facts, whole=True)
         data = _same_rows(dict(zip(names, probs_a.paired(probs_b), strict=True)), None, {})
     elif any(isinstance(p, AnyTally) for p in (probs_a, probs_b)):
-        given = (probs_a, labels), (probs_b, labels if labels_b is None else labels_b)
-        tallies = _tallies(given, paired, method, facts, lens)
+        labels = labels_b if labels is None else labels
+        tallies = _tallies((probs_a, probs_b), labels, paired, method, facts, lens)
         data = dict(zip(names, tallies, strict=True))
     elif paired and labels_b is None:
         both_models = dict(zip(names, (probs_a, probs_b), strict=True))
@@ -208,18 +208,24 @@ def compare_models(
         verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
         indistinguishable=tuple(_groups(names, together)),
         level=level,
-        n=first.n,
-        n_classes=first.n_classes,
-        effective_n=first.effective_n,
-        n_clusters=first.n_clusters,
-        folds=first.folds,
-        series=first.series,
-        n_resamples=first.n_resamples,
-        seed=first.seed,
+        **{name: vars(first)[name] for name in OF_ALL_PAIRS},
         ended=ending(*(pair.ended for pair in pairs)),
         notes=tuple(dict.fromkeys(note for r in pairs for note in r.notes)),
         copies=max(pair.copies for pair in pairs),
     )
+
+
+#: What a table says as each of its pairs does.
+OF_ALL_PAIRS = [
+    "n",
+    "n_classes",
+    "effective_n",
+    "n_clusters",
+    "folds",
+    "series",
+    "n_resamples",
+    "seed",
+]
 
 
 def _refuse_settings(verb: str, level: float, margin: float, method: str, facts: Facts) -> None:
@@ -241,20 +247,19 @@ def _models(
 
 
 def _tallies(
-    models: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
+    models: Any, labels: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
 ) -> list[Tally]:
     """Return two tallies as the lens sees them."""
     if method == "swap":
         raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
-    (a, labels), (b, _) = models
-    if not (isinstance(a, AnyTally) and isinstance(b, AnyTally)):
+    if not all(isinstance(model, AnyTally) for model in models):
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     if paired:
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares those of other "
             "observations; of the same observations compare two Tallies, which keep rows of both"
         )
-    tallies = [admitted_tally("compare", each, labels, facts, lens) for each in (a, b)]
+    tallies = [admitted_tally("compare", each, labels, facts, lens) for each in models]
     tallies[0].refuse_other(tallies[1], "cannot be compared")
     return tallies
 

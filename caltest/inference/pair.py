@@ -30,7 +30,7 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, RowProblem
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
-from caltest.statistics import BrierScore, DebiasedL2, LogScore, Prepared, StatisticLike
+from caltest.statistics import BrierScore, DebiasedL2, LogScore, StatisticLike
 from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError
 
@@ -85,12 +85,17 @@ class Model:
             test = calibration_test(data, None, statistic, lens=lens, **settings.run)
         error, tested, rows, times = None, statistic, prepared.data, None
         crossed: CrossedError | None = None
-        if settings.method != "swap":
-            tested = _squared_version(statistic, prepared)
-            estimate = evaluated(tested, prepared.data)[1]
         if settings.method == "z":
-            assert prepared.cells is not None
             cells = prepared.cells
+            binned = prepared.estimand is not None or isinstance(prepared, BinnedError)
+            if cells is None or cells.bins is None or not binned:
+                raise StatisticError(
+                    f"no valid test of equal {name_of(statistic)} is known: compare "
+                    "DebiasedL2(bins), or test with method='swap' whether the models are "
+                    "exchangeable"
+                )
+            tested = DebiasedL2(cells.bins)
+            estimate = evaluated(tested, prepared.data)[1]
             # Micro-cells become rows that stand for several: the variance needs units, not sums.
             if not prepared.problem.exact:
                 rows, times, place = prepared.problem.expand()
@@ -104,7 +109,7 @@ class Model:
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
                 raise StatisticError(
-                    f"no two rows of {name} share a cell of {name_of(prepared.cells.bins)}, so "
+                    f"no two rows of {name} share a cell of {name_of(tested.bins)}, so "
                     "that noise and error cannot be told apart: take fewer bins"
                 )
         interval = None
@@ -115,21 +120,8 @@ class Model:
                 interval = bounds.low, bounds.high
         except StatisticError:
             pass
-        induced = prepared.data
-        return cls(
-            name, data, induced, rows, tested, estimate, error, test, interval, times, crossed
-        )
-
-
-def _squared_version(statistic: StatisticLike, prepared: Prepared) -> StatisticLike:
-    """Return the statistic whose difference is tested."""
-    binned = prepared.estimand is not None or isinstance(prepared, BinnedError)
-    if prepared.cells is not None and prepared.cells.bins is not None and binned:
-        return DebiasedL2(prepared.cells.bins)
-    raise StatisticError(
-        f"no valid test of equal {name_of(statistic)} is known: compare DebiasedL2(bins), or test "
-        "with method='swap' whether the models are exchangeable"
-    )
+        answers = (tested, estimate, error, test, interval, times, crossed)
+        return cls(name, data, prepared.data, rows, *answers)
 
 
 def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
@@ -140,13 +132,14 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
             f"{b.induced.n} of {b.name}: a paired comparison needs a lens that treats every row by "
             "itself"
         )
-    evidence = (_by_variance if settings.method == "z" else _by_swaps)(settings, a, b)
-    difference, ended = a.estimate - b.estimate, evidence.pop("ended")
-    ends = evidence["pvalue"], evidence["low"], evidence["high"]
     facts = Analysis("compare", a.data, settings.lens, a.induced, settings.run["rng"]).facts
-    notes = (f"{m.name}: {note}" for m in (a, b) for note in m.test.notes)
-    facts |= {"notes": (*notes, *evidence.pop("notes"))}
-    facts |= {"copies": max(a.data.copies, b.data.copies)}
+    facts |= {"copies": max(a.data.copies, b.data.copies), "pvalue_error": 0.0, "n_resamples": 0}
+    facts |= {"notes": (), "ended": "complete"}
+    facts |= (_by_variance if settings.method == "z" else _by_swaps)(settings, a, b)
+    notes = [f"{m.name}: {note}" for m in (a, b) for note in m.test.notes]
+    facts["notes"] = (*notes, *facts["notes"])
+    facts["ended"] = ending(a.test.ended, b.test.ended, facts["ended"])
+    difference = a.estimate - b.estimate
     return ComparisonResult(
         statistic=name_of(settings.statistic),
         tested=name_of(a.tested),
@@ -158,15 +151,14 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
         difference=difference,
         level=settings.level,
         margin=settings.margin,
-        verdict=verdict(settings, difference, *ends),
+        verdict=verdict(settings, difference, facts["pvalue"], facts["low"], facts["high"]),
         test_a=a.test,
         test_b=b.test,
         interval_a=a.interval,
         interval_b=b.interval,
         scores=_score_differences(a, b, settings.paired, settings.level),
         paired=settings.paired,
-        ended=ending(a.test.ended, b.test.ended, ended),
-        **facts | evidence,
+        **facts,
     )
 
 
@@ -178,8 +170,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
         variance = variance_of_difference(a.crossed, b.crossed, a.rows)
         moments = a.estimate - b.estimate, variance, freedom_of(a.rows)
         low, high, pvalue = by_student(*moments, settings.level)
-        evidence = {"pvalue": pvalue, "low": low, "high": high, "pvalue_error": 0.0}
-        return evidence | {"n_resamples": 0, "ended": "complete", "notes": ()}
+        return {"pvalue": pvalue, "low": low, "high": high}
     sides = Side(a.error, a.rows), Side(b.error, b.rows)
     difference = Difference(*sides, settings.paired)
     pvalue, (low, high) = difference.pvalue(), difference.limits(settings.level)
@@ -197,8 +188,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
             f"{side.lone.size} {'rows' if side.error.parts.rows else 'clusters'} of {better.name} "
             "are alone in their cell and could carry the difference: take fewer bins"
         )
-    evidence = {"pvalue": pvalue, "low": low, "high": high, "pvalue_error": 0.0}
-    return evidence | {"n_resamples": 0, "ended": "complete", "notes": notes}
+    return {"pvalue": pvalue, "low": low, "high": high, "notes": notes}
 
 
 def _by_swaps(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
@@ -209,7 +199,7 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
     pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + drawn)
     error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
     evidence = {"pvalue": pvalue, "low": None, "high": None, "pvalue_error": error}
-    return evidence | {"n_resamples": drawn, "ended": ended, "notes": ()}
+    return evidence | {"n_resamples": drawn, "ended": ended}
 
 
 def verdict(

@@ -170,9 +170,8 @@ def _pvalues(
         ]
         pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
         return pvalue, np.array(holm(list(pvalue))), 0, "complete"
-    schemes: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
-    if clusters is not None:
-        schemes, _ = clustered("auto", induced, stack=6)
+    none: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
+    schemes = none if clusters is None else clustered("auto", induced, stack=6)[0]
     parts = [
         drawn_pvalues(induced, cells, cast(LabelScheme, law), kappa, **options)
         for law, kappa in schemes

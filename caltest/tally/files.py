@@ -103,7 +103,7 @@ def scan(
     columns = probs, label, lens, grid, weights, predicted_label
     reading = Reading(*columns, drop=drop_missing, options=options)
     parts = refuse_pooling(parts_of(paths), one_model)
-    run = _Run(parts, reading, None if resume is None else Path(resume))
+    run = _Run(parts, reading, reading.question, None if resume is None else Path(resume))
     if run.state is None:
         return run.tally_parts()
     with locked(run.state):
@@ -117,15 +117,12 @@ class _Run:
 
     parts: dict[str, Path]
     reading: Reading
+    #: The question as it was put, before the first part has said more.
+    question: dict[str, str]
     state: Path | None
     #: Replaced as a whole, so that Ctrl-C never finds one without the other.
     counted: tuple[dict[str, str], Any] = field(default_factory=lambda: ({}, None))
     written: float = field(default_factory=time.monotonic)
-    #: The question as it was put, before the first part has said more.
-    question: dict[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.question = self.reading.question
 
     def tally_parts(self) -> Any:
         """Tally the parts that are not counted yet."""
@@ -176,22 +173,17 @@ class _Run:
         self.written = time.monotonic()
 
     def load_state(self) -> None:
-        """Take up what an earlier run has counted.
-
-        Raises
-        ------
-        InvalidPredictionsError
-            When the file is not the state of a scan.
-        StatisticError
-            When it is of another question, or one of its parts has changed or is not among these.
-        """
+        """Take up what an earlier run has counted, of the same question and parts."""
         assert self.state is not None
         if not self.state.exists():
             return
         remedy = "or start without the state"
         try:
             content = json.loads(self.state.read_text(encoding="utf-8"))
-            names, tally = dict(content["parts"]), _tally_of(content["tally"])
+            names, text, tally = dict(content["parts"]), content["tally"], None
+            if text is not None:
+                several_lenses = text.startswith('{"caltest tallies"')
+                tally = (Tallies if several_lenses else Tally).from_json(text)
             question = dict(content["question"])
         except (ValueError, KeyError, TypeError):
             raise InvalidPredictionsError(
@@ -217,10 +209,3 @@ class _Run:
                     f"count anew into another file (resume=, --resume){by}"
                 )
         self.counted = names, tally
-
-
-def _tally_of(text: str | None) -> Any:
-    if text is None:
-        return None
-    kind: Any = Tallies if text.startswith('{"caltest tallies"') else Tally
-    return kind.from_json(text)

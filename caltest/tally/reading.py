@@ -23,7 +23,7 @@ from caltest.predictions import Predictions
 from caltest.tables.meaning import Chosen, chosen_of
 from caltest.tables.source import Request, Source
 from caltest.tally.base import AnyTally
-from caltest.tally.batches import batches_of, column, kind_of
+from caltest.tally.batches import ROWS, batches_of, column, kind_of
 from caltest.tally.grid import GRID
 from caltest.tally.sample import TELLING, UNBOUNDED, part_of
 from caltest.tally.tallies import Tallies, leaves_more_than_two, usual_lenses
@@ -202,3 +202,47 @@ def _named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
     event = options.get("pos_label")
     classes = data.classes if event is None else (f"not {event}", str(event))
     return replace(data, classes=classes, notes=())
+
+
+def of_frame(frame: Any, reading: Reading) -> Any:
+    """Tally a frame where its partitions are; what columns mean is read off its first rows."""
+    dask = imported("dask", "dask", "Dask data frames")
+    frame = frame.rename(columns={name: str(name) for name in frame.columns})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fewer rows than the head may have
+        parts = (frame.partitions[j] for j in range(frame.npartitions))
+        head = first_rows(_table(part.head(FIRST)) for part in parts)
+    if head is None:
+        raise InvalidPredictionsError("the data frame has no rows")
+    with named("first rows"):
+        reading.choose_in(head)
+    assert reading.chosen is not None
+    tally, add = (dask.delayed(f, pure=False) for f in (_of_partition, joined))
+    delayed = enumerate(frame[reading.chosen.wanted].to_delayed())
+    waiting = [tally(part, f"partition {j}", reading) for j, part in delayed]
+    while len(waiting) > 1:
+        pairs = zip(waiting[::2], waiting[1::2], strict=False)
+        waiting = [add(a, b) for a, b in pairs] + waiting[len(waiting) // 2 * 2 :]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the first rows have said it
+        (counted,) = dask.compute(waiting[0])
+    if counted is None:
+        raise InvalidPredictionsError("weights are all 0: no row would count")
+    return counted
+
+
+def _table(frame: Any) -> Any:
+    pyarrow = imported("pyarrow", "dask", "Dask data frames")
+    try:
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except pyarrow.ArrowInvalid as error:
+        raise InvalidPredictionsError(f"a column holds values of several kinds: {error}") from None
+
+
+def _of_partition(frame: Any, name: str, reading: Reading) -> AnyTally | None:
+    with named(name):
+        table, counted = _table(frame), None
+        key = reading.part_key(table)
+        for first in range(0, table.num_rows, ROWS):
+            counted = joined(counted, reading.batch(table.slice(first, ROWS), first, key))
+        return counted

@@ -53,21 +53,21 @@ def fields_of(text: str) -> dict[str, Any]:
             "n_classes": content["n_classes"],
             "classes": None if classes is None else tuple(classes),
             "strata": np.asarray(content["weights"], dtype=np.float64),
-            "key": whole["key"],
-            "stratum": whole["stratum"],
-            "sums": np.column_stack([whole[name] for name in SUMS]),
+            "key": whole.pop("key"),
+            "stratum": whole.pop("stratum"),
+            "sums": np.column_stack([*whole.values()]),
             "totals": np.asarray(content["totals"], dtype=np.int64),
             "notes": tuple(content["notes"]),
         }
+        key, stratum = fields["key"], fields["stratum"]
         last, size = Grid(fields["grid"]).last, fields["strata"].size
-        order = fields["stratum"] * (last + 1) + fields["key"]
-        inside = ((fields["key"] >= 0) & (fields["key"] <= last) & (fields["stratum"] < size)).all()
-        fits = fields["sums"][:, 0].sum() == content["n"] and fields["totals"].shape == (
-            size, len(TOTALS), 2
-        )  # fmt: skip
+        order = stratum * (last + 1) + key
+        inside = ((key >= 0) & (key <= last) & (stratum < size)).all()
+        shape = fields["totals"].shape == (size, len(TOTALS), 2)
+        fits = fields["sums"][:, 0].sum() == content["n"] and shape
+    except InvalidPredictionsError:
+        raise
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(error, InvalidPredictionsError):
-            raise
         raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
     if not (fits and inside and (np.diff(order, prepend=-1) > 0).all()):
         raise InvalidPredictionsError("this tally is damaged: its sums do not fit its number")

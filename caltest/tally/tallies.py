@@ -140,8 +140,7 @@ class Tallies(AnyTally):
 
         ``lenses`` are as in :meth:`of`, all else as in :func:`scan`.
         """
-        from caltest.tally.dask import of_frame
-        from caltest.tally.reading import Reading
+        from caltest.tally.reading import Reading, of_frame
 
         counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
         return counted if isinstance(counted, Tallies) else cls((counted,), None, counted.notes)
@@ -152,21 +151,18 @@ class Tallies(AnyTally):
         s = self.sample
         if s is None:
             return None
-        remarks = (s.remark,) if s.remark else ()
-        return Predictions(
-            s.probs, s.labels, self.classes, s.weights, notes=(*self.notes, *remarks)
-        )  # fmt: skip
+        notes = (*self.notes, *filter(None, [s.remark]))
+        return Predictions(s.probs, s.labels, self.classes, s.weights, notes=notes)
 
     def paired(self, other: Tallies) -> tuple[Predictions, Predictions]:
         """Return the sampled rows that two models on the same observations share.
 
         StatisticError for tallies of other observations, or without rows.
         """
-        if self.rows is None or other.rows is None:
+        a, b = self.sample, other.sample
+        if a is None or b is None or self.rows is None or other.rows is None:
             raise StatisticError("these tallies have no sample of rows: tally them anew")
-        assert self.sample is not None
-        assert other.sample is not None
-        i, j = shared_rows(self.sample, other.sample)
+        i, j = shared_rows(a, b)
         return self.rows.take(i), other.rows.take(j)
 
     @property

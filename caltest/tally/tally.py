@@ -150,8 +150,7 @@ class Tally(AnyTally, Counted):
 
         ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
         """
-        from caltest.tally.dask import of_frame
-        from caltest.tally.reading import Reading
+        from caltest.tally.reading import Reading, of_frame
 
         reading = Reading(probs, label, lens or "usual", grid, weights, options=options)
         counted: Tally = of_frame(frame, reading)
@@ -248,16 +247,16 @@ class Tally(AnyTally, Counted):
         totals = self.totals.copy()
         totals[:, low + 1] = carried(totals[:, low + 1] - totals[:, low])
         totals[:, low] = 0
-        parts = [
-            replace(
-                self, lens=TopK(1), key=key[cells], stratum=self.stratum[cells],
-                sums=turned_over(self.sums[cells]) if turned else self.sums[cells],
+
+        def half(turned: bool) -> Tally:
+            cells = order[below[order] == turned]
+            sums = turned_over(self.sums[cells]) if turned else self.sums[cells]
+            return replace(
+                self, lens=TopK(1), key=key[cells], stratum=self.stratum[cells], sums=sums,
                 totals=np.zeros_like(totals) if turned else totals,
-            )
-            for turned in (True, False)
-            for cells in [order[below[order] == turned]]
-        ]  # fmt: skip
-        return parts[0] + parts[1]
+            )  # fmt: skip
+
+        return half(True) + half(False)
 
     def to_json(self) -> str:
         """Return the tally as JSON, of whole numbers only."""
