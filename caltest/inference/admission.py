@@ -78,37 +78,36 @@ def admitted(
     for name, values in carried.items():
         if values is not None and name not in takes:
             raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")
-    data = data if data.horizon is None else in_time_order(data)
+    data, notes = data if data.horizon is None else in_time_order(data), []
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
         units = None if data.clusters is None else by_appearance(data.clusters)
         if abs(z := association(data.weights, residuals, units)) > ASSOCIATED:
-            note = (
+            notes.append(
                 f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights "
                 "depend on outcomes"
             )
-            data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
     excused = data.clusters is not None or data.followup is not None
     alone = not (data.induced or excused or data.folds is not None)
     if alone and (z := neighbours(data)) > AGREEING:
-        note = (
+        notes.append(
             f"neighbouring rows agree more than chance (z = {z:.1f}): if this is a series forecast "
             "several steps ahead pass horizon=, if rows belong together clusters="
         )
-        data = replace(data, notes=tuple(dict.fromkeys((*data.notes, note))))
-    if data.copies or data.induced or excused:
-        return data
-    if data not in _COPIES:
-        _COPIES[data] = n_copies(data.probs, data.labels)
-    if not (copies := _COPIES[data]):
-        return data
-    note = (
-        f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by chance: "
-        "errors look more certain than they are. Keep one row of each"
-        + (", or say by clusters= which rows belong together" if "clusters" in takes else "")
-    )
-    return replace(data, copies=copies, notes=(*data.notes, note))
+    copies = data.copies
+    if not (copies or data.induced or excused):
+        if data not in _COPIES:
+            _COPIES[data] = n_copies(data.probs, data.labels)
+        if copies := _COPIES[data]:
+            remedy = ", or say by clusters= which rows belong together" * ("clusters" in takes)
+            notes.append(
+                f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by "
+                f"chance: errors look more certain than they are. Keep one row of each{remedy}"
+            )
+    if not notes:
+        return data  # the same object: what is known of it is looked up by it
+    return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
 
 
 def rows_where_needed(

@@ -178,25 +178,22 @@ def cell_noise(
     """
     if not isinstance(induced, Predictions):
         return _tally_noise(induced, cells, n_draws, rng)
-    order, starts = cells.order, cells.starts
-    probs = induced.probs[order, :1] if induced.n_classes == 2 else induced.probs[order]
-    residuals = (induced.labels[order][:, None] == np.arange(probs.shape[1])) - probs
-    first, size = starts[:-1], np.diff(starts)[:, None].astype(np.float64)
-    w = np.ones((1, 1)) if induced.weights is None else induced.weights[order, None]
-    mass = size if induced.weights is None else np.add.reduceat(w, first)
-    predicted = np.add.reduceat(w * probs, first) / mass
-    sums = np.add.reduceat(w * residuals, first)
-    null_variance = np.add.reduceat(w * probs * (1.0 - probs), first)
-    apart = probs - np.repeat(predicted, np.diff(starts), axis=0)
-    hidden = np.maximum(-2.0 * np.add.reduceat(apart * w**2 * residuals, first), 0.0)
+    p = induced.probs[:, :1] if induced.n_classes == 2 else induced.probs
+    residuals = (induced.labels[:, None] == np.arange(p.shape[1])) - p
+    w = np.ones((1, 1)) if induced.weights is None else induced.weights[:, None]
+    mass, probs, starts = cells.mass[:, None], p[cells.order], cells.starts
+    predicted, sums = cells.sum(w * p) / mass, cells.sum(w * residuals)
+    null_variance = cells.sum(w * p * (1.0 - p))
+    apart = p - predicted[cells.of_unit]
+    hidden = np.maximum(-2.0 * cells.sum(apart * w**2 * residuals), 0.0)
     shape = (n_draws, *sums.shape)
     normal = correlated_normals(probs, starts, shape, rng)
     grain, parts = np.ones(sums.shape), None
     if induced.n_clusters is None and induced.weights is None:
-        variance = _scatter(size, size, np.add.reduceat(residuals**2, first), sums, size > 1)
+        variance = _scatter(mass, mass, cells.sum(residuals**2), sums, mass > 1)
         if probs.shape[1] == 1:
             laws = (poisson_binomial(probs[a:b, 0]) for a, b in pairwise(starts))
-            calibrated = event_counts(laws, size * predicted, null_variance, shape, rng)
+            calibrated = event_counts(laws, mass * predicted, null_variance, shape, rng)
         else:
             calibrated = class_counts(probs, starts, shape, rng)
     else:
@@ -260,9 +257,8 @@ def _redrawn_by(
         factor = float(np.sqrt(agreement.inflation(scheme.dependence, centred=True)))
     draw, k = scheme.drawer(induced), induced.n_classes
     code, length = cells.of_unit * k, len(cells) * k
-    expected = cells.sum(
-        induced.probs if induced.weights is None else induced.weights[:, None] * induced.probs
-    )
+    w = 1.0 if induced.weights is None else induced.weights[:, None]
+    expected = cells.sum(w * induced.probs)
     drawn, at_once = np.empty(shape), max(1, AT_ONCE // induced.n)
     for start in range(0, shape[0], at_once):
         labels = draw(seed, start, min(at_once, shape[0] - start))

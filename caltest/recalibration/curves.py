@@ -81,9 +81,8 @@ class _ByCurves(Recalibration):
         if scores.shape[1] == 2:
             return Curves((self._curve(Event(scores[:, 1], scores[:, 0], labels == 1, w)),))
         columns = enumerate(zip(scores.T, _log_rest(scores).T, strict=True))
-        return Curves(
-            tuple(self._curve(Event(p, rest, labels == k, w)) for k, (p, rest) in columns)
-        )
+        events = (Event(p, rest, labels == k, w) for k, (p, rest) in columns)
+        return Curves(tuple(map(self._curve, events)))
 
     @abstractmethod
     def _curve(self, event: Event) -> Curve: ...
@@ -225,22 +224,23 @@ class HistogramBinning(_ByCurves):
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, (UniformBins, QuantileBins)):
-            known = "UniformBins or QuantileBins, such as UniformBins(15)"
-            raise StatisticError(f"bins must be {known}, not {self.bins!r}")
+            raise StatisticError(
+                "bins must be UniformBins or QuantileBins, such as UniformBins(15), not "
+                f"{self.bins!r}"
+            )
 
     def _curve(self, event: Event) -> Steps:
-        edges = self._edges(np.exp(event.log_p))
-        cells = np.searchsorted(edges, np.exp(event.log_p))
+        p = np.exp(event.log_p)
+        if isinstance(self.bins, UniformBins):
+            tolerance = EDGE_TOLERANCE if self.bins.closed == "right" else -EDGE_TOLERANCE
+            edges = np.arange(1, self.bins.n_bins) / self.bins.n_bins + tolerance
+        else:  # a cut lies halfway between two bins
+            ordered = np.sort(p)
+            last = np.flatnonzero(np.diff(self.bins(ordered)))
+            edges = 0.5 * (ordered[last] + ordered[last + 1])
+        cells = np.searchsorted(edges, p)
         count = np.bincount(cells, event.weights, minlength=edges.size + 1)
         events = np.bincount(cells, event.weights * event.happened, minlength=edges.size + 1)
         bounds = np.concatenate([[0.0], edges, [1.0]])
         centres = 0.5 * (bounds[1:] + bounds[:-1])
         return Steps(edges, np.where(count > 0, events / np.where(count > 0, count, 1), centres))
-
-    def _edges(self, p: FloatArray) -> FloatArray:
-        if isinstance(self.bins, UniformBins):
-            tolerance = EDGE_TOLERANCE if self.bins.closed == "right" else -EDGE_TOLERANCE
-            return np.arange(1, self.bins.n_bins) / self.bins.n_bins + tolerance
-        ordered = np.sort(p)  # a cut lies halfway between two bins
-        last = np.flatnonzero(np.diff(self.bins(ordered)))
-        return 0.5 * (ordered[last] + ordered[last + 1])

@@ -62,10 +62,7 @@ class Recalibration(ABC):
         likely = np.maximum(_of_labels(learned(scores), data.labels), np.finfo(float).tiny)
         numbers, count = np.unique(_row_numbers(scores), return_counts=True)
         return Recalibrated(
-            method=self,
-            map=learned,
-            n=data.n,
-            n_classes=data.n_classes,
+            *(self, learned, data.n, data.n_classes),
             nll_before=-float(np.average(_of_labels(scores, data.labels), weights=w)),
             nll_after=-float(np.average(np.log(likely), weights=w)),
             rows=numbers[count == 1],

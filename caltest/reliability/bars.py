@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.defaults import N_TOGETHER
 from caltest._base.poisson_binomial import clopper_pearson
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -25,7 +24,6 @@ from caltest.simulate import (
     LabelScheme,
     RowScheme,
     Scheme,
-    Workers,
     simulate,
     simulate_by,
 )
@@ -125,10 +123,8 @@ def simulated_bars(
     scheme: Scheme,
     level: float,
     *,
-    simultaneous: bool = False,
-    n_resamples: int = N_TOGETHER,
-    rng: Any = None,
-    workers: Workers = 1,
+    simultaneous: bool,
+    **run: Any,
 ) -> tuple[Bars, int, Ended]:
     """Return which deviations drawn data show in every cell, how many were drawn, and the ending.
 
@@ -137,20 +133,18 @@ def simulated_bars(
     the bars of Vaicenavicius et al. (2019, Fig. 4) do, lets the size of a cell vary, and replicates
     in which it is empty do not count for it; a row stays in its cell. O(B n J).
     """
-    run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     if (problem := cells[0].problem).only_null is not None:
         gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
-        return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
-    if isinstance(scheme, LabelScheme):
+    elif isinstance(scheme, LabelScheme):
         gaps_of = partial(_gaps, data.probs, cells)
         return label_bars(data, gaps_of, scheme, level, simultaneous=simultaneous, **run)
-    assert isinstance(scheme, RowScheme)
-    named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
-    sampler = scheme.sampler(named)
-    values, ended = simulate(partial(_sums, cells), sampler, n_resamples, rng, workers)
-    sums, sizes = np.split(values, 2, axis=1)
-    with np.errstate(invalid="ignore"):
-        gaps = sums / sizes
+    else:
+        assert isinstance(scheme, RowScheme)
+        named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
+        values, ended = simulate(partial(_sums, cells), scheme.sampler(named), **run)
+        sums, sizes = np.split(values, 2, axis=1)
+        with np.errstate(invalid="ignore"):
+            gaps = sums / sizes
     return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
 
 
