@@ -58,29 +58,28 @@ class Column:
         At most Q different numbers, and levels of ``min_rows`` rows, are cells of their own; other
         levels are one cell, and so are missing values, the last.
         """
-        values, absent = feature.values, feature.missing
-        if feature.levels is not None:
-            count = np.bincount(values[~absent].astype(np.int64), minlength=len(feature.levels))
-            frequent = sorted(np.flatnonzero(count >= min_rows), key=lambda j: -count[j])
-            chosen = frequent[:MOST_LEVELS]  # levels are sorted by name, and sorting is stable
-            place = np.full(count.size, len(chosen))
-            place[chosen] = np.arange(len(chosen))
-            code = place[np.where(absent, 0, values).astype(np.int64)]
-            code[absent] = len(chosen) + (count.sum() > count[chosen].sum())
-            cut = Cut(np.arange(code.max() + 1), 0, np.empty(0))
-            levels = tuple(feature.levels[j] for j in chosen)
-            return cls(feature, code.astype(np.uint8), cut, cut, levels)
-        known = np.sort(values[~absent])
-        fine, coarse = (_cut_points(known, parts) for parts in (ALONE, PAIRED))
-        code = np.searchsorted(fine, values)
-        code[absent] = fine.size + (known.size > 0)
-        ends = np.append(fine, np.inf)[: fine.size + (known.size > 0)]
-        cuts = []
-        for points in (fine, coarse):  # those of pairs are among those alone
-            ordered = points.size + (known.size > 0)
-            parts = [*np.searchsorted(points, ends), *([ordered] * bool(absent.any()))]
-            cuts.append(Cut(np.array(parts), ordered, points))
-        return cls(feature, code.astype(np.uint8), cuts[0], cuts[1])
+        absent, known = feature.missing, feature.values[~feature.missing]
+        if feature.levels is None:
+            fine, coarse = (_cut_points(np.sort(known), parts) for parts in (ALONE, PAIRED))
+            ends = np.append(fine, np.inf) if known.size else fine
+            code = np.where(absent, ends.size, np.searchsorted(fine, feature.values))
+            cuts = []
+            for points in (fine, coarse):  # those of pairs are among those alone
+                parts = np.searchsorted(points, ends)
+                ordered = points.size + (known.size > 0)
+                last = [ordered] * bool(absent.any())
+                cuts.append(Cut(np.array([*parts, *last]), ordered, points))
+            return cls(feature, code.astype(np.uint8), cuts[0], cuts[1])
+        count = np.bincount(known.astype(np.int64), minlength=len(feature.levels))
+        frequent = sorted(np.flatnonzero(count >= min_rows), key=lambda j: -count[j])
+        chosen = frequent[:MOST_LEVELS]  # levels are sorted by name, and sorting is stable
+        place = np.full(count.size, len(chosen))
+        place[chosen] = np.arange(len(chosen))
+        code = np.full(absent.size, len(chosen) + (count.sum() > count[chosen].sum()))
+        code[~absent] = place[known.astype(np.int64)]
+        cut = Cut(np.arange(code.max() + 1), 0, np.empty(0))
+        levels = tuple(feature.levels[j] for j in chosen)
+        return cls(feature, code.astype(np.uint8), cut, cut, levels)
 
     def condition(self, cut: Cut, a: int, b: int) -> Condition:
         """Return what rows of parts [a, b) have in common."""

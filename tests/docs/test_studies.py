@@ -65,6 +65,13 @@ def test_what_is_there_is_not_measured_again(tmp_path):
     assert found.stale == 0
 
 
+def test_some_kinds_get_more_data_sets_but_not_of_slow_tests(tmp_path):
+    more = replace(tiny(tests=("mean", "slow")), times={"kind 1": 3}, slow=("slow",))
+    found = grown(more, tmp_path, 30)
+    counts = {name: [cell.sets for cell in cells.values()] for name, cells in found.cells.items()}
+    assert counts == {"kind 1": [90, 30], "kind 2": [30, 30]}
+
+
 def test_parts_of_another_seed_version_or_definition_are_measured_again(tmp_path, monkeypatch):
     grown(tiny(), tmp_path, 10)
     assert Found(tiny(), 2, tmp_path).stale == 2
