@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import whole
 from caltest.distances import Distance, rowwise
 from caltest.errors import StatisticError
@@ -52,7 +53,7 @@ class GaussianMixture:
     beta0: float = 0.0
     beta1: float = -2.0
 
-    def sample(self, n: int, rng: Any = None) -> Predictions:
+    def sample(self, n: int, rng: RNG = None) -> Predictions:
         """Draw n predictions with their labels."""
         whole("n", n)
         generator = np.random.default_rng(rng)
@@ -114,7 +115,7 @@ class SixPoints:
         """The distribution of the label given each prediction; shape (6, 3)."""
         return np.array([[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]]) / 10.0
 
-    def sample(self, n: int, rng: Any = None) -> Predictions:
+    def sample(self, n: int, rng: RNG = None) -> Predictions:
         """Draw n predictions with their labels."""
         whole("n", n)
         generator = np.random.default_rng(rng)

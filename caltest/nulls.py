@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray, IntArray, below, reaching
+from caltest._base.arrays import RNG, FloatArray, IntArray, below, reaching
 from caltest.results import ClusterSummary, HorizonSummary
 
 
@@ -26,7 +26,7 @@ class NullDistribution(Protocol):
     def ppf(self, q: float) -> float:
         """Return the smallest value x with P(T ≤ x) ≥ q."""
 
-    def rvs(self, size: int, rng: Any = None) -> FloatArray:
+    def rvs(self, size: int, rng: RNG = None) -> FloatArray:
         """Draw values at random."""
 
 
@@ -54,7 +54,7 @@ class SimulatedNull(NullDistribution):
     def ppf(self, q: float) -> float:
         return float(np.quantile(self.values, q, method="inverted_cdf"))
 
-    def rvs(self, size: int, rng: Any = None) -> FloatArray:
+    def rvs(self, size: int, rng: RNG = None) -> FloatArray:
         return np.random.default_rng(rng).choice(self.values, size)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -137,7 +137,7 @@ class ExactNull(NullDistribution):
         j = int(np.searchsorted(-exceed, -(1.0 - q) - 1e-15, side="left"))
         return float(self.support[min(j, self.support.size - 1)])
 
-    def rvs(self, size: int, rng: Any = None) -> FloatArray:
+    def rvs(self, size: int, rng: RNG = None) -> FloatArray:
         u = np.random.default_rng(rng).random(size)
         return self.support[np.searchsorted(-self.tail, -u, side="right") - 1]
 
@@ -186,7 +186,7 @@ class AsymptoticNull(NullDistribution):
     def ppf(self, q: float) -> float:
         return float(self.law.ppf(q))
 
-    def rvs(self, size: int, rng: Any = None) -> FloatArray:
+    def rvs(self, size: int, rng: RNG = None) -> FloatArray:
         return np.asarray(self.law.rvs(size=size, random_state=np.random.default_rng(rng)))
 
 
@@ -249,7 +249,7 @@ class BrownianNull(NullDistribution):
     def ppf(self, q: float) -> float:
         return float(self.scale * _quantiles(self.extent, np.array([1.0 - q]))[0])
 
-    def rvs(self, size: int, rng: Any = None) -> FloatArray:
+    def rvs(self, size: int, rng: RNG = None) -> FloatArray:
         return self.scale * _quantiles(self.extent, np.random.default_rng(rng).random(size))
 
 

@@ -9,18 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
-from caltest import statistics as those
 from caltest._base.checks import MOST_BINS, whole
-from caltest.binning import Closed, CutBins, EdgeBins, UniformBins, VarianceTree, one_coordinate
+from caltest.binning import (
+    Binning,
+    Closed,
+    CutBins,
+    EdgeBins,
+    UniformBins,
+    VarianceTree,
+    one_coordinate,
+)
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Problem, RowProblem
-from caltest.statistics import ECE, MCE, RMSCE, ClasswiseECE, DebiasedL2, HosmerLemeshow, Statistic
+from caltest.statistics import (
+    ACE,
+    ECE,
+    MCE,
+    RMSCE,
+    SCE,
+    TACE,
+    ClasswiseECE,
+    DebiasedL2,
+    HosmerLemeshow,
+    Statistic,
+)  # fmt: skip
 from caltest.statistics.base import rows_of
 from caltest.statistics.prepared import CellStatistic, LabelStatistic, Prepared
 from caltest.statistics.regression import ScaledGaps
@@ -29,6 +47,7 @@ from caltest.statistics.relplot import RelplotSmoothECE
 Task = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]
 Kind = type[ECE] | type[MCE] | type[HosmerLemeshow]
+Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
@@ -59,14 +78,14 @@ class Preset:
         return {"statistic": self.statistic, "lens": self.lens}[key]
 
 
-def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
-    if value not in known:
-        raise StatisticError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-    return known[value]
+def _chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
+    if value not in choices:
+        raise StatisticError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    return choices[value]
 
 
 def _top_or_event(task: str) -> Lens:
-    return _one_of("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
+    return _chosen("task", task, {"multiclass": TopK(1), "binary": OneVsRest(1)})
 
 
 def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1) -> EdgeBins:
@@ -95,12 +114,12 @@ def nixon2019(
     """
     ranges = CutBins(bins, "rank", "left")
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
-    paper: dict[str, Statistic] = {"sce": those.SCE(bins), "ace": those.ACE(bins)}
-    paper["tace"] = those.TACE(bins, threshold=threshold)
-    nixon = {"sce": ClasswiseECE(even), "ace": ClasswiseECE(ranges)}
+    paper: dict[str, Statistic] = {"sce": SCE(bins), "ace": ACE(bins)}
+    paper["tace"] = TACE(bins, threshold=threshold)
+    nixon: dict[str, Statistic] = {"sce": ClasswiseECE(even), "ace": ClasswiseECE(ranges)}
     nixon["tace"] = ClasswiseECE(ranges, threshold=threshold)
-    variants: dict[str, Any] = {"paper": paper, "nixon": nixon}
-    chosen = _one_of("metric", metric, _one_of("variant", variant, variants))
+    variants: dict[str, dict[str, Statistic]] = {"paper": paper, "nixon": nixon}
+    chosen = _chosen("metric", metric, _chosen("variant", variant, variants))
     return Preset(chosen, Canonical(), "Nixon et al. (2019), §4")
 
 
@@ -123,15 +142,19 @@ def calzone(
         for name, kind in kinds.items()
     }
     lens: Lens = TopK(1) if class_index is None else OneVsRest(class_index)
-    return Preset(_one_of("metric", metric, statistics), lens, "calzone 0.1")
+    return Preset(_chosen("metric", metric, statistics), lens, "calzone 0.1")
 
 
 def sklearn(
     bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
     """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws."""
-    chosen = _one_of("strategy", strategy, {"uniform": _even(bins), "quantile": CutBins(bins)})
-    return Preset(ECE(chosen), OneVsRest(class_index), "scikit-learn 1.9, calibration_curve")
+    errors = {"uniform": ECE(_even(bins)), "quantile": ECE(CutBins(bins))}
+    return Preset(
+        _chosen("strategy", strategy, errors),
+        OneVsRest(class_index),
+        "scikit-learn 1.9, calibration_curve",
+    )
 
 
 def torchmetrics(
@@ -143,7 +166,7 @@ def torchmetrics(
     """
     whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
-    error = _one_of("norm", norm, {"l1": ECE, "l2": RMSCE, "max": MCE})
+    error = _chosen("norm", norm, {"l1": ECE, "l2": RMSCE, "max": MCE})
     return Preset(error(edges), _top_or_event(task), "torchmetrics 1.9, calibration_error")
 
 
@@ -160,7 +183,7 @@ def netcal(
     take ``task="binary"`` for it.
     """
     edges = _even(bins, "left") if equal_intervals else CutBins(bins, closed="left")
-    error = _one_of("metric", metric, {"ece": ECE, "mce": MCE})
+    error = _chosen("metric", metric, {"ece": ECE, "mce": MCE})
     return Preset(error(edges), _top_or_event(task), "netcal 1.4")
 
 
@@ -175,7 +198,7 @@ def verified_calibration(
     mass = CutBins(bins, "halfway")
     even = EdgeBins(np.arange(1, bins) / bins)
     root = DebiasedL2(mass, estimator="kumar")
-    chosen = _one_of("metric", metric, {"ece": ECE(even), "ece-em": ECE(mass), "l2": root})
+    chosen = _chosen("metric", metric, {"ece": ECE(even), "ece-em": ECE(mass), "l2": root})
     source = "uncertainty-calibration 0.1.4 (Kumar et al. 2019)"
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
 
@@ -208,7 +231,7 @@ def monai(
     lens: Lens = Canonical()
     if class_index is not None:
         errors, lens = {"expected": ECE(edges), "maximum": MCE(edges)}, OneVsRest(class_index)
-    return Preset(_one_of("metric", metric, errors), lens, "MONAI 1.6, CalibrationErrorMetric")
+    return Preset(_chosen("metric", metric, errors), lens, "MONAI 1.6, CalibrationErrorMetric")
 
 
 def relplot(*, task: Task = "multiclass") -> Preset:
@@ -233,8 +256,9 @@ def calibrationerrors_jl(
     distance: str = "tv",
 ) -> Preset:
     """Return the ECE of CalibrationErrors.jl (Widmann et al. 2019), of the whole vector."""
-    partitions = {"uniform": UniformBins(bins), "median-variance": VarianceTree(min_size)}
-    statistic = ECE(_one_of("binning", binning, partitions), distance=distance)
+    partitions: dict[str, Binning] = {"uniform": UniformBins(bins)}
+    partitions["median-variance"] = VarianceTree(min_size)
+    statistic = ECE(_chosen("binning", binning, partitions), distance=distance)
     return Preset(statistic, Canonical(), "CalibrationErrors.jl (Widmann et al. 2019)")
 
 

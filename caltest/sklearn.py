@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import whole
 from caltest._base.containers import as_ndarray
 from caltest.errors import InvalidPredictionsError
@@ -114,7 +115,7 @@ class CalibrationTestDisplay:
         return self
 
 
-def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: Any = None) -> Predictions:
+def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: RNG = None) -> Predictions:
     """Predict every row by a model that was fitted on the others, and say which model it was.
 
     ``cv`` copies of a classifier with ``predict_proba`` are fitted, to features ``X`` (n, d) and

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from caltest._base.arrays import RNG
 from caltest.reports import gate
 from caltest.results import GateResult, GateVerdict
 from caltest.statistics import ECE, StatisticLike
@@ -18,7 +19,7 @@ def assert_calibrated(
     labels: Any = None,
     statistic: StatisticLike = ECE(),
     *,
-    rng: Any = 0,
+    rng: RNG = 0,
     **options: Any,
 ) -> GateResult:
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, number, one_of, whole
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
@@ -39,7 +40,7 @@ def plan(
     power: float = 0.8,
     alpha: float = 0.05,
     n_datasets: int = 400,
-    rng: Any = None,
+    rng: RNG = None,
     **facts: Unpack[Facts],
 ) -> Plan:
     """Say how many rows are needed: to find a fault, to bound an error, to show that it is small.

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import MOST_REPLICATES, is_whole, whole
 from caltest._base.progress import Ended, progress
 from caltest.errors import StatisticError
@@ -76,7 +77,7 @@ def simulate(
     evaluate: Callable[[Any], Any],
     sampler: Callable[[np.random.Generator], Any],
     n_resamples: int,
-    rng: Any,
+    rng: RNG,
     workers: Workers,
     *,
     stop_when: Reaching | None = None,
@@ -96,7 +97,7 @@ def simulate(
 def simulate_by(
     shortcut: Shortcut,
     n_resamples: int,
-    rng: Any,
+    rng: RNG,
     workers: Workers,
     *,
     stop_when: Reaching | None = None,
