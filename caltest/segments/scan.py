@@ -108,28 +108,24 @@ class Scan:
 
 @kernel
 def _largest(events, expected, variance, moments, shifts, scale, price, out):  # type: ignore[no-untyped-def]
-    # A segment whose gain could not be the largest so far is passed over. Others are tried upwards
-    # from about the best shift, on the side on which gains are positive: they are concave.
+    # A segment whose gain could not be the largest so far is passed over. Of others shifts are
+    # tried outwards from 0, on the side on which gains are positive, until they fall: gains are
+    # concave.
     half = shifts.size // 2
     for r in range(len(events)):
         best = -np.inf
         for s in range(price.size):
             moved = events[r, s] - expected[s]
             normal = 0.5 * moved * moved / variance[s] * scale[s]
-            if max(OF_NORMAL * normal, 0.0) - price[s] <= best:
+            if OF_NORMAL * normal - price[s] <= best:
                 continue
-            side = 1 if moved > 0.0 else -1
-            size = np.log2(max(abs(moved) / variance[s], 1e-9))
-            k = min(max(int(np.rint(2.0 * size)) + 16, 0), half - 1)
-            place = half + k if side > 0 else half - 1 - k
-            gain = shifts[place] * events[r, s] - moments[s, place]
-            for step in (side, -side):
-                g = place + step
-                while 0 <= g < shifts.size and (g >= half) == (side > 0):
-                    other = shifts[g] * events[r, s] - moments[s, g]
-                    if other <= gain:
-                        break
-                    gain = other
-                    g += step
-            best = max(best, max(gain, 0.0) * scale[s] - price[s])
+            step, gain = (1, 0.0) if moved > 0.0 else (-1, 0.0)
+            place = half if step > 0 else half - 1
+            while 0 <= place < shifts.size:
+                other = shifts[place] * events[r, s] - moments[s, place]
+                if other <= gain:
+                    break
+                gain = other
+                place += step
+            best = max(best, gain * scale[s] - price[s])
         out[r] = best
