@@ -12,6 +12,7 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, read_predictions
+from caltest.io import read_forecasters
 
 PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
 LABELS = np.array([0, 1, 2, 0])
@@ -328,6 +329,7 @@ def test_many_forecasters_of_one_file(run, tmp_path, done):
     assert "--drop-missing" in err
     out = done(*asked, "--drop-missing", "--json")
     table = ct.ComparisonTable.from_json(out)
+    assert [*read_forecasters(path, "NOAA,ENS", drop_missing=True)] == ["NOAA", "ENS"]
     both = [i for i in range(300) if i % 10 and i % 7]
     assert table.n == len(both)
     models = {"AMOS": p[both], "NOAA": p[both] ** 3, "ENS": p[both] ** 0.9}
