@@ -171,6 +171,11 @@ def test_there_is_one_key_and_it_says_nothing_twice(drawn, kind):
     assert len(set(said)) == len(said) > 0
 
 
+def test_a_level_is_written_beside_its_rule(drawn):
+    (panel,) = drawn["sensitivity"].panels
+    assert [t.get_position()[1] for t in panel.ax.texts if t.get_text() == "0.05"] == [0.05]
+
+
 #: Answers to yes or no, about rows or a curve that have pictures of their own.
 OF_NONE = {results.BandTest}
 

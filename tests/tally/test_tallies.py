@@ -23,6 +23,8 @@ def test_members_are_the_tallies_of_their_lenses(digits, tallies):
     assert tallies.through(ct.OneVsRest(4)) == ct.Tally.of(digits, lens=ct.OneVsRest(4), grid=480)
     assert tallies.through(None).lens == ct.TopK(1)
     assert (tallies.n, tallies.n_classes, tallies.weights) == (900, 10, None)
+    for lenses, usual in (([ct.TopK(2)], ct.TopK(2)), ([ct.TopK(2), ct.TopK(3)], ct.TopK(1))):
+        assert ct.Tallies.of(digits, lenses=lenses).lens == usual
 
 
 def test_same_for_any_parts_and_order(digits, tallies):
