@@ -14,7 +14,7 @@ from matplotlib.text import Text
 import caltest as ct
 from caltest import plots, results
 from caltest.inference import compare
-from caltest.plots import marks
+from caltest.plots import marks, numbers
 from caltest.plots.scales import Scale
 from caltest.plots.simplex import TETRAHEDRON
 from caltest.reliability import reliability_curve
@@ -443,6 +443,10 @@ def test_null_picture_holds_the_law(statistic, lens, null):
     assert artists["floor"].get_xdata()[0] == result.null_mean
     red = [c.get_facecolor()[0] > 2 * c.get_facecolor()[2] for c in artists["columns"]]
     assert heights[red].sum() == pytest.approx(result.pvalue, abs=0.004)
+
+
+def test_columns_of_single_values_meet_half_way():
+    assert numbers._around(np.array([1.0, 2.0, 4.0])).tolist() == [0.5, 1.5, 3.0, 5.0]
 
 
 def test_audit_picture_holds_the_numbers(every):

@@ -23,7 +23,8 @@ def test_members_are_the_tallies_of_their_lenses(digits, tallies):
     assert tallies.through(ct.OneVsRest(4)) == ct.Tally.of(digits, lens=ct.OneVsRest(4), grid=480)
     assert tallies.through(None).lens == ct.TopK(1)
     assert (tallies.n, tallies.n_classes, tallies.weights) == (900, 10, None)
-    for lenses, usual in (([ct.TopK(2)], ct.TopK(2)), ([ct.TopK(2), ct.TopK(3)], ct.TopK(1))):
+    of = ct.OneVsRest
+    for lenses, usual in (([of(3)], of(3)), ([of(3), of(4)], ct.TopK(1))):
         assert ct.Tallies.of(digits, lenses=lenses).lens == usual
 
 
