@@ -29,7 +29,9 @@ _DAY = re.compile(r"\b(\d)\b")
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5
 #: What a paired comparison needs.
-IN_ORDER = "a paired comparison needs the same observations in the same order"
+IN_ORDER = (
+    "a paired comparison needs the same observations in the same order (--ids COLUMN matches rows)"
+)
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
 MANY_VALUES, MIN_CROSSED = 20, 50
 

@@ -44,6 +44,11 @@ def _read_json(opened: Opened) -> Source:
                 )
         names = dict.fromkeys(chain.from_iterable(records))
         columns = {name: [record.get(name) for record in records] for name in names}
+    for name in [n for n, cells in columns.items() if cells and isinstance(cells[0], dict)]:
+        keys = list(columns[name][0])
+        if all(isinstance(cell, dict) and cell.keys() == set(keys) for cell in columns[name]):
+            rows = columns.pop(name)  # {"A": 0.7, "B": 0.3} are columns of A and of B
+            columns |= {f"{name}_{key}": [row[key] for row in rows] for key in keys}
     read = lambda names: [_of_objects(name, columns[name]) for name in names]  # noqa: E731
     return Source(list(columns), read, content=content)
 

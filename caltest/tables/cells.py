@@ -49,10 +49,10 @@ def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
 
 def are_numbers(column: Column) -> bool:
     """Say whether all cells that are not missing are numbers, perhaps with a percent sign."""
-    return not garbled(column, percent=True).any() and not any(
-        isinstance(cell, str) and not is_number(cell.removesuffix("%"))
-        for cell in column[~missing(column)][:1].ravel().tolist()
-    )
+    if column.dtype.kind not in "UO":
+        return column.dtype.kind in "iuf"
+    known = column[~missing(column)].tolist()
+    return all(is_number(c.removesuffix("%") if isinstance(c, str) else c) for c in known)
 
 
 def in_percent(column: Column, says_so: bool) -> bool:

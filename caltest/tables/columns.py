@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-import numpy as np
-
-from caltest._base.reading import EVENT_WORDS, SUM_TOLERANCE
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
+from caltest.tables.contents import (
+    SUGGESTED,
+    are_fractions,
+    are_probabilities,
+    outcomes_among,
+    probabilities_among,
+    words,
+)
 from caltest.tables.source import Column, Request, Source
 
 #: Names under which labels are found, compared in lower case; the second row if none of the first.
@@ -54,16 +59,16 @@ FOLLOWED = (
 )
 #: Words of which one is in names of times, beside which an event may be one of a follow-up.
 TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
+#: Those of which one says that rows were followed.
+FOLLOW_UP = {"follow", "followup", "survival", "tte", "censoring"}
 #: Words of which one is in names of probabilities that are none of these.
 PROBABILITIES = {
     *("prob", "probs", "proba", "probability", "risk", "chance"),
-    *("confidence", "conf", "certainty", "forecast"),
+    *("confidence", "conf", "certainty", "forecast", "predicted", "prediction", "pred"),
 }
 #: Those that may be percents without a sign, and words in names of what is no outcome.
-SHARES = {*PROBABILITIES, "pop"} - {"forecast"}
+SHARES = {*PROBABILITIES, "pop"} - {"forecast", "predicted", "prediction", "pred"}
 NO_OUTCOMES = {"fold", "split", "sex", "gender", "group", "treated", "treatment", "male", "female"}
-#: Columns up to which all are looked at for a suggestion, and cells of one.
-SUGGESTED, FIRST = 40, 1000
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
 FAMILIES = ("p", "prob", "probs", "proba")
 
@@ -78,11 +83,6 @@ class Choice:
     probs: list[str]
     suffixes: list[str] | None = None
     by_cells: bool = False
-
-
-def words(name: str) -> list[str]:
-    """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
-    return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]
 
 
 def listing(names: Iterable[str]) -> str:
@@ -126,6 +126,7 @@ def choose_labels(
     for tier in LABELS:
         candidates = [name for name in names if name.lower() in tier]
         if len(candidates) == 1:
+            _refuse_followed(source, candidates[0])
             return Choice(candidates)
         if candidates:
             raise InvalidPredictionsError(
@@ -133,38 +134,27 @@ def choose_labels(
                 f"{source.advice('label')}"
             )
     others = [name for name in names if name not in facts and not NO_OUTCOMES & {*words(name)}]
-    likely = _likely(source, others, labels=True)
-    sure = [name for name in likely if _are_outcomes(source.read([name])[0], names)]
+    likely, sure = outcomes_among(source, others)
     sure = [name for name in sure if name.lower() not in PREDICTED] or sure
     followed = {n.lower() for n in names} & EVENTS and any(TIMES & {*words(n)} for n in names)
     if len(sure) == 1 and not followed:
         return Choice(sure, by_cells=True)
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with {source.advice('label')}"
-        f"{_such_as(likely, names)}{FOLLOWED if followed and not source.frame else ''}"
+        f"{_such_as(likely, names) or ', a column or a file' * (not source.frame)}"
+        f"{FOLLOWED if followed and not source.frame else ''}"
     )
 
 
-def _are_outcomes(column: Column, names: Sequence[str]) -> bool:
-    """Say whether cells are 0 and 1, words for these, or names of columns."""
-    values = {str(value).strip().lower() for value in column.tolist()}
-    return values in ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS)) or (
-        len(values) > 1 and set(map(str, column.tolist())) <= set(names)
-    )
-
-
-def _likely(source: Source, names: Sequence[str], labels: bool) -> list[str]:
-    """Return which columns it could be by their cells."""
-    if not 0 < len(names) <= SUGGESTED:
-        return []
-    columns = dict(zip(names, source.read(names), strict=True))
-    few = [n for n, c in columns.items() if c.ndim == 1 and len(set(c[:FIRST].tolist())) <= 2]
-    two = [n for n in few if len(set(columns[n].tolist())) == 2]
-    if labels:
-        likely = [n for n, c in columns.items() if set(map(str, c.tolist()[:FIRST])) <= set(names)]
-        return list(dict.fromkeys([*two, *likely]))
-    likely = [n for n, c in columns.items() if n not in two and _are_probabilities([c], False)]
-    return likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"]
+def _refuse_followed(source: Source, label: str) -> None:
+    """Refuse outcomes beside a column that says how long rows were followed."""
+    times = [n for n in source.names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
+    if times and not source.frame:
+        raise InvalidPredictionsError(
+            f"{times[0]} seems to say how long rows were followed: say --event {label!r} --time "
+            f"{times[0]!r} --horizon T, T how far predictions look ahead, or --label {label!r} if "
+            "nobody was lost before"
+        )
 
 
 def _such_as(likely: Sequence[str], names: Sequence[str]) -> str:
@@ -218,8 +208,9 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
     candidates = candidates or {n: Choice([n]) for n in names if n.lower() in WHOLE[1]}
     if not candidates:
         called = [name for name in names if PROBABILITIES & {*words(name)}]
-        numeric = [n for n in called if cells.are_numbers(source.read([n])[0])]
-        candidates = {n: Choice([n]) for n in numeric}
+        columns = zip(called, source.read(called), strict=True) if called else ()
+        shares = [n for n, c in columns if are_fractions(c) or cells.in_percent(c, says_so=True)]
+        candidates = {n: Choice([n]) for n in shares} if len(shares) == 1 else {}
     if len(candidates) > 1:
         raise InvalidPredictionsError(
             f"the probabilities could be {' or '.join(candidates)}; choose with "
@@ -233,31 +224,21 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         if len(values) > 1 and values <= set(names):
             classes = [name for name in names if name in values]
             return Choice(classes, classes)
-    likely = _likely(source, names, labels=False)
-    if len(likely) == 1 and not labels.by_cells and not from_logits:
+    likely, whole = probabilities_among(source, names)
+    if not from_logits and (whole or (len(likely) == 1 and not labels.by_cells)):
         return Choice(likely, by_cells=True)
     alone = len(names) == 1 or (source.frame and len(names) > 1)
-    if alone and _are_probabilities(source.read(names), from_logits):
+    if alone and are_probabilities(source.read(names), from_logits):
         return Choice(list(names), list(names) if len(names) > 1 else None)
     hint = f"name them with {source.advice('probs')}{_such_as(likely, names)}"
     if not likely and not source.frame and len(names) <= SUGGESTED:
         of_100 = [n for n in names if cells.in_percent(source.read([n])[0], says_so=True)]
         hint += f", such as {' or '.join(of_100)} with --percent" if of_100 else ""
+    if logarithms := [name for name in names if "logprob" in name.lower().replace("_", "")]:
+        hint = f"{logarithms[0]} seems to hold logarithms: add a column p with exp of them"
     if any(name.lower() in ("logit", "logits") for name in names):
         hint = "it holds logits: pass from_logits=True (--from-logits)"
     raise InvalidPredictionsError(f"no probabilities found among {listing(names)}; {hint}")
-
-
-def _are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:
-    """Say whether columns that nothing else says of are numbers of [0, 1], several with sum 1."""
-    if any(column.dtype.kind != "f" for column in columns):
-        return False
-    if from_logits:
-        return True
-    outside = any(bool(((column < 0.0) | (column > 1.0)).any()) for column in columns)
-    rows = columns[0].sum(axis=-1) if columns[0].ndim > 1 else sum(columns)
-    whole = columns[0].ndim == 1 and len(columns) == 1
-    return not outside and (whole or not bool((np.abs(rows - 1.0) > SUM_TOLERANCE).any()))
 
 
 def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> list[str]:

@@ -36,6 +36,7 @@ from caltest.tables.columns import (
     refuse_unknown,
     shortened,
 )
+from caltest.tables.contents import are_fractions
 from caltest.tables.source import Column, Request, Source
 
 #: So many rows of all columns fit into the cache.
@@ -106,6 +107,7 @@ def _chosen(source: Source, request: Request) -> Chosen:
         choice = named(others, probs)
     else:
         answers = [name for name in others if name.lower() in PREDICTED]
+        answers = [name for name in answers if not are_fractions(source.read([name])[0])]
         likely = [name for name in others if name not in answers] or others
         choice = choose_probs(source, likely, labels, request.from_logits)
     refuse_lone(choice)

@@ -283,6 +283,32 @@ def test_two_columns_are_not_known_by_their_cells(tmp_path):
     assert (data.classes, data.labels.tolist()) == (("cat", "dog"), [0, 1, 1])
 
 
+def test_probabilities_of_all_classes_are_known_by_their_sum(tmp_path):
+    probs = {"flu": [0.7, 0.2, 0.3], "covid": [0.2, 0.5, 0.1], "healthy": [0.1, 0.3, 0.6]}
+    columns = {"id": [7, 8, 9], "diagnosis": ["flu", "covid", "healthy"]}
+    columns |= {f"pred_{name}": column for name, column in probs.items()}
+    data = read_predictions(written(tmp_path / "f.csv", columns))
+    assert (data.classes, data.labels.tolist()) == (tuple(probs), [0, 1, 2])
+    data = read_predictions(written(tmp_path / "f.csv", probs | {"target": [0, 1, 2]}))
+    np.testing.assert_allclose(data.probs.T, [*probs.values()])
+    rows = [dict(zip(probs, row, strict=True)) for row in zip(*probs.values(), strict=True)]
+    records = [{"probs": row, "answer": "flu"} for row in rows]
+    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, records)))
+    data = read_predictions(tmp_path / "f.jsonl")
+    assert (data.classes, data.labels.tolist()) == (tuple(probs), [0, 0, 0])
+    path = written(tmp_path / "f.csv", {"prediction": [0.2, 0.7], "label": [0, 1]})
+    np.testing.assert_allclose(read_predictions(path).probs[:, 1], [0.2, 0.7])
+
+
+def test_outcomes_of_a_follow_up_are_no_labels(tmp_path):
+    columns = {"risk (%)": [10, 40, 25], "Follow-up (months)": [3.5, 60, 12], "outcome": [1, 0, 0]}
+    path = written(tmp_path / "f.csv", columns)
+    message = "say --event 'outcome' --time 'Follow-up (months)' --horizon T"
+    with pytest.raises(InvalidPredictionsError, match=re.escape(message)):
+        read_predictions(path)
+    assert read_predictions(path, label="outcome").n == 3
+
+
 def test_labels_of_a_second_file_are_matched(tmp_path):
     probs = written(
         tmp_path / "p.csv", {"image": [*"abc"], "cat": [0.8, 0.2, 0.3], "dog": [0.2, 0.8, 0.7]}

@@ -131,7 +131,7 @@ def test_npy_pair(tmp_path):
             [[0.5, 0.5, 0.5, 1]],
             r"could be p_0, p_1 or prob; .*--probs",
         ),
-        (["a", "b", "y"], [[0.5, 0.5, 1]], r"no probabilities found among a, b"),
+        (["a", "b", "y"], [[0.5, 0.3, 1]], r"no probabilities found among a, b"),
         (["p_0", "p_1", "z"], [[0.5, 0.5, 1]], r"no labels found"),
         (["p", "y"], [[0.5, 1], ["", 0], [0.5, 1], ["NA", 1]], r"2 missing cells, in rows 2, 4"),
         (["p", "y"], [[0.5, 1], [0.5, ""]], r"column y has 1 missing cell, in row 2 "),

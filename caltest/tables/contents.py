@@ -1,0 +1,77 @@
+"""What columns may be by their cells, where their names do not say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from caltest._base.reading import EVENT_WORDS, SUM_TOLERANCE
+from caltest.tables.source import Column, Source, is_number
+
+#: Columns up to which all are looked at, and cells of one that tell how many values it has.
+SUGGESTED, FIRST = 40, 1000
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
+    return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]
+
+
+def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns that may hold outcomes, and those that hold nothing else.
+
+    These have 0 and 1 or words for them, or the names or ends of names of other columns; without
+    such a column two other words.
+    """
+    if not 0 < len(names) <= SUGGESTED:
+        return [], []
+    columns = dict(zip(names, source.read(names), strict=True))
+    few = [n for n, c in columns.items() if c.ndim == 1 and len(set(c[:FIRST].tolist())) <= 2]
+    values = {name: set(map(str, columns[name].tolist())) for name in few}
+    two = [name for name in few if len(values[name]) == 2]
+    events = ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS))
+    sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
+    of_columns = [n for n, c in columns.items() if n not in sure and _name_columns(c, n, names)]
+    in_words = [n for n in two if not any(map(is_number, values[n]))]
+    return list(dict.fromkeys([*two, *of_columns])), [*sure, *of_columns] or in_words
+
+
+def _name_columns(column: Column, name: str, names: Sequence[str]) -> bool:
+    """Say whether every value is the end of one name of another column."""
+    if column.dtype.kind not in "UO" or not 1 < len(set(column[:FIRST].tolist())) < len(names):
+        return False
+    values = set(map(str, column.tolist()))
+    others = [other for other in names if other != name]
+    ends = [re.compile(rf"(^|\W|_){re.escape(value)}$") for value in values]
+    return len(values) > 1 and all(sum(map(bool, map(end.search, others))) == 1 for end in ends)
+
+
+def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the columns that may be probabilities, and whether they are those of all classes."""
+    if not 0 < len(names) <= SUGGESTED:
+        return [], False
+    columns = dict(zip(names, source.read(names), strict=True))
+    likely = [name for name, column in columns.items() if are_fractions(column)]
+    likely = likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"]
+    whole = len(likely) > 1 and are_probabilities([columns[name] for name in likely], False)
+    return likely, whole
+
+
+def are_fractions(column: Column) -> bool:
+    """Say whether cells are numbers of [0, 1], some of them neither 0 nor 1."""
+    fractions = column.dtype.kind == "f" and are_probabilities([column], False)
+    return fractions and bool((column % 1 != 0).any())
+
+
+def are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:
+    """Say whether columns that nothing else says of are numbers of [0, 1], several with sum 1."""
+    if any(column.dtype.kind != "f" for column in columns):
+        return False
+    if from_logits:
+        return True
+    outside = any(bool(((column < 0.0) | (column > 1.0)).any()) for column in columns)
+    whole = columns[0].ndim == 1 and len(columns) == 1
+    rows = columns[0].sum(axis=-1) if columns[0].ndim > 1 else sum(columns)
+    return not outside and (whole or not bool((np.abs(rows - 1.0) > SUM_TOLERANCE).any()))
