@@ -199,20 +199,18 @@ def as_columns(values: Any, n: int) -> Columns | None:
     read = {str(name): as_clusters(values[name], n, f"clusters[{name!r}]") for name in names}
     clusters, notes = {name: column for name, column in read.items() if column is not None}, []
     for name, column in sorted(clusters.items(), key=lambda item: int(item[1].max())):
-        if len(clusters) > 1 and column.max() + 1 < FEWEST:
-            count = int(column.max()) + 1
-            notes.append(
-                f"{count} clusters of {name} are too few to tell how they differ in general: the "
-                f"answer holds for these {count}"
-            )
+        count = int(column.max()) + 1
+        for outer, other in [item for item in clusters.items() if item[0] != name]:
+            if count < FEWEST:
+                notes.append(
+                    f"{count} clusters of {name} are too few to tell how they differ in general: "
+                    f"the answer holds for these {count}"
+                )
+            elif np.unique(column * (other.max() + 1) + other).size == count:
+                notes.append(f"clusters of {name} lie within those of {outer}, which are taken")
+            else:
+                continue
             del clusters[name]
-    if len(clusters) == 2:
-        (a, x), (b, y) = clusters.items()
-        pairs = np.unique(x * (y.max() + 1) + y).size
-        for inner, outer, column in ((a, b, x), (b, a, y)):
-            if len(clusters) == 2 and pairs == column.max() + 1:
-                notes.append(f"clusters of {inner} lie within those of {outer}, which are taken")
-                del clusters[inner]
     columns = [*clusters.values(), None, None]
     return Columns(columns[0], columns[1], tuple(clusters), tuple(notes))
 
