@@ -137,7 +137,10 @@ class ClusteredProblem(MicroCells):
     def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
         each = np.arange(self.n_clusters)
         clusters = Predictions(np.full((each.size, 2), 0.5), each * 0)
-        values = lambda signs: statistic.values(Flips(signs.astype(np.float64)))  # noqa: E731
+        # Rare events that did not occur leave too little scatter: a calibrated model promises more.
+        _, p, p2, y, yp = self.tally.sums.sum(axis=0)
+        factor = max(1.0, float((p - p2) / max(y - 2.0 * yp + p2, 1e-300)))
+        values = lambda signs: statistic.values(Flips(signs.astype(np.float64)), factor)  # noqa: E731
         return Batches(WildSigns().drawer(clusters), each.size, values)
 
     @property

@@ -155,7 +155,7 @@ class _CellGaps:
     cells: Cells
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
-        return self.cells.problem.gaps(self.cells, outcomes)
+        return np.asarray(factor**0.5 * self.cells.problem.gaps(self.cells, outcomes))
 
 
 def label_bars(

@@ -36,9 +36,10 @@ class ClusteredTally(AnyTally):
     10⁹ pixels of 10⁴ images are 10⁶ lines of five sums. Rows of a cluster may depend on each other
     in any way; clusters are independent. :func:`calibration_test` and :func:`reliability_curve`
     take one in place of predictions, with random signs of whole clusters for their null
-    (:class:`WildSigns`), which at least 100 clusters are needed for; :meth:`mean_gap` has an
-    interval. Tallies of other rows are added with ``+``, also of rows of the same clusters. Signs
-    are drawn in the order of names: others change a p-value by Monte Carlo error.
+    (:class:`WildSigns`), which at least 100 clusters are needed for, and residuals times the root
+    of Σ p (1 − p) / Σ (y − p)² where that is above 1; :meth:`mean_gap` has an interval. Tallies of
+    other rows are added with ``+``, also of rows of the same clusters. Signs are drawn in the order
+    of names: others change a p-value by Monte Carlo error.
 
     Attributes
     ----------
@@ -203,7 +204,7 @@ class ClusteredTally(AnyTally):
             warnings.warn(
                 "events are rare, or few clusters hold most of them: if rows of a cluster shared "
                 f"their label it would be as if {events:.1f} had been expected, and it takes "
-                f"{FEW:g}. Tests at 0.05 then rejected up to 0.16 of calibrated models, and "
+                f"{FEW:g}. Tests at 0.05 then rejected up to 0.10 of calibrated models, and "
                 "intervals of 95 % missed up to 0.18",
                 FewClustersWarning,
                 stacklevel=stack,

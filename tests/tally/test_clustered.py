@@ -40,12 +40,15 @@ def test_cells_answer_as_the_rows_do(statistic):
     assert (sums.null, sums.n_clusters, sums.n) == ("WildSigns()", 120, P.size)
 
 
-def test_replicates_are_sums_of_signed_clusters():
+@pytest.mark.parametrize("y", [Y, np.where(P < 0.3, 0, Y)], ids=["as predicted", "too few"])
+def test_replicates_are_sums_of_signed_clusters(y):
     """A slow twin: the signs of all clusters drawn one by one, and the ECE of what they make."""
-    test = ct.calibration_test(TALLY, statistic=ct.ECE(10), n_resamples=4000, rng=0)
+    tally = ct.ClusteredTally.of(P, y, clusters=IMAGE)
+    test = ct.calibration_test(tally, statistic=ct.ECE(10), n_resamples=4000, rng=0)
     rng, cell = np.random.default_rng(1), np.clip(np.ceil(P * 10 - 1e-9).astype(int) - 1, 0, 9)
     sums = np.zeros((120, 10))
-    np.add.at(sums, (IMAGE, cell), Y - P)
+    np.add.at(sums, (IMAGE, cell), y - P)
+    sums *= max(1.0, (P * (1 - P)).sum() / np.square(y - P).sum()) ** 0.5
     values = np.abs(rng.choice([-1, 1], (4000, 120)) @ sums).sum(axis=1) / P.size
     assert test.null_mean == pytest.approx(values.mean(), rel=0.04)
     assert test.null_std == pytest.approx(values.std(), rel=0.08)
