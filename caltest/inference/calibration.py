@@ -17,7 +17,7 @@ from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.admission import ROWS
 from caltest.inference.analysis import Analysis
-from caltest.inference.pvalues import Null, null_distribution, result_of
+from caltest.inference.pvalues import Null, Run, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, of_worst, on_shared_labels
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
@@ -130,13 +130,12 @@ def calibration_test(
             "together by joint_test"
         )
     one_of("early_stop", early_stop, (True, False))
-    check_run(n_resamples, rng, workers)
+    check_run(*(run := Run(n_resamples, rng, workers)))
     if null == "betting" and not isinstance(statistic, EValue):
         raise StatisticError(
             f"null='betting' is the law of EValue(): give statistic=EValue() with it, or another "
             f"null for {name_of(statistic)}"
         )
-    run = (n_resamples, rng, workers)
     takes = {*ROWS, "by", "tally", "followup", "several labels a row"}
     summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
     analysis = Analysis.of(
@@ -154,9 +153,8 @@ def calibration_test(
         if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
             parts = each_subgroup(data, ask)
             return of_worst(parts, analysis)
-        whole = ask(replace(data, by=None))
+        whole, induced = ask(replace(data, by=None)), analysis.problem
         go_on(whole.ended)
-        induced = analysis.problem
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
     apart = (data.horizon, data.crossed, data.followup)  # other nulls then say why not
@@ -187,14 +185,14 @@ def _tested(
     analysis: Analysis,
     statistic: StatisticLike,
     null: Null,
-    run: tuple[int, Any, Workers],
+    run: Run,
     early: bool,
 ) -> CalibrationTestResult:
     prepared, estimate = analysis.evaluate(statistic)
     alone = analysis.problem.n_clusters is None or analysis.data.horizon is not None
     if null == "auto" and prepared.usual_null and alone:
         null = prepared.usual_null
-    law = null_distribution(statistic, prepared, estimate, null, *run, early)
+    law = null_distribution(statistic, prepared, estimate, null, run, early)
     # "auto" ends here, too, where cells or a short list of label vectors have a law.
     if isinstance(law, ExactNull):
         null = "exact"

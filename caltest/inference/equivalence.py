@@ -12,6 +12,7 @@ from caltest.inference.admission import ROWS, checked
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
 from caltest.inference.intervals import interval_problem
 from caltest.inference.inversion import SIZES
+from caltest.inference.pvalues import Run
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.results import EquivalenceTestResult
@@ -78,9 +79,8 @@ def equivalence_test(
     data = checked("equivalence_test", probs, labels, facts, ROWS, lens)
     fraction("alpha", alpha)
     number("tolerance", tolerance, 0.0, float("inf"))
-    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    level = 1.0 - alpha
-    request = interval_problem("equivalence_test", data, statistic, lens, level, "upper", run)
+    question = (1.0 - alpha, "upper", Run(n_resamples, rng, workers))
+    request = interval_problem("equivalence_test", data, statistic, lens, *question)
     estimand = request.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or request.prepared.cells is None

@@ -14,10 +14,10 @@ from caltest.exact import cell_null
 from caltest.inference.analysis import Analysis
 from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.inference.inversion import SIZES, Above, reached
-from caltest.inference.pvalues import null_distribution, replicates_of
+from caltest.inference.pvalues import Run, null_distribution, replicates_of
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Estimand
-from caltest.simulate import Bootstrap, Workers
+from caltest.simulate import Bootstrap
 from caltest.statistics.base import StatisticLike, prepare
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.prepared import Prepared
@@ -61,9 +61,7 @@ class IntervalProblem:
     estimate: float
     level: float
     side: str
-    n_resamples: int
-    rng: Any
-    workers: Workers
+    run: Run
 
     @property
     def alpha(self) -> float:
@@ -149,16 +147,17 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 def noise_of(request: IntervalProblem) -> CellNoise:
     """Sum the residuals of the cells, and draw their noise."""
-    rng = np.random.default_rng(request.rng)
+    rng = np.random.default_rng(request.run.rng)
     return cell_noise(request.induced, request.cells, _n_draws(request), rng)
 
 
 def _n_draws(request: IntervalProblem) -> int:
     """Return how many draws to make: fewer for many cells, but enough for the level."""
-    if request.alpha * (request.n_resamples + 1) < 1.0:
+    n_resamples = request.run.n_resamples
+    if request.alpha * (n_resamples + 1) < 1.0:
         raise StatisticError(
             f"level={request.level:g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
-            f"draws, but n_resamples is {request.n_resamples}"
+            f"draws, but n_resamples is {n_resamples}"
         )
     numbers = len(request.cells) * request.prepared.problem.d
     # Redrawn labels cost n a draw, which bounds their number as cells do
@@ -167,7 +166,7 @@ def _n_draws(request: IntervalProblem) -> int:
     elif not request.cells.lawful:
         numbers = max(numbers, request.cells.order.size // 64)
     least = max(MIN_DRAWS, int(MIN_BEYOND / request.alpha))
-    return min(request.n_resamples, max(least, MAX_DRAWN // numbers))
+    return min(n_resamples, max(least, MAX_DRAWN // numbers))
 
 
 def by_cells(request: IntervalProblem) -> Bounds:
@@ -213,7 +212,7 @@ def _redrawn(request: IntervalProblem) -> FloatArray:
     rows, times, place = micro.expand()
     cell, draws = (
         request.cells.of_unit[place],
-        (_n_draws(request), np.random.default_rng(request.rng)),
+        (_n_draws(request), np.random.default_rng(request.run.rng)),
     )
     gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
     return np.array([_gap(request, float(gap)) for gap in gaps])
@@ -279,8 +278,7 @@ def by_bootstrap(request: IntervalProblem) -> Bounds:
 
 
 def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
-    run = (request.n_resamples, request.rng, request.workers)
-    law = replicates_of(request.statistic, request.prepared, Bootstrap(), *run)
+    law = replicates_of(request.statistic, request.prepared, Bootstrap(), request.run)
     return law.values, law.ended
 
 
@@ -288,10 +286,10 @@ def noise_floor(request: IntervalProblem) -> float:
     """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
-    run, prepared = (request.n_resamples, request.rng, request.workers), request.prepared
+    prepared, estimate = request.prepared, request.estimate
     if request.induced.n_clusters is not None:  # marginal law
         prepared = prepare(request.statistic, replace(request.induced, clusters=None))
-    return null_distribution(request.statistic, prepared, request.estimate, "auto", *run).mean()
+    return null_distribution(request.statistic, prepared, estimate, "auto", request.run).mean()
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from caltest.inference import interval_methods as methods
 from caltest.inference.admission import ROWS, checked
 from caltest.inference.analysis import Analysis
 from caltest.inference.interval_methods import Bounds, IntervalProblem
+from caltest.inference.pvalues import Run
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import each_subgroup
 from caltest.lenses import LensLike
@@ -104,9 +105,9 @@ def confidence_interval(
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
-    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = Run(n_resamples, rng, workers)
     if data.by is not None:
-        kind = {"lens": lens, "method": method, "side": side, **run}
+        kind = {"lens": lens, "method": method, "side": side, **run._asdict()}
         return _in_subgroups(data, statistic, float(level), kind)
     asked_for = (float(level), side, run, method)
     request = interval_problem("confidence_interval", data, statistic, lens, *asked_for)
@@ -161,15 +162,15 @@ def interval_problem(
     lens: LensLike | None,
     level: float,
     side: str,
-    run: dict[str, Any],
+    run: Run,
     method: str = "inversion",
 ) -> IntervalProblem:
     """Look at the data of which bounds of a statistic are asked for."""
-    check_run(**run)
+    check_run(*run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
     inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
     summable = [statistic] if inverted and method in ("auto", "inversion") else []
-    analysis = Analysis.of_data(verb, data, lens, run["rng"], summable)
+    analysis = Analysis.of_data(verb, data, lens, run.rng, summable)
     if not analysis.from_sums:
         refuse_few_blocks(verb, analysis.data)
         if analysis.data.horizon is not None:  # units are blocks
@@ -178,7 +179,7 @@ def interval_problem(
     prepared, estimate = analysis.evaluate(statistic)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")
-    return IntervalProblem(statistic, analysis, prepared, estimate, level, side, **run)
+    return IntervalProblem(statistic, analysis, prepared, estimate, level, side, run)
 
 
 def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,23 +39,28 @@ VALID = "null=RedrawLabels(), which is valid at every sample size"
 Null = Literal["auto", "exact", "asymptotic", "betting"] | Scheme
 
 
+class Run(NamedTuple):
+    """What a simulation takes."""
+
+    n_resamples: int
+    rng: Any
+    workers: Workers
+
+
 def null_distribution(
     statistic: StatisticLike,
     prepared: Prepared,
     estimate: float,
     null: Null,
-    n_resamples: int,
-    rng: Any,
-    workers: Workers,
+    run: Run,
     stop_early: bool = False,
 ) -> NullDistribution:
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
-    run = (n_resamples, rng, workers)
     sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
     stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
     if (only := prepared.problem.only_null) is not None:
         scheme: Any = only if null == "auto" else null
-        return replicates_of(statistic, prepared, scheme, *run, stop_when=stopping(estimate))
+        return replicates_of(statistic, prepared, scheme, run, stop_when=stopping(estimate))
     betting = null == "betting" and prepared.data.horizon is not None
     if prepared.data.n_clusters is not None and not betting:
         return _of_clusters(statistic, prepared, estimate, null, run, stopping)
@@ -81,15 +86,14 @@ def null_distribution(
             )
         return laws[null](data.labels)
     if isinstance(null, str):
-        exact = null == "exact"
+        most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, run.n_resamples)
         # Cells first: exact for any n. Enumeration is for what is no function of cells.
         law = prepared.cell_law() if data.n_classes == 2 else None
-        if law is not None and len(law.cells) <= (data.n if exact else MAX_CELLS):
+        if law is not None and len(law.cells) <= most[0]:
             return cell_null(law, estimate)
-        most = MAX_ENUMERATION if exact else n_resamples
-        if prepared.problem.exact and n_label_vectors(data.probs) <= most:
+        if prepared.problem.exact and n_label_vectors(data.probs) <= most[1]:
             return enumerated_null(prepared, data.probs)
-        if exact:
+        if null == "exact":
             raise StatisticError(
                 f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
                 f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
@@ -104,7 +108,7 @@ def null_distribution(
             SparseBinsWarning,
             stacklevel=4,
         )
-    return replicates_of(statistic, prepared, null, *run, stop_when=stopping(estimate))
+    return replicates_of(statistic, prepared, null, run, stop_when=stopping(estimate))
 
 
 def _of_clusters(
@@ -130,7 +134,7 @@ def _of_clusters(
         summary = replace(summary, inflation_applied=False)
     laws = [
         replicates_of(
-            statistic, prepared, each.scheme, *run,
+            statistic, prepared, each.scheme, run,
             factor=each.inflation, stop_when=stopping(estimate),
         )
         for each in schemes
@@ -146,9 +150,7 @@ def replicates_of(
     statistic: StatisticLike,
     prepared: Prepared,
     scheme: Scheme,
-    n_resamples: int,
-    rng: Any,
-    workers: Workers,
+    run: Run,
     *,
     factor: float = 1.0,
     stop_when: draws.Reaching | None = None,
@@ -159,7 +161,6 @@ def replicates_of(
         raise StatisticError(f"such data have the null {only!r} and not {scheme!r}: leave it out")
     if data.n_clusters is not None and not scheme.takes_clusters:
         raise StatisticError(f"{scheme!r} does not take clusters yet")
-    run = (n_resamples, rng, workers)
     if isinstance(scheme, draws.RowScheme):
         if not prepared.problem.exact:
             raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
@@ -211,7 +212,7 @@ def replicate(
     if not isinstance(data, Predictions):
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
     prepared = prepare(statistic, RowProblem.of(data.in_ratios()))
-    return replicates_of(statistic, prepared, scheme, n_resamples, rng, workers)
+    return replicates_of(statistic, prepared, scheme, Run(n_resamples, rng, workers))
 
 
 def result_of(

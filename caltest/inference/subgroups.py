@@ -13,6 +13,7 @@ from caltest._base.multiplicity import holm, max_t
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.analysis import Analysis
+from caltest.inference.pvalues import Run
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.results import CalibrationTestResult, Subgroups
 from caltest.results.base import Result, go_on
@@ -22,8 +23,6 @@ from caltest.statistics.base import StatisticLike, prepare
 
 #: Rows of predictions that a subgroup shares with others, from which on they are compared.
 COMPARABLE = 100
-#: The number of resamples, the generator and the workers.
-Run = tuple[int, Any, Any]
 
 
 def with_subgroups(ask: Callable[..., Any], data: Predictions, *beside: Predictions) -> Any:

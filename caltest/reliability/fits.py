@@ -102,9 +102,9 @@ def reliability_fit(
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)
     view.needs_two_classes("a curve")
-    induced, shown, n_draws, ended, test = view.problem, "none", 0, "complete", None
+    induced, n_draws, ended, test = view.problem, 0, "complete", None
     if fit == "band":
-        shown, (at, fitted, low, high) = "confidence", _honest(view, level, points)
+        at, fitted, low, high = _honest(view, level, points)
     else:
         at, p = _points(view.units, points), induced.probs[:, 0]
         low = high = np.full(at.size, np.nan)
@@ -122,7 +122,6 @@ def reliability_fit(
             scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
             law: dict[str, Any] = {"level": level, "simultaneous": simultaneous, **run}
             (low, high), n_draws, ended = label_bars(induced, curves, scheme, **law)
-            shown = band
         test = view.test(statistic, induced, run)
         ended = ending(ended, test.ended)
     return ReliabilityFit(
@@ -134,7 +133,7 @@ def reliability_fit(
         name=view.event,
         subject=view.lens.subject,
         fit=fit,
-        band=shown,
+        band="confidence" if fit == "band" else band or "none",
         level=level,
         simultaneous=simultaneous or fit == "band",
         test=test,
