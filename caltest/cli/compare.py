@@ -45,9 +45,8 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         data = read_file(files[0], options, read_forecasters)
         names = list(data)
     elif len(files) < 2:
-        raise click.UsageError(
-            "compare needs two files or more, or the models in columns of one: --probs A,B,…"
-        )
+        other = "or the models in columns of one: --probs A,B,…"
+        raise click.UsageError(f"compare needs two files or more, {other}")
     else:
         names = names_of(files)
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
@@ -71,10 +70,8 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         raise click.UsageError("--unpaired compares two files")
     table = ct.compare_models(data, **arguments)
     verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
-    worse = (
-        verdicts.get((first, last)) is FIRST_BETTER or verdicts.get((last, first)) is SECOND_BETTER
-    )
-    return finish(table, worse, options)
+    worse = verdicts.get((first, last)) is FIRST_BETTER
+    return finish(table, worse or verdicts.get((last, first)) is SECOND_BETTER, options)
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:
@@ -113,21 +110,15 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     if against is None or unpaired:
         if options["ids"]:
             raise click.UsageError("--ids match the rows of two files: there is nothing to match")
-        parts = (file, (against,))[: len(files)]
-        data = {
-            name: read({**options, "file": part}) for name, part in zip(names, parts, strict=True)
-        }
+        parts = dict(zip(names, (file, (against,)), strict=False))
+        data = {name: read({**options, "file": part}) for name, part in parts.items()}
     elif len(file) > 1:
         raise click.UsageError("--against is compared row by row with one FILE, or say --unpaired")
     else:
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
         data = match_rows(data) if options["ids"] else data
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
-    arguments = {
-        "paired": not unpaired,
-        "names": (names[0], names[-1]),
-        **settings(ct.gate, options),
-    }
-    result = ct.gate(**sides, **arguments)
+    arguments: dict[str, Any] = {"paired": not unpaired, "names": (names[0], names[-1])}
+    result = ct.gate(**sides, **arguments, **settings(ct.gate, options))
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code

@@ -68,13 +68,10 @@ ROWS = options_of(
     option("--folds", metavar="COLUMN", help="Which model predicted a row, of cross-validation."),
     option("--horizon", type=_number, metavar="N", help="How many steps forecasts are ahead."),
     option("--time", metavar="COLUMN", help="The times of the rows, which give their order."),
-    option(
-        "--by",
-        metavar="COLUMN",
-        help="Subgroups, too: audit, test, compare, interval, plot, report.",
-    ),
+    option("--by", metavar="COLUMN",
+           help="Subgroups, too: audit, test, compare, interval, plot, report."),
     option("--ids", "--id", "ids", metavar="COLUMN", help="Names of rows: match files by them."),
-)
+)  # fmt: skip
 FILE = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS)
 #: Files of one model that are read as one, each in batches.
 FILES = options_of(
@@ -84,14 +81,10 @@ FILES = options_of(
 )
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(
-    option(
-        "--event",
-        metavar="COLUMN",
-        help="With --time, how a row was followed for so long: 0 "
-        "censored, 1 the event, 2, 3, ... competing; predicted is the event by --horizon.",
-    ),
+    option("--event", metavar="COLUMN", help="With --time, how a row was followed for so long: 0 "
+           "censored, 1 the event, 2, 3, ... competing; predicted is the event by --horizon."),
     option("--strata", metavar="COLUMN", help="What censoring depends on, if not the prediction."),
-)
+)  # fmt: skip
 FEATURES = option("--features", metavar="A,B,...", help="Search segments of these columns.")
 #: Numbers strictly between 0 and 1.
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)

@@ -25,8 +25,8 @@ PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson")
 SITES = ("forest", "sites")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
-
-
+#: The options that verbs take as they are.
+VALUES = ("lens", "bins", "band", "level", "simultaneous")
 #: The kinds of pictures that honour an option.
 HONOURED_BY = {
     "by": (*DIAGRAMS, "audit", *SITES),
@@ -78,18 +78,18 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
     data = read(options)
 
-    honoured = {name: options[name] for name, kinds in HONOURED_BY.items() if kind in kinds}
-    arguments = {n: v for n, v in honoured.items() if v is not None and n not in ("by", "log_odds")}
+    taken = [name for name, kinds in HONOURED_BY.items() if kind in kinds]
+    arguments = {n: options[n] for n in taken if options[n] is not None and n in VALUES}
     run = {name: options[name] for name in ("rng", "workers")}
-    drawn: dict[str, Any] = {"recipe": not no_recipe}
-    if "log_odds" in honoured:
-        drawn["axis"] = "log-odds" if options["log_odds"] else "probability"
+    look: dict[str, Any] = {"recipe": not no_recipe}
+    if "log_odds" in taken:
+        look["axis"] = "log-odds" if options["log_odds"] else "probability"
     result: Any
     verbs: dict[str, Callable[..., Any]]
     verbs = {"simplex": ct.reliability_simplex, "bins": ct.bin_sensitivity, "audit": ct.audit}
     if kind in DIAGRAMS:
         result = ct.reliability_curve(data, **arguments, **run)
-        drawn["style"] = kind
+        look["style"] = kind
     elif kind in verbs:
         result = verbs[kind](data, **arguments, **run)
     elif kind in CURVES:
@@ -107,8 +107,8 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     if kind == "comparison":
         both = [ct.reliability_curve(one, **band, **arguments, **run) for one in (data, other)]
         result = replace(result, ended=ending(*(one.ended for one in both)))
-        picture = plots.comparison(both, names=stems, **drawn)
+        picture = plots.comparison(both, names=stems, **look)
     else:
-        picture = (result.subgroups if kind == "forest" else result).plot(**drawn)
+        picture = (result.subgroups if kind == "forest" else result).plot(**look)
     picture.save(options["out"])
     return finish(result, False, options | {"out": None})

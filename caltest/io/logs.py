@@ -19,11 +19,8 @@ from caltest.io.opening import Opened, unzst
 from caltest.tables.source import Source
 
 Records = list[dict[str, Any]]
-_KEYS = {
-    "inspect": {"eval", "samples"},
-    "lm-eval": {"doc_id", "filtered_resps"},
-    "helm": {"instance_id", "stats"},
-}
+_KEYS = {"inspect": {"eval", "samples"}, "lm-eval": {"doc_id", "filtered_resps"}}
+_KEYS |= {"helm": {"instance_id", "stats"}}
 
 
 def log_format(content: Any) -> str | None:
@@ -89,13 +86,13 @@ def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
         probs[row, : counts[row]] = weights / weights.sum()
     task = re.match(r"samples_(.+?)(_\d{4}-\d\d-\d\dT|\.jsonl)", name)
     tasks = [record.get("task_name", task[1] if task else name) for record in records]
-    ids = _ids(records, "doc_hash", "doc_id")
-    scale = "each divided by the characters of its option"
-    scale = scale if per_character else "not length-normalised"
+    divided = "each divided by the characters of its option"
+    scale = divided if per_character else "not length-normalised"
     notes = [f"softmax of the options' log-likelihoods, {scale}"]
     if fewer := sum(count < max(counts) for count in counts):
         notes.append(f"{fewer} rows have fewer options: absent ones have probability 0")
-    return _source({"probs": probs, "label": labels, "id": ids, "task": tasks}, *notes)
+    columns = {"probs": probs, "label": labels, "task": tasks}
+    return _source(columns | {"id": _ids(records, "doc_hash", "doc_id")}, *notes)
 
 
 def _options(record: dict[str, Any]) -> list[str]:
@@ -145,18 +142,19 @@ def _helm(records: Records) -> Source:
 
 def _samples(opened: Opened) -> Records:
     """Return the samples of an ``.eval`` file, a zip of JSON, in newer versions by Zstandard."""
-    with zipfile.ZipFile(opened.file) as log:
-        members = [m for m in log.infolist() if re.fullmatch(r"samples/.+\.json", m.filename)]
-        return [json.loads(_member(log, member, opened)) for member in members]
-
-
-def _member(log: zipfile.ZipFile, member: zipfile.ZipInfo, opened: Opened) -> bytes:
-    if member.compress_type != 93:
-        return log.read(member)
-    opened.file.seek(member.header_offset + 26)  # the local header ends in name and extra field
-    sizes = opened.file.read(4)
-    opened.file.seek(int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little"), 1)
-    return unzst(opened.file.read(member.compress_size))
+    samples, file = [], opened.file
+    with zipfile.ZipFile(file) as log:
+        for member in log.infolist():
+            if not re.fullmatch(r"samples/.+\.json", member.filename):
+                continue
+            if member.compress_type != 93:
+                samples.append(json.loads(log.read(member)))
+                continue
+            file.seek(member.header_offset + 26)  # the local header ends in name and extra field
+            name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+            file.seek(name + extra, 1)
+            samples.append(json.loads(unzst(file.read(member.compress_size))))
+    return samples
 
 
 def _inspect(samples: Records) -> Source:

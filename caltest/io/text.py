@@ -40,9 +40,8 @@ def read_delimited(opened: Opened) -> Source:
     data = opened.file.read().removeprefix(b"\xef\xbb\xbf")
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise InvalidPredictionsError(
-            f"line {line} holds a NUL byte: this is not a text file in UTF-8"
-        )
+        reason = f"line {line} holds a NUL byte: this is not a text file in UTF-8"
+        raise InvalidPredictionsError(reason)
     head = data[: 1 << 20].lstrip().partition(b"\n")[0]
     delimiter = max(",;\t", key=lambda mark: head.count(mark.encode()))
     delimiter = delimiter if delimiter.encode() in head else " "
@@ -142,8 +141,6 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
                 null_values=[form for w in MISSING for form in (w, w.upper(), w.title(), "NaN")],
             ),
         )
-    cells = [
-        compute.utf8_trim_whitespace(column) if j in words else column
-        for j, column in zip(wanted, table.columns, strict=True)
-    ]
-    return [column.to_numpy() for column in cells]
+    columns = zip(wanted, table.columns, strict=True)
+    trim = compute.utf8_trim_whitespace
+    return [(trim(column) if j in words else column).to_numpy() for j, column in columns]

@@ -115,10 +115,10 @@ class Predictions:
             One column is the probability of label 1, p, and becomes (1 − p, p). Arrays, torch
             tensors, tables of pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of
             columns, one a class or one of whole rows. Rows that sum to 1 within 1e-3, or within
-            what rounding explains, are divided by their sum, which is noted; sums within 1e-12 are
-            left alone. Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3
-            digits; bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read
-            as these, so that ties are those of the numbers that were meant; this is noted too.
+            what rounding explains, are divided by their sum; sums within 1e-12 are left alone.
+            Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3 digits;
+            bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read as these,
+            so that ties are those that were meant. Notes say so.
             :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
@@ -216,15 +216,9 @@ class Predictions:
         probs : array_like of shape (n, L)
             The probability of every label; of a table, columns name the labels.
         labels : array_like of shape (n, L)
-            1 where a row has the label, 0 where not, NaN where that is unknown: such pairs are left
-            out, which is noted.
+            1 where a row has the label, 0 where not, NaN where unknown: these pairs are left out.
         names : sequence of L, optional
             What the labels are called, by default the columns of ``probs``, or 0 … L−1.
-
-        Raises
-        ------
-        InvalidPredictionsError
-            For other shapes and values, L = 1, and a label without any outcome.
 
         Examples
         --------
@@ -330,9 +324,8 @@ class Predictions:
             listed = ", ".join(names) or "no names are known"
             raise StatisticError(f"there is no class named {c!r} ({listed})")
         if not 0 <= c < self.n_classes:
-            raise StatisticError(
-                f"there is no class {c}, classes run from 0 to {self.n_classes - 1}"
-            )
+            last = self.n_classes - 1
+            raise StatisticError(f"there is no class {c}, classes run from 0 to {last}")
         return int(c)
 
     def class_name(self, index: int) -> str:

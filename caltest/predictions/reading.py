@@ -74,7 +74,14 @@ def read(
         if vars(data)[name] is not None:
             raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
     if followup is not None:
-        _refuse_unlike(data, followup)
+        if data.n_classes != 2:
+            raise InvalidPredictionsError(
+                f"follow-up is of one event, but probs has {data.n_classes} classes: pass the risk "
+                "of the event"
+            )
+        if followup.n != data.n:
+            rows = f"there are {data.n} predictions, but follow-up of {followup.n} rows"
+            raise InvalidPredictionsError(rows)
         data = replace(data, followup=followup)
         followup.warn(data.risks)
     return data
@@ -151,16 +158,3 @@ def _with_facts(data: Predictions, given: Mapping[str, Any], request: Request) -
     if horizon is not None or given["time"] is not None:
         facts |= known.as_series(given, horizon, data)
     return replace(data, **facts) if facts else data
-
-
-def _refuse_unlike(data: Predictions, followup: Followup) -> None:
-    """Refuse follow-up that is not of the same rows, or not of one event."""
-    if data.n_classes != 2:
-        raise InvalidPredictionsError(
-            f"follow-up is of one event, but probs has {data.n_classes} classes: pass the risk "
-            "of the event"
-        )
-    if followup.n != data.n:
-        raise InvalidPredictionsError(
-            f"there are {data.n} predictions, but follow-up of {followup.n} rows"
-        )

@@ -120,13 +120,11 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
         return Question(f"{lens!r} no bins", "and without bins?", "shape", pairs)
 
     def groups(lens: Lens) -> list[Question]:
-        words = "and in every subgroup?"
-        question = Question(f"{lens!r} by group", words, "groups", ((binary, lens),))
-        inside = Question(
-            f"{lens!r} segments", "and in every segment?", "segments", ((binary, lens),)
-        )
+        pairs: tuple[Pair, ...] = ((binary, lens),)
+        groups = Question(f"{lens!r} by group", "and in every subgroup?", "groups", pairs)
+        inside = Question(f"{lens!r} segments", "and in every segment?", "segments", pairs)
         searched = isinstance(data, Predictions) and data.features is not None
-        return [question] * (data.by is not None) + [inside] * searched
+        return [groups] * (data.by is not None) + [inside] * searched
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
@@ -159,8 +157,8 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
         events: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
         words = "are cumulative probabilities right?"
         score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", events)]
-    words = "over- or underconfident?"
-    sure = Question("Canonical() score", words, "score", ((score, Canonical()),))
+    whole_score: tuple[Pair, ...] = ((score, Canonical()),)
+    sure = Question("Canonical() score", "over- or underconfident?", "score", whole_score)
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
     return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *groups(TopK(1))]

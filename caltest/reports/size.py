@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from caltest.inference import confidence_interval
 from caltest.predictions import Predictions
@@ -49,8 +50,6 @@ class Bounds:
 
         Distances shrink like 1/√n. None where the estimate is too close to the limit.
         """
-        from scipy.special import ndtri
-
         away = abs(limit - self.corrected)
         reach = self.high - self.corrected if self.corrected < limit else self.corrected - self.low
         reach *= 1.0 - ndtri(POWER) / ndtri(self.alpha)

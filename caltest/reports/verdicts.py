@@ -101,25 +101,22 @@ def _wrong(
 ) -> tuple[str, list[str]]:
     """Return in which direction the model is wrong, and the sentences about it."""
     (confidence, accuracy), direction, sentences = means, "", list[str]()
-    one_event = _one_event(data)
+    one_event, gap = _one_event(data), means[0] - means[1]
     if top.adjusted <= alpha and not one_event:
-        gap = confidence - accuracy
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
     errors = [r for r in significant if r.subject in ("event", "top") and r.aspect == "error"]
     event = next((row for row in errors if row.subject == "event"), None)
     if errors and data.n_classes == 2 and (top.subject == "top" or one_event):
-        mean, rate = means_of(data, 1)
+        (mean, rate), called = means_of(data, 1), f"Class {data.class_name(1)}"
         if abs(mean - rate) >= 0.5 * errors[0].test.estimate:
             # One direction only: of a rare event the top class says the contrary.
             direction = "too high" if mean > rate else "too low"
-            sentences.append(f"Class {data.class_name(1)}: {direction_of(mean, rate)}.")
+            sentences.append(f"{called}: {direction_of(mean, rate)}.")
         elif event is not None:
-            sentences.append(
-                f"Class {data.class_name(1)}: too high in some ranges and too low in others "
-                f"(predicts {percent(mean, rate)} on average, observed {percent(rate, mean)})."
-            )
+            both = f"predicts {percent(mean, rate)} on average, observed {percent(rate, mean)}"
+            sentences.append(f"{called}: too high in some ranges and too low in others ({both}).")
     if direction in CONFIDENCE:
         sentences.append(
             f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
@@ -130,7 +127,7 @@ def _wrong(
         passed = "passes as noise" if judged else "cannot be judged"
         sentences.append(
             f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
-            "in: " + ", ".join(row.lens for row in significant) + "."
+            f"in: {', '.join(row.lens for row in significant)}."
         )
     main = event or (top if direction else None)
     if main is not None:
@@ -180,15 +177,15 @@ def _beside(
         return AuditVerdict.MATTERS, f", so it is larger than {limit}."
     if elsewhere:
         name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
-        matters = worst.low > tolerance
-        verdict = AuditVerdict.MATTERS if matters else AuditVerdict.CANNOT_TELL
-        beyond = "is larger than" if matters else "may be larger than"
+        if worst.low > tolerance:
+            verdict, beyond = AuditVerdict.MATTERS, "is larger than"
+        else:
+            verdict, beyond = AuditVerdict.CANNOT_TELL, "may be larger than"
         return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
-    if within and rejected:
-        real = f", so it is within {limit}: real, but too little to matter."
-        return AuditVerdict.TOO_LITTLE_TO_MATTER, real
     if within:
-        return AuditVerdict.WITHIN_TOLERANCE, f", so it is within {limit}."
+        verdicts = (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER)
+        real = ": real, but too little to matter" * rejected
+        return verdicts[rejected], f", so it is within {limit}{real}."
     needed = bounds.rows_to_tell(n, tolerance)
     tells = "" if needed is None else f"; about {needed} predictions would tell"
     undecided = f", so whether it is larger than {limit} cannot be told{tells}."

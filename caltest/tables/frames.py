@@ -57,8 +57,7 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     question = replace(question, **dict[str, Any](named))
     beside = [name for name in columns if name not in map(str, keys)]
     source = Source([*map(str, keys), *beside], read, frame=True)
-    chosen = chosen_of(source, question)
-    arguments = understood(source, question, chosen)
+    arguments = understood(source, question, chosen_of(source, question))
     if keys == ["probs"] and table is columns["probs"]:  # arrays: there were no columns to find
         arguments = replace(arguments, notes=arguments.notes[1:])
     if features is not None and request.features is None:

@@ -45,26 +45,20 @@ class Request:
     multilabel: bool = False
 
     def __post_init__(self) -> None:
-        given = self.time is not None and self.horizon is not None
-        if self.event is not None and not given:
-            raise InvalidPredictionsError(
-                "an event is one by a horizon of rows that were followed for a time: say time= and "
-                "horizon= (--time, --horizon)"
-            )
-        if self.event is None and self.time is not None and self.horizon is None:
-            raise InvalidPredictionsError(
-                "time= (--time) needs the horizon= (--horizon) of forecasts so many steps ahead, "
-                "or is for follow-up: name its event= (--event)"
-            )
-        if self.event is None and self.strata is not None:
-            raise InvalidPredictionsError(
-                "strata= (--strata) is for follow-up: name its event= (--event)"
-            )
-        if self.event is not None:
-            if self.label is not None:
-                raise InvalidPredictionsError(
-                    "event= (--event) is what was observed: leave out label= (--label)"
-                )
+        followed, wrong = self.event is not None, ""
+        if followed and (self.time is None or self.horizon is None):
+            wrong = "an event is one by a horizon of rows that were followed for a time: say time= "
+            wrong += "and horizon= (--time, --horizon)"
+        elif followed and self.label is not None:
+            wrong = "event= (--event) is what was observed: leave out label= (--label)"
+        elif not followed and self.time is not None and self.horizon is None:
+            wrong = "time= (--time) needs the horizon= (--horizon) of forecasts so many steps "
+            wrong += "ahead, or is for follow-up: name its event= (--event)"
+        elif not followed and self.strata is not None:
+            wrong = "strata= (--strata) is for follow-up: name its event= (--event)"
+        if wrong:
+            raise InvalidPredictionsError(wrong)
+        if followed:
             object.__setattr__(self, "label", self.event)
 
     @property
