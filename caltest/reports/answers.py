@@ -131,9 +131,7 @@ class Measures(Result):
     @classmethod
     def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
         """Compute all that these rows allow, or some; the others are named with the reason."""
-        rows: dict[str, Triple] = {}
-        omitted: list[str] = []
-        event = _Event(view, level)
+        rows, omitted, event = dict[str, Triple](), list[str](), _Event(view, level)
         for name in names or (MEASURES if view.followup is None else FOLLOWED):
             try:
                 rows[name] = MEASURES[name](event)
@@ -155,8 +153,9 @@ class Measures(Result):
         """The measures whose intervals leave out what a calibrated model has, with both."""
         wrong = []
         for name, calibrated in CALIBRATED_AT.items():
-            if (found := self.find(name)) and (found[1] > calibrated or found[2] < calibrated):
-                wrong.append(f"{name} ({found[1]:.3g} to {found[2]:.3g}) leaves out {calibrated:g}")
+            _, low, high = self.find(name) or (0.0, calibrated, calibrated)
+            if low > calibrated or high < calibrated:
+                wrong.append(f"{name} ({low:.3g} to {high:.3g}) leaves out {calibrated:g}")
         return wrong
 
     def _in_words(self) -> list[str]:

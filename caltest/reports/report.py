@@ -124,7 +124,7 @@ def report(
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
     data: Any
-    if tally := isinstance(probs, AnyTally):
+    if isinstance(probs, AnyTally):
         data = admitted_tally("report", probs, labels, facts)
         whole, grouped, featured = data, None, None
     else:
@@ -132,17 +132,7 @@ def report(
         whole = replace(data, by=None, features=None)
         grouped = None if data.by is None else replace(data, features=None)
         featured = None if data.features is None else replace(data, by=None)
-    after = None
-    if recalibrated is not None:
-        if tally:
-            raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
-        checked = isinstance(recalibrated, Predictions)
-        after = Predictions.of(recalibrated, None if checked else data.labels)
-        after = replace(after, by=None)
-        if not checked:
-            after = replace(
-                after, weights=data.weights, clusters=data.clusters, crossed=data.crossed
-            )
+    after = None if recalibrated is None else _after(recalibrated, data)
     run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
@@ -170,6 +160,16 @@ def report(
         copies=data.copies,
         followup=verdict.followup,
     )
+
+
+def _after(recalibrated: Any, data: Any) -> Predictions:
+    """Return the recalibrated rows, with the design of the others where they are an array."""
+    if isinstance(data, AnyTally):
+        raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
+    if isinstance(recalibrated, Predictions):
+        return replace(recalibrated, by=None)
+    design = {name: vars(data)[name] for name in ("weights", "clusters", "crossed")}
+    return replace(Predictions.of(recalibrated, data.labels), **design)
 
 
 def _apart(sections: Sequence[Section], alpha: float, clustered: bool) -> tuple[str, ...]:

@@ -59,13 +59,16 @@ class ConfidenceIntervalResult(Result):
     def _facts(self) -> list[str]:
         kind = "interval" if self.side == "two-sided" else "bound"
         cells = "" if self.n_cells is None else f", {self.n_cells} cells"
+        low, high = self._shown(self.low), self._shown(self.high)
+        ends = {"lower": f"at least {low}", "upper": f"at most {high}"}
+        bounds = ends.get(self.side, f"{low} to {high}")
         method, known_by = METHODS[self.method]
         noise = f"less {self._shown(self.bias)}, {known_by}"
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
             "estimate": self._shown(self.estimate),
-            f"{100.0 * self.level:.4g} % {kind}": f"{self._bounds()}  ({method})",
+            f"{100.0 * self.level:.4g} % {kind}": f"{bounds}  ({method})",
             "contains 0": self._zero(),
             "if calibrated": f"{self._shown(self.null_mean)}  (mean noise of a calibrated model)",
             "less noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
@@ -81,12 +84,6 @@ class ConfidenceIntervalResult(Result):
     def _shown(self, value: float | None) -> str:
         """Return a number with the decimals that the length of the interval calls for."""
         return "–" if value is None else format_value(value, spread_of(self.low, self.high))
-
-    def _bounds(self) -> str:
-        low, high = self._shown(self.low), self._shown(self.high)
-        if self.side == "lower":
-            return f"at least {low}"
-        return f"at most {high}" if self.side == "upper" else f"{low} to {high}"
 
     def _zero(self) -> str:
         answer = "yes" if self.contains_zero else "no"

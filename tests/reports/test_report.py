@@ -139,6 +139,12 @@ def test_the_verdict_knows_the_tolerance(two):
     assert ct.report([0.2, 0.8, 0.4] * 4, [0, 1, 0] * 4, **RUN).tone == "yellow"
 
 
+def test_recalibrated_arrays_keep_the_design_of_the_rows(two):
+    rows, after = two.take(np.arange(120)), 0.05 + 0.9 * two.probs[:120]
+    page = ct.report(rows, recalibrated=after, clusters=np.arange(120) // 3, **RUN)
+    assert not any("recalibrat" in reason for reason in page.unexamined)
+
+
 def test_what_does_not_fit_is_left_out_by_name(two):
     weights = 1.0 + two.labels
     weighted = ct.report(two, weights=weights, **RUN)
