@@ -140,8 +140,8 @@ def test_the_verdict_knows_the_tolerance(two):
 
 
 def test_recalibrated_arrays_keep_the_design_of_the_rows(two):
-    rows, after = two.take(np.arange(120)), 0.05 + 0.9 * two.probs[:120]
-    page = ct.report(rows, recalibrated=after, clusters=np.arange(120) // 3, **RUN)
+    rows, after = two.take(np.arange(400)), 0.05 + 0.9 * two.probs[:400]
+    page = ct.report(rows, recalibrated=after, clusters=np.arange(400) // 2, **RUN)
     assert not any("recalibrat" in reason for reason in page.unexamined)
 
 
