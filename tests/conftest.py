@@ -117,13 +117,10 @@ STATISTICS = [
 ]
 LENSES = [ct.TopK(1), ct.TopK(2), ct.Partition([[0, 2], [1, 3]]), ct.OneVsRest(2), ct.Canonical()]
 PARTITIONS = [
-    ct.UniformBins(10),
-    ct.UniformBins(7, closed="left", axes="first"),
-    ct.EdgeBins([0.2, 0.5, 0.9]),
-    ct.QuantileBins(8),
-    ct.VarianceTree(15),
+    ct.UniformBins(10), ct.UniformBins(7, closed="left", axes="first"),
+    ct.EdgeBins([0.2, 0.5, 0.9]), ct.QuantileBins(8), ct.VarianceTree(15),
     ct.VarianceTree(15, split="mean"),
-]
+]  # fmt: skip
 SCHEMES = [ct.RedrawLabels(), ct.ConsistencyResampling(), ct.Bootstrap(), ct.SharedRedraws()]
 
 

@@ -7,17 +7,10 @@ import caltest as ct
 from caltest import Predictions
 
 STATISTICS = [
-    ct.ECE(10),
-    ct.ECE(ct.QuantileBins(5)),
-    ct.ECE(ct.VarianceTree(5)),
-    ct.ECE(ct.VarianceTree(5, split="mean")),
-    ct.MCE(5),
-    ct.CalibrationInTheLarge(),
-    ct.KolmogorovSmirnov(),
-    ct.Kuiper(),
-    ct.Sweep(),
-    ct.CORP(),
-]
+    ct.ECE(10), ct.ECE(ct.QuantileBins(5)), ct.ECE(ct.VarianceTree(5)),
+    ct.ECE(ct.VarianceTree(5, split="mean")), ct.MCE(5), ct.CalibrationInTheLarge(),
+    ct.KolmogorovSmirnov(), ct.Kuiper(), ct.Sweep(), ct.CORP(),
+]  # fmt: skip
 
 
 def bfloat16(p):

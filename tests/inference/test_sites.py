@@ -236,15 +236,3 @@ def test_sites_without_a_curve_are_named_and_few_are_refused():
         ct.meta_analysis(p[few], y[few], by=site[few], curve=True)
     with pytest.raises(ct.StatisticError, match="curve=True"):
         ct.meta_analysis(p, y, by=site).plot(effect="curve")
-
-
-@pytest.mark.slow
-def test_the_mean_curve_covers():
-    rng, held, truth = np.random.default_rng(8), [], expit(np.linspace(-2.0, 0.8, 200))
-    for _ in range(100):
-        z = np.log(truth / (1 - truth))
-        mean = expit(z)  # intercepts have mean 0, slopes 1
-        curve = ct.meta_analysis(*centres(10, rng)[:2], by=np.repeat(range(10), 600), curve=True)
-        low, high = (np.interp(curve.curve.at, truth, mean) - curve.curve.interval.T) * [[1], [-1]]
-        held.append(((low >= 0) & (high >= 0))[5:45].mean())
-    assert np.mean(held) > 0.90

@@ -25,12 +25,9 @@ from caltest.simulate import LabelSampler
 
 SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
 CURVES = [
-    PlattScaling(),
-    BetaCalibration(),
-    IsotonicRegression(),
-    HistogramBinning(),
+    PlattScaling(), BetaCalibration(), IsotonicRegression(), HistogramBinning(),
     HistogramBinning(ct.QuantileBins(10)),
-]
+]  # fmt: skip
 METHODS = SCALING + CURVES
 
 

@@ -150,34 +150,6 @@ def test_resampled_bars_against_a_loop(rng):
     np.testing.assert_allclose(curve.high - curve.predicted, high, atol=0.015)
 
 
-@pytest.mark.parametrize("band", ["consistency", ct.RedrawLabels()])
-def test_simultaneous_bars_of_several_components_hold_their_level(rng, band):
-    probs = rng.dirichlet([1.0, 1.0, 1.0], 120)
-    curve = reliability_curve(
-        probs,
-        np.zeros(120, dtype=int),
-        lens=ct.Canonical(),
-        bins=4,
-        band=band,
-        simultaneous=True,
-        rng=1,
-    )
-    inside, trials = 0, 3000
-    for _ in range(trials):
-        labels = (rng.random(120)[:, None] >= probs.cumsum(axis=1)[:, :2]).sum(axis=1)
-        observed = []
-        for k in range(3):
-            cell = np.clip(np.ceil(4 * probs[:, k]) - 1, 0, 3).astype(int)
-            hits, counts = np.bincount(cell, labels == k), np.bincount(cell)
-            observed += list(hits[counts > 0] / counts[counts > 0])
-        inside += bool(
-            (
-                (curve.low <= np.array(observed) + 1e-9) & (np.array(observed) <= curve.high + 1e-9)
-            ).all()
-        )
-    assert inside >= _limits(0.89 if band != "consistency" else 0.9, trials)[0]
-
-
 def test_quantile_bars_count_the_further_draw():
     draws = np.arange(1.0, 20.0)[:, None]  # 19 replicates: 5 % on either side is one rank
     assert quantile_bars(draws, 0.9) == (1.0, 19.0)

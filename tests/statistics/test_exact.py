@@ -123,15 +123,10 @@ SMALL = {
     "tiny": np.array([1e-14, 1e-6, 0.2, 1 - 1e-13, 0.6, 0.6, 0.999]),
 }
 BINNINGS = [
-    ct.UniformBins(1),
-    ct.UniformBins(3),
-    ct.UniformBins(5, closed="left"),
-    ct.UniformBins(100),
-    ct.QuantileBins(3),
-    ct.QuantileBins(4, closed="left"),
-    ct.VarianceTree(2),
+    ct.UniformBins(1), ct.UniformBins(3), ct.UniformBins(5, closed="left"), ct.UniformBins(100),
+    ct.QuantileBins(3), ct.QuantileBins(4, closed="left"), ct.VarianceTree(2),
     ct.VarianceTree(3, split="mean"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -9,21 +9,11 @@ import caltest as ct
 
 KERNEL = ct.LaplaceKernel(0.3)
 LAWS = [
-    ct.CalibrationInTheLarge(),
-    ct.CoxScore(),
-    ct.CoxLR(),
-    ct.HosmerLemeshow(),
-    ct.KolmogorovSmirnov(),
-    ct.Kuiper(),
-    ct.ScoreGap("brier"),
-    ct.ScoreGap("log"),
-    ct.BrierScore(),
-    ct.LogScore(),
-    ct.SphericalScore(),
-    ct.SKCE(KERNEL, estimator="unbiased"),
-    ct.SKCE(KERNEL, estimator="linear"),
-    ct.SKCE(KERNEL, estimator="block"),
-]
+    ct.CalibrationInTheLarge(), ct.CoxScore(), ct.CoxLR(), ct.HosmerLemeshow(),
+    ct.KolmogorovSmirnov(), ct.Kuiper(), ct.ScoreGap("brier"), ct.ScoreGap("log"), ct.BrierScore(),
+    ct.LogScore(), ct.SphericalScore(), ct.SKCE(KERNEL, estimator="unbiased"),
+    ct.SKCE(KERNEL, estimator="linear"), ct.SKCE(KERNEL, estimator="block"),
+]  # fmt: skip
 
 
 def warned(probs, labels, statistic, null="asymptotic"):

@@ -13,16 +13,10 @@ from caltest.statistics import ACE, SCE, TACE, ClasswiseECE
 from caltest.statistics.base import problem_of
 
 STATISTICS = [
-    ClasswiseECE(),
-    ClasswiseECE(ct.QuantileBins(5), aggregate="max"),
-    ClasswiseECE(5, threshold=0.05),
-    SCE(5),
-    nixon("sce", 5),
-    ACE(4),
-    nixon("ace", 4),
-    TACE(4),
+    ClasswiseECE(), ClasswiseECE(ct.QuantileBins(5), aggregate="max"),
+    ClasswiseECE(5, threshold=0.05), SCE(5), nixon("sce", 5), ACE(4), nixon("ace", 4), TACE(4),
     nixon("tace", 3, 0.2),
-]
+]  # fmt: skip
 
 
 def expected(statistic, probs, labels):

@@ -439,42 +439,12 @@ def test_against_julia_cells(bins, n, expected):
     assert ref.as_groups(bins(POINTS[:n])) == expected
 
 
-TOP_LABEL_ECE = {
-    "multiclass/cifar10_lenet5.npz": 0.1079,
-    "multiclass/cifar100_lenet5.npz": 0.0149,
-    "multiclass/cifar100_densenetbc100.npz": 0.1422,
-    "multiclass/cifar10_densenet121.npz": 0.0410,
-    "multiclass/cifar10_googlenet.npz": 0.0137,
-    "multiclass/cifar10_vgg16_keras.npz": 0.0398,
-    "multiclass/mnist_crossval.npz": 0.0030,
-    "multiclass/news20_crossval.npz": 0.2011,
-    "multiclass/mmlu_llama31_8b_instruct.npz": 0.1186,
-    "multiclass/mmlu_llama31_8b_base.npz": 0.0395,
-    "multiclass/sciq_verbal_gpt4o.npz": 0.0534,
-    "multiclass/lsat_verbal_gpt4o.npz": 0.5333,
-    "multiclass/hpc_cv.npz": 0.0712,
-    "multiclass/fmi_rain_24h.npz": 0.0373,
-    "multiclass/fmi_rain_48h.npz": 0.0358,
-}
-
-
 def stored(data_dir, name):
     path = data_dir / name
     if not path.exists():
         pytest.skip(f"{name} is not in the data folder")
     with np.load(path, allow_pickle=False) as content:
         return {key: content[key] for key in content.files}
-
-
-@pytest.mark.parametrize("name", TOP_LABEL_ECE)
-def test_against_catalogued_top_label_errors(data_dir, name):
-    content = stored(data_dir, name)
-    logits = "logits" in content
-    data = ct.Predictions.of(
-        content["logits" if logits else "probs"], content["labels"], from_logits=logits
-    )
-    value = ct.ECE(ct.UniformBins(15))(ct.TopK(1)(data))
-    assert value == pytest.approx(TOP_LABEL_ECE[name], abs=5.1e-5)
 
 
 def test_against_published_canonical_errors(data_dir):

@@ -17,17 +17,11 @@ from caltest.tally.grid import Grid, mean_position
 
 #: Statistics of a tally whose p-value is computed.
 EXACT = [
-    ct.ECE(),
-    ct.ECE(ct.UniformBins(12, closed="left"), distance="l2"),
-    ct.ECE(ct.EdgeBins([0.05, 0.2, 0.5])),
-    ct.ECE(10, distance="sqeuclidean"),
-    ct.MCE(10),
-    ct.RMSCE(ct.UniformBins(10)),
-    ct.CalibrationInTheLarge(),
-    ct.OERatio(),
-    ct.HosmerLemeshow(ct.UniformBins(10)),
-    ct.HosmerLemeshow(ct.UniformBins(10), variance="exact"),
-]
+    ct.ECE(), ct.ECE(ct.UniformBins(12, closed="left"), distance="l2"),
+    ct.ECE(ct.EdgeBins([0.05, 0.2, 0.5])), ct.ECE(10, distance="sqeuclidean"), ct.MCE(10),
+    ct.RMSCE(ct.UniformBins(10)), ct.CalibrationInTheLarge(), ct.OERatio(),
+    ct.HosmerLemeshow(ct.UniformBins(10)), ct.HosmerLemeshow(ct.UniformBins(10), variance="exact"),
+]  # fmt: skip
 
 
 def problem(seed, n=None):

@@ -11,7 +11,7 @@ from caltest.bets import kernels, mixture
 from caltest.problem import TallyProblem
 from caltest.reports.answers import Measures
 from caltest.reports.document import first
-from caltest.sequential.sums import bet_sums
+from caltest.sequential.sums import _earned, bet_sums
 
 
 def sloped(n, slope=0.7, seed=0):
@@ -80,6 +80,23 @@ def test_what_moments_leave_open_is_taken_off(grid, seed):
         mean += chance(p, y) * np.exp(after)
     assert mean <= 1.0 + 1e-9
     assert mean > 0.9999  # and hardly more than that
+
+
+def test_experts_earn_of_sums_what_they_earn_of_rows():
+    p, y = sloped(40)
+    flat, local = _earned(TallyProblem.of(ct.Tally.of(p, y)))
+    z, leaf = np.log(p / (1 - p)), np.minimum(np.floor(32 * p**0.5 / (p**0.5 + (1 - p) ** 0.5)), 31)
+
+    def earned(logit):
+        q = 1 / (1 + np.exp(-logit))
+        return np.log(np.where(y == 1, q / p, (1 - q) / (1 - p)))
+
+    expected = [earned(b * z + a).sum() for b, a in kernels.LINES]
+    assert flat[: kernels.N_LINES] == pytest.approx(np.array(expected), rel=0.01, abs=0.03)
+    for node in (1, 2, 5, 31, 32 + int(leaf[0])):
+        inside = [f"{32 + int(j):b}".startswith(f"{node:b}") for j in leaf]
+        expected = [earned(z + shift)[inside].sum() for shift in kernels.SHIFTS]
+        assert local[node] == pytest.approx(np.array(expected), rel=0.01, abs=0.03), node
 
 
 def _rows(p, y):
