@@ -47,7 +47,7 @@ from caltest.statistics.relplot import RelplotSmoothECE
 Task = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]
 Kind = type[ECE] | type[MCE] | type[HosmerLemeshow]
-Choice = TypeVar("Choice")
+_Choice = TypeVar("_Choice")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Preset:
         return {"statistic": self.statistic, "lens": self.lens}[key]
 
 
-def _chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
+def _chosen(name: str, value: str, choices: dict[str, _Choice]) -> _Choice:
     if value not in choices:
         raise StatisticError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
     return choices[value]
