@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,42 +20,35 @@ Link = Literal["logit", "cloglog"]
 Fits = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class Weighted:
-    """Weighted score equations of link P(Y = 1) = X β + offset on rows with follow-up."""
+def _mean(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
+    """Return the mean μ of linear predictors, and its derivative."""
+    if link == "logit":
+        mu = scipy.special.expit(eta)
+        return mu, mu * scipy.special.expit(-eta)
+    hazard = np.exp(np.minimum(eta, 700.0))
+    return -np.expm1(-hazard), hazard * np.exp(-hazard)
 
-    censoring: Censoring
-    events: FloatArray
-    link: Link
 
-    def mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return μ and its derivative, for linear predictors."""
-        if self.link == "logit":
-            mu = scipy.special.expit(eta)
-            return mu, mu * scipy.special.expit(-eta)
-        hazard = np.exp(np.minimum(eta, 700.0))
-        return -np.expm1(-hazard), hazard * np.exp(-hazard)
+def _fit(
+    design: FloatArray, z: FloatArray, link: Link, events: FloatArray, censoring: Censoring
+) -> tuple[FloatArray, FloatArray]:
+    """Fit link P(Y = 1) = z + X β: Σ W (Y − μ) μ′ / (μ (1 − μ)) X = 0; O(n) per Newton step.
 
-    def fit(
-        self, design: FloatArray, offset: FloatArray, start: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Solve Σ W (Y − μ) μ′ / (μ (1 − μ)) X = 0; return β and its covariance A⁻¹ Σ IF IF′ A⁻¹.
-
-        O(n) per Newton step. Influence functions have the fitted weights in them.
-        """
-        beta, w = start, self.censoring.weights
-        for _ in range(100):
-            mu, slope = self.mean(offset + design @ beta)
-            ratio = slope / np.maximum(mu * (1.0 - mu), 1e-300)
-            scores = (w * ratio * (self.events - mu))[:, None] * design
-            information = (design * (w * slope * ratio)[:, None]).T @ design
-            step = np.linalg.solve(information, scores.sum(axis=0))
-            beta = beta + np.clip(step, -2.0, 2.0)
-            if np.abs(step).max() < 1e-12:
-                break
-        inverse = np.linalg.inv(information)
-        parts = np.column_stack([self.censoring.influence(column) for column in scores.T])
-        return beta, inverse @ (parts.T @ parts) @ inverse
+    Returns β and its covariance A⁻¹ Σ IF IF′ A⁻¹, with the fitted weights in influence functions.
+    """
+    beta, w = np.zeros(design.shape[1]), censoring.weights
+    for _ in range(100):
+        mu, slope = _mean(z + design @ beta, link)
+        ratio = slope / np.maximum(mu * (1.0 - mu), 1e-300)
+        scores = (w * ratio * (events - mu))[:, None] * design
+        information = (design * (w * slope * ratio)[:, None]).T @ design
+        step = np.linalg.solve(information, scores.sum(axis=0))
+        beta = beta + np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-12:
+            break
+    inverse = np.linalg.inv(information)
+    parts = np.column_stack([censoring.influence(column) for column in scores.T])
+    return beta, inverse @ (parts.T @ parts) @ inverse
 
 
 def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tuple[float, float]]:
@@ -73,12 +65,12 @@ def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tu
     censoring, events = rows.censoring, (rows.labels == 0).astype(np.float64)
     p = np.clip(rows.probs[:, 0], CLIP, 1.0 - CLIP)
     z = np.log(p) - np.log1p(-p) if link == "logit" else np.log(-np.log1p(-p))
-    weighted, one = Weighted(censoring, events, link), np.ones((z.size, 1))
-    design = np.column_stack([one, z])
-    both, covariance = weighted.fit(design, np.zeros(z.size), np.array([0.0, 1.0]))
-    (shift,), variance = weighted.fit(one, z, np.zeros(1))
+    one = np.ones((z.size, 1))
+    moved, covariance = _fit(np.column_stack([one, z]), z, link, events, censoring)
+    (shift,), variance = _fit(one, z, link, events, censoring)
     w, groups = censoring.weights, censoring.groups
     rates = np.bincount(groups, w * events) / np.bincount(groups, w)
     observed, parts = float(w @ events), censoring.influence(w * (events - rates[groups]))
     ratio = observed / float(rows.probs[:, 0].sum()), float(np.sqrt(parts @ parts)) / observed
-    return (both, covariance, (float(shift), float(np.sqrt(variance[0, 0])))), ratio
+    offset = float(shift), float(np.sqrt(variance[0, 0]))
+    return (moved + np.array([0.0, 1.0]), covariance, offset), ratio

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.compiled import counter_kernel
+from caltest._base.compiled import counter_kernel, inlined
 from caltest.errors import StatisticError
 from caltest.followup import COMPETING, EVENT, Censoring
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -104,6 +104,18 @@ def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> Flo
     return mass[until] / mass[-1]
 
 
+@inlined
+def _place(times, word, low, high):  # type: ignore[no-untyped-def]
+    # The first place from low on whose distribution function is above a word, or high.
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] <= word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @counter_kernel
 def _redraw(  # type: ignore[no-untyped-def]
     thresholds, rows, row_starts, slot_starts, competing, times, key, twist,
@@ -134,24 +146,9 @@ def _redraw(  # type: ignore[no-untyped-def]
                 happens = size
                 at += step
                 if kind >= 0:
-                    word, high = mixed(at, twist[r]), last
-                    low = first
-                    while low < high:
-                        middle = (low + high) // 2
-                        if times[kind, middle] <= word:
-                            low = middle + 1
-                        else:
-                            high = middle
-                    happens = low - first
+                    happens = _place(times[kind], mixed(at, twist[r]), first, last) - first
                 at += step
-                word, low, high = mixed(at, twist[r]), first, last
-                while low < high:
-                    middle = (low + high) // 2
-                    if times[2, middle] <= word:
-                        low = middle + 1
-                    else:
-                        high = middle
-                lost = low - first
+                lost = _place(times[2], mixed(at, twist[r]), first, last) - first
                 if lost < happens:
                     place[j] = -1 - lost
                     censored[lost] += 1.0
