@@ -45,9 +45,9 @@ MERGING = 2e-15
 def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
     """Return the law of a statistic of cell counts when labels are drawn from the predictions.
 
-    The grid is refined around the ``estimate`` until the bracket of its p-value is narrower than 1
-    % of it, or a finer grid no longer helps: off the grid, the lower end leaves out an atom there.
-    O(n) for the laws of the cells, O(G log G) per cell for the convolution on G grid points.
+    The grid is refined around the ``estimate`` until the bracket of its p-value is narrower than
+    1 % of it, or a finer grid no longer helps: off the grid, the lower end leaves out an atom
+    there. O(n) for the laws of the cells, O(G log G) a cell for the convolution on G grid points.
     """
     masses, values = [], []
     error = 0.0

@@ -43,11 +43,6 @@ class GaussianMixture:
     X given Y = ±1 is N(Y, 1), both classes equally likely. The model predicts class "−1" (column
     0, label 0) with g₁(x) = 1 / (1 + exp(−(β₀ + β₁ x))); the truth is 1 / (1 + exp(2x)). Only
     (0, −2), the perfect model, and (0, 0), the constant one, are calibrated.
-
-    Examples
-    --------
-    >>> round(GaussianMixture(1, 1).expected_miscalibration(), 6)
-    0.563751
     """
 
     beta0: float = 0.0

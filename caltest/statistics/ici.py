@@ -216,9 +216,8 @@ class ICI(_SmoothGaps):
     the curve is interpolated. All predictions nearer than h take part, so that ties do not depend
     on their order. The curve may leave [0, 1]. With weights fits count w_i times these weights, as
     R's loess does, and means w_i; quantiles are Akinshin's (2023, arXiv:2304.07265). Windows and
-    anchors count rows. O(A n) once for A ≈ 100 anchors, with A · span · n numbers in memory, some
-    0.5 kB a row; then O(A · span · n) for a set of labels. Biased upward, like all distances to a
-    fitted curve.
+    anchors count rows. Biased upward, like all distances to a fitted curve. O(A n) once for A ≈ 100
+    anchors, with some 0.5 kB a row in memory; then O(A · span · n) for a set of labels.
 
     Parameters
     ----------
