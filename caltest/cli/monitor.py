@@ -87,6 +87,8 @@ def monitor(
         raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
     for name in filter(options.get, set(FACTS) - {"time"}):
         raise click.UsageError(f"monitor does not take --{name}: every row is a bet of its own")
+    if not state.parent.is_dir():
+        raise FileNotFoundError(f"--state: there is no folder {state.parent}")
     with locked(state):
         watch, records = ct.Monitor(**given), {}
         if state.exists():

@@ -111,6 +111,9 @@ def read_grades(
     for what, terms in TERMS.items():
         name = given.get(what) or _column(source.names, what, terms)
         wanted |= {} if name is None and what == "names" else {what: name or what}
+    if len(set(wanted.values())) < len(wanted):
+        parts = ", ".join(f"{what} {name}" for what, name in wanted.items())
+        raise InvalidPredictionsError(f"a column is one thing only, and these are {parts}")
     columns = read_columns(source, wanted)
     called = columns["names"] if "names" in wanted else np.arange(1, len(columns["n"]) + 1)
     names = [str(name).strip() for name in cells.marks(called).tolist()]

@@ -39,6 +39,8 @@ def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
     cell, advice = str(column.ravel()[place]), ""
     if classes[place]:
         advice = " but a class"
+    elif "%" in cell and not all("%" in str(other) for other in column.ravel()):
+        advice = ", and other cells have no percent sign: write all in one way"
     elif "%" in cell:
         option = ", or say percent=True (--percent)" if percent is not None else ""
         advice = f"; write fractions{option}"

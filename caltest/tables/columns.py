@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+import numpy as np
+
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.contents import (
@@ -266,6 +268,16 @@ def paired(labels: Choice, choice: Choice) -> list[str]:
             f"{listing(choice.probs)}: name both with the same pattern, or in the same order"
         )
     return [outcomes[end] for end in ends]
+
+
+def says_right(truth: Column, label: str) -> bool:
+    """Say whether labels are 1 where a prediction was right, by their name and their values."""
+    called = {*words(label)}
+    named_so = called & {"correct", "right"} and not called & {"answer", "label", "class", "option"}
+    numbers = truth.ndim == 1 and truth.dtype.kind in "biuf"
+    return bool(
+        (named_so or label.lower() in SAYS_RIGHT) and numbers and np.isin(truth, (0, 1)).all()
+    )
 
 
 def in_percent(

@@ -24,7 +24,6 @@ from caltest.tables import cells
 from caltest.tables.columns import (
     CONFIDENCE,
     PREDICTED,
-    SAYS_RIGHT,
     Choice,
     choose_labels,
     choose_probs,
@@ -34,6 +33,7 @@ from caltest.tables.columns import (
     paired,
     refuse_lone,
     refuse_unknown,
+    says_right,
     shortened,
 )
 from caltest.tables.contents import are_fractions
@@ -128,15 +128,16 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
     """
     names = [name for name in names if name != prob]
     answers = [name for name in names if name.lower() in PREDICTED]
-    if answers and label.lower() in SAYS_RIGHT:
+    if answers:
         truth, answer = map(cells.labels, source.read([label, answers[0]]))
-        if _says_right(truth, label):
-            if answer.dtype.kind != "U" and np.isin(answer, (0, 1)).all():
-                raise InvalidPredictionsError(
-                    f"column {label} could say whether {answers[0]} was right, or what would have "
-                    f"been: say pos_label=1 (--pos-label 1) for the first, or predicted_label="
-                    f"{answers[0]!r} (--predicted-label {answers[0]}) for the second"
-                )
+        right, in_words = says_right(truth, label), answer.dtype.kind == "U"
+        if right and not in_words and np.isin(answer, (0, 1)).all():
+            raise InvalidPredictionsError(
+                f"column {label} could say whether {answers[0]} was right, or what would have "
+                f"been: say pos_label=1 (--pos-label 1) for the first, or predicted_label="
+                f"{answers[0]!r} (--predicted-label {answers[0]}) for the second"
+            )
+        if right or (in_words and truth.dtype.kind != "U"):
             return None
     if not answers and names:
         truth = cells.labels(source.read([label])[0])
@@ -150,12 +151,6 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
             "(--predicted-label)"
         )
     return answers[0] if answers else None
-
-
-def _says_right(truth: Column, label: str) -> bool:
-    """Say whether labels are 1 where a prediction was right, by their name and their values."""
-    numbers = truth.ndim == 1 and truth.dtype.kind in "biuf"
-    return label.lower() in SAYS_RIGHT and numbers and bool(np.isin(truth, (0, 1)).all())
 
 
 def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:
@@ -214,7 +209,7 @@ def _labels(
         if right is not None:
             truth, classes = right, RIGHT
             remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}"
-    elif _says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
+    elif says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
         classes = RIGHT
     if classes is None and not source.log:
         classes = _class_values(chosen.choice, values, truth)

@@ -194,3 +194,5 @@ def test_columns_have_the_names_that_people_give_them(names, cell, tmp_path):
 def test_columns_that_could_be_several_are_asked_for(table, message):
     with pytest.raises(ct.InvalidPredictionsError, match=message):
         ct.grade_tests(table)
+    with pytest.raises(ct.InvalidPredictionsError, match="a column is one thing only"):
+        ct.grade_tests(GRADES, probability="n")

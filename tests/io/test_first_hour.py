@@ -59,6 +59,14 @@ def test_answers_in_words_are_known_by_their_cells(tmp_path):
     assert "as the probability that said equals key" in data.notes[0]
 
 
+def test_answers_in_words_are_not_compared_with_whether_they_were_right(tmp_path):
+    columns = {"model_answer": [*"xyzx"], "stated_confidence": [0.9, 0.7, 0.8, 0.6]}
+    for name, classes in (("graded_correct", ("wrong", "right")), ("judged", None)):
+        path = written(tmp_path / "f.csv", columns | {name: [True, False, True, True]})
+        data = read_predictions(path)
+        assert (data.labels.tolist(), data.classes) == ([1, 0, 1, 1], classes)
+
+
 def test_two_readings_are_spelled_out(tmp_path):
     """Of words, p may be that of "yes", or that the prediction is right."""
     p = np.array([0.9, 0.2, 0.7, 0.4, 0.5] * 4)
@@ -240,7 +248,7 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
             assert "from column confidence in percent" in data.notes[0]
     for cells in ([8, 5, 10], ["80%", "50", "1"]):  # a scale of another kind, and both
         path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
-        refused("(--percent)", "test", path)
+        refused("(--percent)" if cells[0] == 8 else "write all in one way", "test", path)
     path = written(tmp_path / "b.csv", {"score": [80, 50, 100], "correct": [1, 0, 1]})
     refused("(--percent)", "test", path)
     columns = {"P(home)": [0.5, 0.25], "P(away)": [0.5, 0.75], "won": ["away", "home"]}
