@@ -112,8 +112,8 @@ def read_grades(
         name = given.get(what) or _column(source.names, what, terms)
         wanted |= {} if name is None and what == "names" else {what: name or what}
     if len(set(wanted.values())) < len(wanted):
-        parts = ", ".join(f"{what} {name}" for what, name in wanted.items())
-        raise InvalidPredictionsError(f"a column is one thing only, and these are {parts}")
+        twice = ", ".join(f"{what} {name}" for what, name in wanted.items())
+        raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")
     columns = read_columns(source, wanted)
     called = columns["names"] if "names" in wanted else np.arange(1, len(columns["n"]) + 1)
     names = [str(name).strip() for name in cells.marks(called).tolist()]
