@@ -151,7 +151,10 @@ class Reading:
         assert self.chosen is not None
         with as_they_are():
             data, _ = read_chosen(_source(table), self.request, self.chosen, before)
-        return self.tallied(_named_alike(data, self.options), before, part)
+        # Classes are named without a look at which labels occur in these rows
+        event = self.options.get("pos_label")
+        classes = data.classes if event is None else (f"not {event}", str(event))
+        return self.tallied(replace(data, classes=classes, notes=()), before, part)
 
     def tallied(
         self, data: Predictions, before: int = 0, part: np.uint64 | None = None
@@ -195,13 +198,6 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
 def _source(table: Any) -> Source:
     names = table.column_names
     return Source(names, lambda wanted: [column(name, table[name]) for name in wanted], part=True)
-
-
-def _named_alike(data: Predictions, options: dict[str, Any]) -> Predictions:
-    """Return a batch whose classes are named without a look at which labels occur in it."""
-    event = options.get("pos_label")
-    classes = data.classes if event is None else (f"not {event}", str(event))
-    return replace(data, classes=classes, notes=())
 
 
 def of_frame(frame: Any, reading: Reading) -> Any:
