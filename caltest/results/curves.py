@@ -40,8 +40,8 @@ class ReliabilityDifference(Result):
     simultaneous: bool
 
     def _made(self) -> list[str]:
-        how = "simultaneous " if self.simultaneous else ""
-        return [self.bins, self.lens, f"{self._percent} {how}confidence band of the difference"]
+        band = f"{'simultaneous ' * self.simultaneous}confidence band of the difference"
+        return [self.bins, self.lens, f"{self._percent} {band}"]
 
     def _in_words(self) -> list[str]:
         return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]

@@ -1,4 +1,4 @@
-"""The answer of a reliability curve."""
+"""The answers of a reliability curve, and of a diagram on the simplex."""
 
 from __future__ import annotations
 
@@ -95,11 +95,9 @@ class ReliabilityCurve(Result):
     @property
     def shown_band(self) -> str:
         """The bars in words, as a caption would name them."""
-        if self.band == "none":
-            return "no bars"
         kind = "consistency" if self.is_consistency else "confidence"
-        how = "simultaneous " if self.simultaneous else ""
-        return f"{self._percent} {how}{kind} bars ({self.band})"
+        words = f"{'simultaneous ' * self.simultaneous}{kind} bars ({self.band})"
+        return "no bars" if self.band == "none" else f"{self._percent} {words}"
 
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
@@ -107,3 +105,44 @@ class ReliabilityCurve(Result):
         columns = {**of, **{name: getattr(self, name) for name in shown}}
         # Bars of clusters are normal, and may pass the ends of what a frequency can be.
         return [columns | {name: np.clip(columns[name], 0.0, 1.0) for name in ("low", "high")}]
+
+
+@described(eq=False, shape="(L,)", title="Reliability on the simplex", plotter="simplex.simplex")
+class ReliabilitySimplex(Result):
+    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell."""
+
+    bin_low: FloatArray = entry(
+        "The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else what predictions reach.",
+        "ndarray of shape (L, K)",
+    )
+    bin_high: FloatArray
+    count: IntArray = entry("Rows in the cell; empty cells are left out.")
+    predicted: FloatArray = entry(
+        "Mean prediction, and frequencies of the classes, weighted.", "ndarray of shape (L, K)"
+    )
+    observed: FloatArray
+    pvalue: FloatArray = entry("Of each cell: exact, or drawn where ``n_resamples`` is not 0.")
+    adjusted: FloatArray = entry("For the number of cells, by Holm if exact, by max-T if drawn.")
+    names: tuple[str, ...] = entry("The corners.")
+    lens: str = entry("The recipe.")
+    bins: str
+    level: float = entry("See ``significant``.")
+    test: CalibrationTestResult = entry("The test of the ECE over the cells.")
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Outcome minus prediction, shape (L, K); every row sums to 0."""
+        return self.observed - self.predicted
+
+    @property
+    def significant(self) -> BoolArray:
+        """Which cells deviate more than chance allows: adjusted p-value at most 1 − level."""
+        return self.adjusted <= 1.0 - self.level + 1e-12
+
+    def _made(self) -> list[str]:
+        return [self.bins, self.lens, f"cells marked at family level {1.0 - self.level:.3g}"]
+
+    def _tables(self) -> list[Columns]:
+        corners = f"({', '.join(self.names)})"
+        means = {f"predicted {corners}": self.predicted, f"observed {corners}": self.observed}
+        return [{"count": self.count, **means, "pvalue": self.pvalue, "adjusted": self.adjusted}]
