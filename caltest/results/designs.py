@@ -32,30 +32,20 @@ class ClusterSummary(Record):
     count: int = entry("The number of clusters, and their rows.")
     smallest: int
     largest: int
-    effective: float = entry(
-        "(Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster: as many equal clusters "
-        "would weigh the same."
-    )
-    shared: float = entry(
-        "Clusters in which a label other than the commonest is expected, if clusters shared labels."
-    )
+    effective: float = entry("(Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster.")
+    shared: float = entry("Clusters expected to have a rarer label, if they shared labels.")
     dependence: float | None = entry(
         "λ, the degree to which rows of a cluster share their label in what is redrawn, and that "
-        "to which they share whether the likeliest label is right; None where it was not tried, "
-        "or would be the same."
+        "to which they share whether the likeliest label is right; None where not tried."
     )
     correctness: float | None
     in_parts: float = entry("The largest λ of a part of the rows: where some agree more than all.")
-    estimated: bool = entry(
-        "Whether λ is the upper 95 % limit of what the labels show, or was given."
-    )
+    estimated: bool = entry("Whether λ is the upper 95 % limit of what labels show, or given.")
     inflation: float = entry(
         "κ, above 1 where labels of a cluster agree more than any redraw allows: replicates of a "
         "statistic of degree d in the residuals are multiplied by κ^{d/2}."
     )
-    size_effect: float = entry(
-        "z of the association between the size of a cluster and its residuals; see the notes."
-    )
+    size_effect: float = entry("z of the association of the size of a cluster and its residuals.")
     inflation_applied: bool = entry(
         "False where replicates could not be multiplied, because the statistic sees labels and "
         "the scheme was asked for by name: p-values are then too small where κ > 1.",
@@ -132,10 +122,7 @@ class FoldSummary(Record):
     smallest: int
     largest: int
     moved: float = entry("The largest |d_k|, by which the mean prediction of a fold is moved.")
-    contrast: float = entry(
-        "Σ w d r / √Σ w² d² v over rows, d that of their fold: N(0, 1) where models know none of "
-        "these labels."
-    )
+    contrast: float = entry("Σ w d r / √Σ w² d² v over rows: N(0, 1) if models know no label.")
     random: float = entry("The chance that folds of rows dealt at random differ as much.")
 
     @property
@@ -180,9 +167,8 @@ class HorizonSummary(Record):
     horizon: int = entry("By how many times forecasts are ahead.")
     times: int = entry("The number of different times.")
     dependence: float | None = entry(
-        "λ, the degree to which rows less than ``horizon`` times apart share their label in what "
-        "is redrawn, and that to which they share whether the likeliest label is right; None where "
-        "it was not tried, or blocks of four horizons are the units instead.",
+        "As of clusters, of rows less than ``horizon`` times apart; None where not tried, or blocks "
+        "of four horizons are the units instead.",
         default=None,
     )
     correctness: float | None = None
