@@ -167,8 +167,8 @@ class HorizonSummary(Record):
     horizon: int = entry("By how many times forecasts are ahead.")
     times: int = entry("The number of different times.")
     dependence: float | None = entry(
-        "As of clusters, of rows less than ``horizon`` times apart; None where not tried, or blocks "
-        "of four horizons are the units instead.",
+        "As of clusters, of rows less than ``horizon`` times apart; None where not tried, or where "
+        "blocks of four horizons are the units instead.",
         default=None,
     )
     correctness: float | None = None
