@@ -95,6 +95,8 @@ EQUIVALENT = {
         "np.maximum(divisor, 1)), 0.25)",
     ): "a single row has no pairs to weigh",
     ("reports/verdicts.py", "if gap >= 0 else"): "a gap of 0 is no half of an error",
+    ("plots/reliability.py", "ls=DASHED, lw=1.75)"): "the width of a line",
+    ("statistics/kernel/tiles.py", "IN_MEMORY = 3**24"): "sums of tiles are tested at 0, too",
 }
 
 
