@@ -1,5 +1,7 @@
 """Intervals against the papers, against their own tests, and against the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -116,6 +118,8 @@ def test_certain_predictions():
     )
     assert not wrong.contains_zero
     assert wrong.low <= 0.2 <= wrong.high
+    for side, words in (("lower", "at least 0."), ("upper", "at most 0."), ("two-sided", " to 0.")):
+        assert words in str(replace(wrong, side=side))
 
 
 @pytest.mark.parametrize(

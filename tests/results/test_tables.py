@@ -212,7 +212,7 @@ BAD = [
     ({"n": [0, 0, 0], "events": [0, 0, 0]}, r"n is 0 in every row"),
     ({"n": [10, None, 10]}, r"column n: row 1 has no value"),
     ({"probability": [0.1, 1.2, 0.1]}, r"probability: row 1 is 1.2, outside \[0, 1\] \(1 such"),
-    ({"probability": [0.1, 25.0, 1.5]}, r"2 such values in all\); if these are percents"),
+    ({"probability": [0.1, 100.0, 1.5]}, r"2 such values in all\); if these are percents"),
     ({"probability": ["1%", "2%", "3"]}, r"row 2 is 3, and others have a percent sign"),
     ({"probability": [0.1, 0.2]}, r"one length"),
     ({"n": [], "events": [], "probability": []}, r"no rows"),

@@ -83,6 +83,22 @@ def test_a_class_must_answer_somehow():
         type("Silent", (ct.LabelStatistic,), {})
 
 
+class Loudest(ct.ResidualStatistic):
+    """A statistic of somebody else: the largest residual, and the mean square."""
+
+    def of_residuals(self, residuals, squares):
+        return np.abs(residuals).max(axis=(1, 2)) ** 2 + squares.mean(axis=1)
+
+
+def test_a_function_of_residuals_is_inflated_by_their_variance():
+    data = drawn(20, 3, 1)
+    fixed = Loudest(ct.RowProblem.of(data))
+    r = np.eye(3)[data.labels] - data.probs
+    expected = np.abs(r).max() ** 2 + (r**2).sum(axis=1).mean()
+    assert fixed(data.labels) == pytest.approx(expected)
+    assert fixed.values(data.labels[None], 2.25) == pytest.approx([2.25 * expected])
+
+
 def test_a_function_may_take_weights():
     def weighted(probs, labels, weights):
         return float(weights @ (labels == 0))
