@@ -17,7 +17,7 @@ from caltest.inference.analysis import seed_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import Lens, LensLike
 from caltest.planning.population import Population, Truth
-from caltest.planning.search import Task, formula
+from caltest.planning.search import Answer, Task, formula
 from caltest.predictions import Facts, Predictions
 from caltest.results.decisions import FORMULAS, Plan
 from caltest.sequential import Monitor
@@ -102,11 +102,6 @@ def plan(
         if size is not None:
             number(name, size, 0.0, np.inf)
     whole("n_datasets", n_datasets, 100)
-    if alternative is not None and not callable(alternative):
-        raise StatisticError(
-            f"alternative is a function from predicted to true probabilities, such as "
-            f"planning.Slope(0.8), not {alternative!r}"
-        )
     purpose = _purpose(statistic, width, tolerance, against)
     population = Population.of(like, labels, against, alternative, facts)
     if purpose in ("test", "monitoring") and population.truth is None:
@@ -124,17 +119,7 @@ def plan(
         raise StatisticError(f"plan does not take clusters for {purpose}")
     question = (purpose, statistic, through, population, width, tolerance, power, alpha)
     task = Task(*question, n_datasets, generator)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of single data sets
-        answer = formula(task) if by_formula else task.search()
-    effect = population.dependence[0]
-    notes: tuple[str, ...] = ()
-    if population.clustered and by_formula:
-        rows = {name: ceil(effect * vars(answer)[name]) for name in ("n", "low", "high")}
-        answer = replace(answer, **rows)
-        notes = (f"rows as if independent, times {effect:.2f}, the design effect of clusters",)
-    elif population.clustered:
-        notes = (f"whole clusters are drawn, with the design effect {effect:.2f} of those given",)
+    answer, notes = _answered(task, by_formula)
     return Plan(
         statistic=named,
         lens=name_of(through),
@@ -152,6 +137,22 @@ def plan(
         notes=notes,
         **vars(answer),
     )
+
+
+def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
+    """Return the rows needed, by the design effect of clusters more, and a note on these."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of single data sets
+        answer = formula(task) if by_formula else task.search()
+    if not task.population.clustered:
+        return answer, ()
+    effect = task.population.dependence[0]
+    if not by_formula:
+        note = f"whole clusters are drawn, with the design effect {effect:.2f} of those given"
+        return answer, (note,)
+    rows = {name: ceil(effect * vars(answer)[name]) for name in ("n", "low", "high")}
+    note = f"rows as if independent, times {effect:.2f}, the design effect of clusters"
+    return replace(answer, **rows), (note,)
 
 
 def _purpose(statistic: Any, width: Any, tolerance: Any, against: Any) -> str:

@@ -151,6 +151,11 @@ class Population:
         cls, like: Any, labels: Any, against: Any, alternative: Truth | None, facts: Facts
     ) -> Population:
         """Read what is given; labels without an alternative show what is true."""
+        if alternative is not None and not callable(alternative):
+            raise StatisticError(
+                f"alternative is a function from predicted to true probabilities, such as "
+                f"planning.Slope(0.8), not {alternative!r}"
+            )
         data = second = None
         assumed = "calibrated" if alternative is None else name_of(alternative)
         if isinstance(like, AnyTally):

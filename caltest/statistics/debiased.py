@@ -113,19 +113,18 @@ class DebiasedL2(Statistic):
     row count nothing. Of two classes only the first component enters, so that the value is
     comparable with the squared errors of Kumar et al. (2019, §5) and Lee et al. (2022), and half of
     what ``ECE(bins, "sqeuclidean")`` estimates; of more classes all components enter. O(n K) for
-    each set of labels. With clusters only pairs of two clusters count, in each cell (W_b / W)
-    (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does not look
-    like an error, and of two columns those that share neither; ``"tcal"`` and ``"kumar"`` do not
-    see clusters.
+    each set of labels. With clusters only pairs of two clusters count, in each cell
+    (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
+    not look like an error, and of two columns those that share neither. ``bins`` are those of
+    :class:`ECE`.
 
     Parameters
     ----------
-    bins : binning, int or callable, default UniformBins(15)
-        As for :class:`ECE`.
     estimator : {"pairs", "tcal", "kumar"}, default "pairs"
         ``"tcal"`` divides by n_b instead of n_b − 1, as Lee et al. (2022) do. ``"kumar"`` is
         Σ_b (n_b/n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)), D_b = S_b / n_b, of Kumar et al. (2019), for
         two classes: it treats the predictions of a cell as equal, and takes off a little too much.
+        Both do not see clusters.
 
     Examples
     --------
@@ -330,25 +329,20 @@ def _cross_covariances(cells: Cells) -> FloatArray:
 
     C_i is the covariance of label i.
     """
-    problem = cells.problem
+    problem, w = cells.problem, cells.problem.weight
     if problem.n_classes == 2:
         total, diagonal = cells.sum(problem.variance) ** 2, cells.sum(problem.squared_variance)
-        return _without_rounding(total, diagonal)
-    probs, w = problem.probs, problem.weight
-    squared = np.ones(problem.n) if w is None else w**2
-    # C_i = diag(p) − p p', so ‖C_i‖² = Σp² − 2 Σp³ + (Σp²)².
-    squares = np.einsum("ik,ik->i", probs, probs)
-    traces = squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2
-    diagonal = cells.sum(squared**2 * traces)
-    total, ordered, scale = diagonal.copy(), probs[cells.order], squared[cells.order, None]
-    for b in np.flatnonzero(cells.counts > 1):
-        part = slice(cells.starts[b], cells.starts[b + 1])
-        rows, weighted = ordered[part], scale[part] * ordered[part]
-        covariance = np.diag(weighted.sum(axis=0)) - weighted.T @ rows
-        total[b] = (covariance**2).sum()
-    return _without_rounding(total, diagonal)
-
-
-def _without_rounding(total: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Return their difference, but 0 where one row of a cell can vary and rounding is left."""
+    else:
+        probs, squared = problem.probs, np.ones(problem.n) if w is None else w**2
+        # C_i = diag(p) − p p', so ‖C_i‖² = Σp² − 2 Σp³ + (Σp²)².
+        squares = np.einsum("ik,ik->i", probs, probs)
+        traces = squares - 2.0 * np.einsum("ik,ik,ik->i", probs, probs, probs) + squares**2
+        diagonal = cells.sum(squared**2 * traces)
+        total, ordered, scale = diagonal.copy(), probs[cells.order], squared[cells.order, None]
+        for b in np.flatnonzero(cells.counts > 1):
+            part = slice(cells.starts[b], cells.starts[b + 1])
+            rows, weighted = ordered[part], scale[part] * ordered[part]
+            covariance = np.diag(weighted.sum(axis=0)) - weighted.T @ rows
+            total[b] = (covariance**2).sum()
+    # 0 where only one row of a cell can vary, of which rounding is left.
     return np.where(total - diagonal > 1e-13 * total, total - diagonal, 0.0)
