@@ -156,7 +156,6 @@ def test_intervals_with_weights(rng):
         assert found.low <= found.corrected <= found.high
         scaled = interval(p, y, statistic, weights=0.01 * w)
         assert (scaled.low, scaled.high) == pytest.approx((found.low, found.high), rel=1e-9)
-        # about as long as one of as many unweighted rows as are effective
     debiased = interval(p, y, ct.DebiasedL2(5), weights=w)
     assert debiased.estimate == debiased.corrected
     with pytest.raises(ct.StatisticError, match="weights"):

@@ -180,21 +180,6 @@ def test_label_sampler_against_slow_twin(problem, seed):
     assert LabelSampler.of(probs)(uniforms, rows).tolist() == expected
 
 
-def test_replicates_against_a_slow_consistency_bootstrap():
-    # Distribution, not stream: means of the slow scheme and of the engine agree.
-    probs, labels = make(6, 40, 3)
-    data, bins = ct.Predictions.of(probs, labels), ct.VarianceTree(8)
-    generator, slow = np.random.default_rng(7), []
-    for _ in range(200):
-        rows = generator.integers(0, 40, 40)
-        drawn = [ref.draw_label(probs[i], generator.random()) for i in rows]
-        slow.append(ref.ece(probs[rows], drawn, ref.tree_cells(probs[rows], 8)))
-    fast = ct.replicate(data, ct.ECE(bins), ct.ConsistencyResampling(), n_resamples=4000, rng=8)
-    error = np.hypot(np.std(slow) / 200**0.5, fast.std() / np.sqrt(4000))
-    assert abs(np.mean(slow) - fast.mean()) < 4.5 * error
-    assert np.std(slow) == pytest.approx(fast.std(), rel=0.2)
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     PROBLEMS,

@@ -216,6 +216,7 @@ def test_files_carry_the_recipe_and_repeat_to_the_byte(every, tmp_path, suffix):
         every["curve"].plot().save(tmp_path / "x.bmp")
 
 
+@pytest.mark.slow
 def test_neither_pyplot_nor_a_backend_is_chosen():
     code = (
         "import caltest as ct\nimport sys\n"
