@@ -241,10 +241,12 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
                 f"labels are text: of one column of probabilities say {calls}, whose probability "
                 "it is; of two pass classes=[…] (--classes) in the order of the columns"
             )
-        shown = ", ".join(repr(str(v)) for v in words[:5])
+        shown, order = ", ".join(repr(str(v)) for v in words[:5]), ""
+        if words.size == n_classes <= 20:
+            order = f", which scikit-learn sorts: classes={words.tolist()}"
         raise InvalidPredictionsError(
             f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
-            "order of the columns of probs"
+            f"order of the columns of probs{order}"
         )
     numbers = as_numbers(array, "labels")
     for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:
