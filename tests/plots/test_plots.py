@@ -171,7 +171,8 @@ def test_there_is_one_key_and_it_says_nothing_twice(drawn, kind):
     assert len(set(said)) == len(said) > 0
 
 
-def test_a_level_is_written_beside_its_rule(drawn):
+def test_numbers_of_bins_are_round_and_a_level_is_written_beside_its_rule(drawn):
+    assert list(drawn["sensitivity"].ax.get_xticks()) == [5, 10, 20]
     (panel,) = drawn["sensitivity"].panels
     assert [t.get_position()[1] for t in panel.ax.texts if t.get_text() == "0.05"] == [0.05]
 
