@@ -9,10 +9,10 @@ import numpy as np
 
 from caltest._base.arrays import IntArray, largest
 from caltest.errors import StatisticError
-from caltest.lenses import TopK
 from caltest.predictions import Predictions
 from caltest.results import HorizonSummary
-from caltest.simulate.series import centred, timed
+from caltest.simulate.agreement import quarters
+from caltest.simulate.series import timed
 
 #: Forecasts that do not overlap, below which their dependence cannot be told; blocks hold four.
 FEWEST, BLOCK = 10, 4
@@ -73,11 +73,14 @@ def neighbours(data: Predictions) -> float:
     counts. 0 where few surprises are to be expected. O(n log n), once for the same predictions.
     """
     if data not in _NEIGHBOURS:
-        z = []
-        if (1.0 - largest(data.probs)).sum() >= SURPRISES:
-            right = TopK(1)(data)
-            for seen in (data, right) if data.n_classes == 2 else (right,):
-                x = centred(seen, seen.labels[None, :], 0, np.ones(data.n))[0]
+        z, top = [], largest(data.probs)
+        if (1.0 - top).sum() >= SURPRISES:
+            seen = [(top, data.labels == data.probs.argmax(axis=1))]
+            if data.n_classes == 2:
+                seen.append((data.probs[:, 0], data.labels == 0))
+            for p, happened in seen:
+                x, part = happened - p, quarters(p)
+                x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
                 products = x[1:] * x[:-1]
                 z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
         _NEIGHBOURS[data] = float(max(z, default=0.0))

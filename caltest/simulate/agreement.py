@@ -214,9 +214,9 @@ def possible(most: float, drawn: Callable[[int], FloatArray]) -> int:
 
 def quarters(values: FloatArray | IntArray) -> IntArray:
     """Return the quarter of the rows, by rank, in which each lies; equal values in one."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    first = np.cumsum(counts) - counts
-    return 4 * first[inverse.ravel()] // values.size
+    # The rank of a value is the number of smaller ones; partitions are ten times as fast as sorts.
+    last = (np.arange(1, 4) * values.size + 3) // 4 - 1
+    return np.searchsorted(np.partition(values, last)[last], values)
 
 
 @kernel
