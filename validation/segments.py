@@ -287,8 +287,8 @@ SIZE = """"p ≤ .05" is the share of data sets in which the search rejects and 
 most 0.05 is wanted. "by=" is the test of {func}`~caltest.calibration_test` of all rows and of the
 subgroups of five named columns, at half the level each. "MCGrad's p" is the smallest p-value of up
 to 1000 segments of up to three columns, which that package reports as not adjusted: of a thousand
-rows 99 calibrated models of 100 have one below .05. The statistic is written from its source, version
-0.1.5. The bar is the evidence, in nats, that 5 % of calibrated data sets exceed."""
+rows 99 calibrated models of 100 have one below .05. The statistic is written from its source,
+version 0.1.5. The bar is the evidence, in nats, that 5 % of calibrated data sets exceed."""
 POWER = """"Found": p ≤ .05, the power; that of MCGrad's p says nothing, as calibrated models have
 it. "False": a segment is listed without any row that is wrong. "Listed" is their mean number where
 there are any. "Missed": an interval of a listed segment does not hold its true difference, of all
