@@ -57,9 +57,10 @@ def scan(
     ----------
     paths : path, pattern such as ``"part-*.parquet"``, or sequence of them
         The parts. Patterns take files in the order of their names.
-    probs, label, predicted_label, weights, classes, pos_label, from_logits, renormalise, \
-    drop_missing, one_model
+    probs, label, predicted_label, weights, classes, pos_label
         As in :func:`read_predictions`; what the first part does not say is looked for there once.
+    from_logits, renormalise, drop_missing, one_model
+        As in :func:`read_predictions`.
     lens : Lens, sequence of them or "usual", optional
         What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
         :func:`calibration_test` does.
