@@ -188,8 +188,13 @@ def as_columns(values: Any, n: int) -> Columns | None:
         table = as_ndarray(values, "clusters")
         if table.ndim != 2 or table.shape[1] < 2:
             return None
-        names, values = ["first", "second", "third"][: table.shape[1]], table.T
-        values = dict(zip(names, values, strict=True))
+        if len(table) != n:
+            raise InvalidPredictionsError(
+                f"clusters has the shape {table.shape}: of two columns pass an array of {n} rows "
+                "and 2 columns, or a dictionary such as {'patient': ..., 'reader': ...}"
+            )
+        names = ["first", "second", "third"][: table.shape[1]]
+        values = dict(zip(names, table.T, strict=False))
     if not names:
         raise InvalidPredictionsError("clusters holds no column: give one, or two")
     if len(names) > 2:

@@ -239,7 +239,8 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             calls = " or ".join(f"pos_label={str(w)!r} (--pos-label {w})" for w in words)
             raise InvalidPredictionsError(
                 f"labels are text: of one column of probabilities say {calls}, whose probability "
-                "it is; of two pass classes=[…] (--classes) in the order of the columns"
+                "it is; of two pass classes=[…] (--classes) in the order of the columns, which "
+                f"scikit-learn sorts: classes={words.tolist()}"
             )
         shown, order = ", ".join(repr(str(v)) for v in words[:5]), ""
         if words.size == n_classes <= 20:
@@ -297,7 +298,8 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
     for row in np.flatnonzero(wrong)[:1]:
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
-            "else 0); pass the class numbers as a 1-D array"
+            "else 0); pass the class numbers as a 1-D array, and another model's probabilities "
+            "as against="
         )
     if numbers.shape[1] != n_classes:
         raise InvalidPredictionsError(

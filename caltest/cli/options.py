@@ -41,6 +41,10 @@ def _ending(context: click.Context, parameter: click.Parameter, out: Path | None
     return out
 
 
+def _joined(context: click.Context, parameter: click.Parameter, names: Sequence[str]) -> str | None:
+    return ",".join(names) or None
+
+
 def _number(text: str) -> float:
     return int(text) if text.strip().isdecimal() else float(text)
 
@@ -64,7 +68,8 @@ ROWS = options_of(
     option("--ordered", is_flag=True, help="The classes are in their order, such as grades."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
-    option("--clusters", metavar="COLUMN", help="Rows alike here may depend; or two, A,B."),
+    option("--clusters", metavar="COLUMN", multiple=True, callback=_joined,
+           help="Rows alike here may depend; or two, A,B."),
     option("--folds", metavar="COLUMN", help="Which model predicted a row, of cross-validation."),
     option("--horizon", type=_number, metavar="N", help="How many steps forecasts are ahead."),
     option("--time", metavar="COLUMN", help="The times of the rows, which give their order."),

@@ -92,8 +92,9 @@ def admitted(
     alone = not (data.induced or excused or data.folds is not None)
     if alone and (z := neighbours(data)) > AGREEING:
         notes.append(
-            f"neighbouring rows agree more than chance (z = {z:.1f}): if this is a series forecast "
-            "several steps ahead pass horizon=, if rows belong together clusters="
+            f"neighbouring rows agree more than chance (z = {z:.1f}), and p-values take rows for "
+            "independent: of a series forecast 3 steps ahead say horizon=3 (--horizon 3), of rows "
+            "that belong together, as those of a patient, clusters= (--clusters COLUMN)"
         )
     copies = data.copies
     if not (copies or data.induced or excused):

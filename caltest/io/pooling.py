@@ -28,7 +28,6 @@ _FAMILIES = re.compile(
 )
 #: Logarithm of the chance below which equal labels in one order are no chance.
 _SURPRISE = float(np.log(1e-6))
-_ON_PURPOSE = "if they are one model's, say one_model=True (--one-model)"
 
 
 def parts_of(paths: object) -> list[Path]:
@@ -71,9 +70,19 @@ def refuse_pooling(parts: Sequence[Path], one_model: bool = False) -> dict[str, 
     if len(names) > 1 and not one_model:
         raise StatisticError(
             f"these files seem to be of several models ({', '.join(sorted(names))}), which are not "
-            f"pooled unasked: caltest compare tells them apart; {_ON_PURPOSE}"
+            f"pooled unasked: {_of_two(parts)}"
         )
     return by_content
+
+
+def _of_two(parts: Sequence[Path | str]) -> str:
+    """Say which commands take files of two models, and what to say of files of one."""
+    new, old = parts if len(parts) == 2 else ("NEW", "OLD")
+    return (
+        f"caltest compare {new} {old} compares them, caltest gate {new} --against {old} --margin "
+        "0.01 says whether the first may replace the second; if they are one model's, say "
+        "one_model=True (--one-model)"
+    )
 
 
 def _model_in(stem: str) -> str:
@@ -135,7 +144,7 @@ def refuse_same_labels(
         if a[1] * np.log((shares**2).sum()) < _SURPRISE and (probs[first] != probs[second]).any():
             raise InvalidPredictionsError(
                 f"{a[0]} and {b[0]} have the same labels in one order and other probabilities, "
-                f"as two models of the same rows have: caltest compare compares them; {_ON_PURPOSE}"
+                f"as two models of the same rows have: {_of_two([a[0], b[0]])}"
             )
 
 

@@ -61,9 +61,10 @@ def report_of(
     if impossible.size:
         rows_known = isinstance(data, Predictions)
         first = f" (the first in row {impossible[0] + 1}, counted from 1)" if rows_known else ""
+        wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
         summary.append(
-            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{first}"
-            ": that alone refutes calibration, unless the probabilities were rounded to 0."
+            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
+            f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0."
         )
     return AuditReport(
         verdict=verdict,

@@ -103,7 +103,7 @@ class BandTest(Result):
     def _in_words(self) -> list[str]:
         if self.crosses:
             return ["The band crosses itself: the outcome does not increase with the prediction."]
-        ends = " to ".join(f"{100 * end:.3g} %" for end in self.between)
+        ends = " to ".join(f"{round(100 * end, 4):.3g} %" for end in self.between)
         most = f"{100 * self.at_most:.2g}"
         if self.at_least >= 0.0005:
             most += f", and some are wrong by at least {100 * self.at_least:.2g}"

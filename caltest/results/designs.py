@@ -136,8 +136,9 @@ class FoldSummary(Record):
         notes = [
             "folds are aligned, each moved to the mean prediction of all rows: whether predictions "
             "are too high or low in all, and how they are spread, is asked; whether one fold is "
-            "too high beside another is not. p is not exact: models of other folds know these "
-            f"labels. The answer is about models fitted on {100 * self.share:.0f} % of the rows, "
+            "too high beside another is not. No p is exact, whatever a null is called: models of "
+            "other folds know these labels. "
+            f"The answer is about models fitted on {100 * self.share:.0f} % of the rows, "
             "not one refitted on all"
         ]
         if self.random < UNLIKELY:
@@ -147,8 +148,8 @@ class FoldSummary(Record):
             )
         if self.contrast < MIRRORED:
             notes.append(
-                "predictions are lower where events are more frequent, as cross-validation makes "
-                "them: not aligned, such rows fail any test"
+                "folds with more events have lower predictions, as cross-validation by itself "
+                "makes them: this would fail any test, and was taken out by aligning the folds"
             )
         return tuple(notes)
 

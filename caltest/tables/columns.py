@@ -55,14 +55,12 @@ WHOLE = (
 )
 #: Names of what ended a follow-up, which is no label where some were not followed to the horizon.
 EVENTS = {"event", "events", "status", "died", "dead", "death"}
-FOLLOWED = (
-    "; of rows that were followed for a time say --event COLUMN --time COLUMN --horizon T, T how "
-    "far predictions look ahead"
-)
 #: Words of which one is in names of times, beside which an event may be one of a follow-up.
 TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
 #: Those of which one says that rows were followed.
 FOLLOW_UP = {"follow", "followup", "survival", "tte", "censoring"}
+#: Names in a table of counts, one row a grade.
+COUNTS = {"defaults", "obligors", "pd"}
 #: Words of which one is in names of probabilities that are none of these.
 PROBABILITIES = {
     *("prob", "probs", "proba", "probability", "risk", "chance"),
@@ -128,7 +126,8 @@ def choose_labels(
     for tier in LABELS:
         candidates = [name for name in names if name.lower() in tier]
         if len(candidates) == 1:
-            _refuse_followed(source, candidates[0])
+            times = [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
+            _refuse_followed(source, candidates[0], times)
             return Choice(candidates)
         if candidates:
             raise InvalidPredictionsError(
@@ -138,24 +137,27 @@ def choose_labels(
     others = [name for name in names if name not in facts and not NO_OUTCOMES & {*words(name)}]
     likely, sure = outcomes_among(source, others)
     sure = [name for name in sure if name.lower() not in PREDICTED] or sure
-    followed = {n.lower() for n in names} & EVENTS and any(TIMES & {*words(n)} for n in names)
-    if len(sure) == 1 and not followed:
+    times = [name for name in names if TIMES & {*words(name)}]
+    events = [name for name in names if name.lower() in EVENTS and times]
+    if events:
+        _refuse_followed(source, events[0], times)
+    elif len(sure) == 1:
         return Choice(sure, by_cells=True)
+    counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with {source.advice('label')}"
         f"{_such_as(likely, names) or ', a column or a file' * (not source.frame)}"
-        f"{FOLLOWED if followed and not source.frame else ''}"
+        f"{counts if COUNTS & {name.lower() for name in names} else ''}"
     )
 
 
-def _refuse_followed(source: Source, label: str) -> None:
+def _refuse_followed(source: Source, label: str, times: Sequence[str]) -> None:
     """Refuse outcomes beside a column that says how long rows were followed."""
-    times = [n for n in source.names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
     if times and not source.frame:
         raise InvalidPredictionsError(
             f"{times[0]} seems to say how long rows were followed: say --event {label!r} --time "
             f"{times[0]!r} --horizon T, T how far predictions look ahead, or --label {label!r} if "
-            "nobody was lost before"
+            "everybody was followed to T"
         )
 
 

@@ -173,6 +173,8 @@ def test_clusters_and_subgroups_of_a_file(run, tmp_path, refused, done):
     assert code == 0
     assert found["clusters"]["count"] == 30
     assert found["subgroups"]["names"] == ["a", "b"]
+    twice = ("--clusters", "patient", "--clusters", "ward", "--n-resamples", 99)
+    assert "clusters patient from patient, clusters ward from ward" in done("test", path, *twice)
     code, out, _ = run("test", path, *facts)
     out = done("interval", path, "--by", "ward", "--n-resamples", 999)
     assert "intervals of 0.975 each" in out

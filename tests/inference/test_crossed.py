@@ -201,6 +201,7 @@ def test_wrong_calls():
         "two columns at most: the two": lambda: ct.calibration_test(
             p, y, clusters=np.column_stack([a, b, a])
         ),
+        r"clusters has the shape \(2, \d+\)": lambda: ct.calibration_test(p, y, clusters=[a, b]),
         "holds no column": lambda: ct.calibration_test(p, y, clusters={}),
         "several folds": lambda: ct.calibration_test(p, y, folds=a % 5, **both),
         "WildSigns": lambda: ct.calibration_test(p, y, null=ct.WildSigns(), **both),

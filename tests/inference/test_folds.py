@@ -117,7 +117,7 @@ def test_models_that_know_base_rates_only_are_one_level():
     test = ct.calibration_test(data, None, ct.CoxScore(), n_resamples=199, rng=1)
     assert test.pvalue > 0.9
     assert test.folds.contrast < -3
-    assert "not aligned" in " ".join(test.notes)
+    assert "taken out by aligning" in " ".join(test.notes)
 
 
 def test_summary():

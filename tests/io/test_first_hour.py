@@ -154,7 +154,9 @@ def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
     ]
     code, _, error = run("audit", *files)
     assert code == 2
-    assert "caltest compare" in error
+    new, old = (path.name for path in files)
+    assert re.search(rf"caltest compare \S*{new} \S*{old} ", error)
+    assert re.search(rf"caltest gate \S*{new} --against \S*{old} --margin 0.01 ", error)
     assert "(--one-model)" in error
     done("audit", *files, "--one-model", "--n-resamples", 99)
 
@@ -332,13 +334,15 @@ def test_labels_of_a_second_file_are_matched(tmp_path):
 
 
 RISKS = {"pid": [1, 2, 3], "risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "event": [0, 0, 1]}
+GRADES = {"grade": [*"ABC"], "PD": [0.1, 0.2, 0.3], "N": [90, 50, 20], "defaults": [8, 9, 7]}
 TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
 
 
 @pytest.mark.parametrize(
     ("columns", "asked", "message"),
     [
-        (RISKS, {}, r"such as event; of rows that were followed .* --event COLUMN --time"),
+        (RISKS, {}, r"say --event 'event' --time 'years' --horizon T, .* or --label 'event' if"),
+        (GRADES, {}, r"one row a grade, is for caltest grades FILE"),
         (TEN, {"label": "true"}, r"such as 'class\*'$"),
         (TEN, {"label": "true", "by": "class1,class2"}, r"takes one column; .*features="),
     ],

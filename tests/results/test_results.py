@@ -78,7 +78,7 @@ def test_audit_counts_impossible_outcomes():
     report = ct.audit(p, labels)
     assert report.impossible == 1
     assert report.verdict == "miscalibrated"
-    assert "probability exactly 0 (the first in row 200, counted from 1)" in report.summary[-1]
+    assert "where 0 or 1 was predicted (the first in row 200, counted from 1)" in report.summary[-1]
     assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3
 
 
