@@ -236,7 +236,7 @@ class TallyProblem(MicroCells):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (f"from sums over micro-cells (Tally, grid {self.grid})",)
+        return (f"from sums over micro-cells of like predictions (Tally, grid {self.grid})",)
 
     def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
         """Return a row for the events of each micro-cell, and one for what was none.

@@ -124,11 +124,11 @@ def _wrong(
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
     elif significant and not errors and not one_event:
-        judged = top.verdict is not Finding.TOO_LITTLE_DATA
+        judged = rows[0].verdict is not Finding.TOO_LITTLE_DATA
         passed = "passes as noise" if judged else "cannot be judged"
         sentences.append(
-            f"The binned error of the confidence ({top.lens}) {passed}, but miscalibration shows "
-            f"in: {', '.join(row.lens for row in significant)}."
+            f"The binned error ({rows[0].lens}) {passed}, but miscalibration shows in: "
+            f"{', '.join(row.lens for row in significant)}."
         )
     main = event or (top if direction else None)
     if main is not None:

@@ -138,8 +138,8 @@ def choose_labels(
     likely, sure = outcomes_among(source, others)
     sure = [name for name in sure if name.lower() not in PREDICTED] or sure
     times = [name for name in names if TIMES & {*words(name)}]
-    events = [name for name in names if name.lower() in EVENTS and times]
-    if events:
+    events = [n for n in names if n.lower() in EVENTS or (n in sure and EVENTS & {*words(n)})]
+    if events and times:
         _refuse_followed(source, events[0], times)
     elif len(sure) == 1:
         return Choice(sure, by_cells=True)

@@ -334,6 +334,7 @@ def test_labels_of_a_second_file_are_matched(tmp_path):
 
 
 RISKS = {"pid": [1, 2, 3], "risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "event": [0, 0, 1]}
+NAMED = {"risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "cvd_event": [0, 0, 1]}
 GRADES = {"grade": [*"ABC"], "PD": [0.1, 0.2, 0.3], "N": [90, 50, 20], "defaults": [8, 9, 7]}
 TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
 
@@ -342,6 +343,7 @@ TEN = {f"class{i}": [0.5, 0.3, 0.2] for i in range(1, 4)} | {"true": [1, 2, 3]}
     ("columns", "asked", "message"),
     [
         (RISKS, {}, r"say --event 'event' --time 'years' --horizon T, .* or --label 'event' if"),
+        (NAMED, {}, r"say --event 'cvd_event' --time 'years' --horizon T"),
         (GRADES, {}, r"one row a grade, is for caltest grades FILE"),
         (TEN, {"label": "true"}, r"such as 'class\*'$"),
         (TEN, {"label": "true", "by": "class1,class2"}, r"takes one column; .*features="),
