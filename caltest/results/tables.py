@@ -69,7 +69,7 @@ def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
     if "se" in columns:
         return map(float, columns["se"])
     if "interval" in columns:
-        return [spread_of(*value) for value in columns["interval"]]
+        return [spread_of(*(value or (None, None))) for value in columns["interval"]]
     if {"low", "high"} <= set(columns):
         return [spread_of(*ends) for ends in zip(columns["low"], columns["high"], strict=True)]
     return repeat(nan)

@@ -87,8 +87,11 @@ class KnownRows(Prepared):
     replicates_at_once: ClassVar[int] = BLOCK
 
     def values(self, outcomes: Drawn, factor: float = 1.0) -> FloatArray:
-        parts = map(self.problem.known_rows, outcomes.signed)
-        return np.array([self.statistic.prepare(RowProblem(rows)).observed for rows in parts])
+        values = np.zeros(len(outcomes.signed))  # as of residuals: 0 where no row is known
+        for b in np.flatnonzero(outcomes.signed.any(axis=1)):
+            rows = RowProblem(self.problem.known_rows(outcomes.signed[b]))
+            values[b] = self.statistic.prepare(rows).observed
+        return values
 
 
 def prepare(statistic: StatisticLike, source: Any) -> Prepared:

@@ -91,6 +91,8 @@ def test_a_model_and_itself(rng):
     assert (result.difference, result.pvalue, result.low, result.high) == (0.0, 1.0, 0.0, 0.0)
     assert result.verdict == "tied"
     assert [s.pvalue for s in result.scores if s.pvalue is not None] == [1.0]  # log is infinite
+    table = compare_models({"a": np.zeros(4), "b": np.zeros(4)}, [0, 1, 1, 0])
+    assert "infinite: an outcome had predicted probability 0" in str(table)
     assert compare(a, a, y, method="swap", n_resamples=99, rng=1).pvalue == 1.0
 
 
