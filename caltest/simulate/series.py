@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from caltest.lenses import TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.simulate.agreement import STEPS, batches, possible, quarters
+from caltest.simulate.agreement import DISAGREE, STEPS, batches, possible, quarters
 from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree
 from caltest.simulate.streams import Seed, keys
 
@@ -51,7 +51,8 @@ class Overlap:
     """How far residuals of overlapping rows agree: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
 
     x is the residual less its mean among the rows with about the same prediction (quarters by
-    rank), of two classes one component. O(n K) a label vector, for rows in the order of time.
+    rank), of two classes one component. Beside N stands that of pairs within these quarters: rows
+    that agree there and exclude each other elsewhere have N near 0. O(n K) a label vector.
     """
 
     data: Predictions
@@ -62,32 +63,51 @@ class Overlap:
         """The labels, or whether the likeliest is right: a question of two classes."""
         return self.data if self.coupling == "label" else TopK(1)(self.data)
 
+    @cached_property
+    def windows(self) -> list[tuple[IntArray, IntArray, IntArray]]:
+        """Orders of all rows and of quarters, in which those near a row reach from first to end."""
+        placed, h = timed(self.data)
+        apart = (np.ptp(placed) + h) * quarters(position(self.seen))
+        keys = placed, placed + apart
+        orders = [np.argsort(key, kind="stable") for key in keys]
+        sorted_keys = [key[order] for key, order in zip(keys, orders, strict=True)]
+        return [
+            (order, np.searchsorted(key, key - h, "right"), np.searchsorted(key, key + h))
+            for key, order in zip(sorted_keys, orders, strict=True)
+        ]
+
     def __call__(self, labels: IntArray) -> FloatArray:
-        """Return N for vectors of the labels that are ``seen``, of shape (B, n): (B,)."""
-        data, (placed, h) = self.seen, timed(self.data)
+        """Return N, of all and within quarters, for the labels that are ``seen``: (B, 2)."""
+        data = self.seen
         w = np.ones(data.n) if data.weights is None else data.weights
-        times, starts = np.unique(placed - placed.min(), return_index=True)
-        total = np.zeros(len(labels))
+        total = np.zeros((len(labels), 2))
         for k in range(1 if data.n_classes == 2 else data.n_classes):
-            x = w * centred(data, labels, k, w)
-            sums = np.zeros((len(labels), times[-1] + h))
-            sums[:, times] = np.add.reduceat(x, starts, axis=1)
-            running = np.pad(np.cumsum(sums, axis=1), ((0, 0), (h, 0)))
-            near = running[:, times + 2 * h - 1] - running[:, times]
-            total += (sums[:, times] * near).sum(axis=1) - (x**2).sum(axis=1)
+            rows = w * centred(data, labels, k, w)
+            for j, (order, first, end) in enumerate(self.windows):
+                x = rows[:, order]
+                running = np.pad(np.cumsum(x, axis=1), ((0, 0), (1, 0)))
+                total[:, j] += (x * (running[:, end] - running[:, first] - x)).sum(axis=1)
         return total
 
     def degree(self, given: Degree | None) -> float:
-        """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`."""
+        """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`.
+
+        The limit within quarters counts where labels agree there more than the limit of all allows.
+        """
         if isinstance(given, (int, float)):
             return given
 
+        @cache
         def drawn(step: int) -> FloatArray:
             draw = SeriesDrawer.of(self.seen, step / STEPS)
             return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
-        observed = float(self(self.seen.labels[None, :])[0])
-        return possible(observed + 1e-9 * abs(observed), drawn) / STEPS
+        observed = self(self.seen.labels[None, :])[0]
+        most = observed + 1e-9 * np.abs(observed)
+        overall = possible(most[0], lambda step: drawn(step)[:, 0])
+        if (drawn(overall)[:, 1] <= most[1]).mean() > 1.0 - DISAGREE:
+            overall = max(overall, possible(most[1], lambda step: drawn(step)[:, 1]))
+        return overall / STEPS
 
     def inflation(self, given: Degree | None, centred: bool = False) -> float:
         """Return 1: sizes hold without an inflation, which would take half the power."""
@@ -105,10 +125,14 @@ def timed(data: Predictions) -> tuple[IntArray, int]:
     return data.times, data.horizon
 
 
+def position(data: Predictions) -> FloatArray:
+    """Return the prediction of the event, of more than two classes the largest."""
+    return data.probs[:, 0] if data.n_classes == 2 else data.probs.max(axis=1)
+
+
 def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
     """Return residuals of class k, (B, n), less their weighted mean in quarters of prediction."""
-    position = data.probs[:, 0] if data.n_classes == 2 else data.probs.max(axis=1)
-    quarter = quarters(position)
+    quarter = quarters(position(data))
     share = np.zeros((data.n, 4))
     share[np.arange(data.n), quarter] = w
     share /= np.maximum(share.sum(axis=0), 1e-300)
