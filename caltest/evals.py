@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference import calibration_test
 from caltest.results import CalibrationTestResult
 from caltest.statistics import ECE, Statistic
@@ -72,7 +72,8 @@ def inspect_calibration(
     ``confidence`` is the key in ``Score.metadata`` of the stated probability of being right, from 0
     to 1, ``cluster`` that in the metadata of a sample that says which samples belong together,
     ``statistic`` by default ``ECE()``. Of n samples the metric is a dict of ``calibration_error``,
-    ``noise_floor``, ``noise_sd`` and ``calibration_pvalue``. ImportError without Inspect, which
+    ``noise_floor``, ``noise_sd`` and ``calibration_pvalue``, NaN where the clusters are too few for
+    a test: while it runs, Inspect asks about the samples so far. ImportError without Inspect, which
     ``caltest[inspect]`` installs; InvalidPredictionsError for a sample without a confidence or
     cluster, or scored as partly right.
     """
@@ -102,15 +103,16 @@ def inspect_calibration(
                 )
         stated = [fact(score, score.score.metadata, confidence) for score in scores]
         clusters = cluster and [fact(score, score.sample_metadata, cluster) for score in scores]
-        test = calibration_test(
-            np.array(stated, dtype=float), right.astype(bool), statistic or ECE(), clusters=clusters
-        )
-        return {
-            "calibration_error": test.estimate,
-            "noise_floor": test.null_mean,
-            "noise_sd": test.null_std,
-            "calibration_pvalue": test.pvalue,
-        }
+        names = ("calibration_error", "noise_floor", "noise_sd", "calibration_pvalue")
+        probs = np.array(stated, dtype=float)
+        try:
+            test = calibration_test(
+                probs, right.astype(bool), statistic or ECE(), clusters=clusters
+            )
+        except StatisticError:  # an error would end an evaluation that has only begun
+            return dict.fromkeys(names, np.nan)
+        values = (test.estimate, test.null_mean, test.null_std, test.pvalue)
+        return dict(zip(names, values, strict=True))
 
     make: Callable[[], Metric] = metric(name="calibration")(lambda: compute)
     return make()

@@ -1,6 +1,7 @@
 """Metrics for harnesses of language models: by hand, and within them where they are installed."""
 
 import gc
+import json
 
 import numpy as np
 import pytest
@@ -44,12 +45,58 @@ def test_metrics_are_those_of_the_most_likely_option():
 
 
 @pytest.mark.filterwarnings("ignore")  # the harness's own
+def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
+    lm_eval = pytest.importorskip("lm_eval")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import ConfigurableTask
+
+    rows = [row | {"choices": list("abcd"[: len(row["scores"])])} for row in questions(120)]
+    scores = {row["id"]: row["scores"] for row in rows}
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    class Model(LM):
+        def loglikelihood(self, requests):
+            asked = [request.args for request in requests]
+            return [(scores[q]["abcd".index(option.strip())], False) for q, option in asked]
+
+        def loglikelihood_rolling(self, requests): ...
+
+        def generate_until(self, requests): ...
+
+    def process_results(doc, results):
+        return calibration_items([result[0] for result in results], doc["answer"])
+
+    metrics = [{"metric": f.__name__, "aggregation": f, "higher_is_better": False} for f in METRICS]
+    config = {
+        "task": "made",
+        "dataset_path": "json",
+        "dataset_kwargs": {
+            "data_files": {"test": str(tmp_path / "q.jsonl")},
+            "cache_dir": str(tmp_path),
+        },
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": "{{id}}",
+        "doc_to_choice": "choices",
+        "doc_to_target": "answer",
+        "process_results": process_results,
+        "metric_list": metrics,
+    }
+    task = ConfigurableTask(config=config)
+    results = lm_eval.simple_evaluate(model=Model(), tasks=[task], bootstrap_iters=0)["results"]
+    items = [(row["answer"], row["scores"]) for row in rows]
+    for metric in METRICS:
+        assert results["made"][f"{metric.__name__},none"] == pytest.approx(metric(items))
+
+
+@pytest.mark.filterwarnings("ignore")  # the harness's own
 def test_inspect_takes_the_metric(tmp_path):
     pytest.importorskip("inspect_ai")
     from inspect_ai import Task
     from inspect_ai import eval as evaluate
     from inspect_ai.dataset import MemoryDataset, Sample
-    from inspect_ai.scorer import Score, scorer
+    from inspect_ai.scorer import SampleScore, Score, scorer
     from inspect_ai.solver import solver
 
     rng = np.random.default_rng(1)
@@ -87,6 +134,10 @@ def test_inspect_takes_the_metric(tmp_path):
     assert values["calibration_error"] == pytest.approx(test.estimate)
     assert values["noise_floor"] == pytest.approx(test.null_mean, rel=0.05)
     assert values["calibration_pvalue"] < 0.01
+    first = SampleScore(
+        score=Score(value="C", metadata={"confidence": 0.9}), sample_metadata={"topic": 0}
+    )
+    assert np.isnan(list(inspect_calibration(cluster="topic")([first] * 2).values())).all()
     (log,) = evaluate(task(silent=7), **options)
     assert log.status == "error"
     assert "sample 8 has no 'confidence'" in log.error.message
