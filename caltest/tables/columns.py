@@ -153,11 +153,15 @@ def choose_labels(
 
 def _refuse_followed(source: Source, label: str, times: Sequence[str]) -> None:
     """Refuse outcomes beside a column that says how long rows were followed."""
-    if times and not source.frame:
+    if times:
+        calls = f"--event {label!r} --time {times[0]!r} --horizon T", f"--label {label!r}"
+        if source.frame:
+            columns = f"frame[{times[0]!r}], frame[{label!r}]"
+            call = f"probs=frame['COLUMN'], labels=Followup({columns}, horizon=T)"
+            calls = call, f"labels={label!r}"
         raise InvalidPredictionsError(
-            f"{times[0]} seems to say how long rows were followed: say --event {label!r} --time "
-            f"{times[0]!r} --horizon T, T how far predictions look ahead, or --label {label!r} if "
-            "everybody was followed to T"
+            f"{times[0]} seems to say how long rows were followed: say {calls[0]}, T how far "
+            f"predictions look ahead, or {calls[1]} if everybody was followed to T"
         )
 
 

@@ -317,6 +317,8 @@ def test_outcomes_of_a_follow_up_are_no_labels(tmp_path):
     with pytest.raises(InvalidPredictionsError, match=re.escape(message)):
         read_predictions(path)
     assert read_predictions(path, label="outcome").n == 3
+    with pytest.raises(InvalidPredictionsError, match=r"Followup\(frame\['Follow-up .*'outcome'"):
+        Predictions.of(columns)
 
 
 def test_labels_of_a_second_file_are_matched(tmp_path):
