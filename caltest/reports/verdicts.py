@@ -82,7 +82,7 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=tuple(_notes(data, rows, top)),
+        notes=tuple(_notes(data, rows)),
         copies=data.copies,
         followup=top.test.followup,
     )
@@ -147,7 +147,7 @@ def _passing(row: AuditRow) -> str:
     return format_value(row.critical, row.test.null_std)
 
 
-def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditRow) -> list[str]:
+def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...]) -> list[str]:
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     lenses_of: dict[str, dict[str, None]] = {}
     for lens, row in zip(lenses, rows, strict=True):
@@ -157,8 +157,8 @@ def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...], top: AuditR
     everywhere, notes = len(set(lenses)), list(data.notes)
     for note, at in lenses_of.items():
         notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
-    if top.test.clusters is not None:
-        notes.append(f"rows come in clusters: {top.test.clusters}")
+    if rows[0].test.clusters is not None:
+        notes.append(f"{rows[0].lens}: rows come in clusters: {rows[0].test.clusters}")
     if data.weights is not None:
         notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
     return notes
