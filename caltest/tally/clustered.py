@@ -204,8 +204,8 @@ class ClusteredTally(AnyTally):
             warnings.warn(
                 "events are rare, or few clusters hold most of them: if rows of a cluster shared "
                 f"their label it would be as if {events:.1f} had been expected, and it takes "
-                f"{FEW:g}. Tests at 0.05 then rejected up to 0.10 of calibrated models, and "
-                "intervals of 95 % missed up to 0.18",
+                f"{FEW:g}. Tests at 0.05 then rejected up to 0.14 of calibrated models, and "
+                "intervals of 95 % missed up to 0.20",
                 FewClustersWarning,
                 stacklevel=stack,
             )
