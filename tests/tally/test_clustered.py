@@ -96,6 +96,7 @@ def binomtest_like(x, n, alpha):
     return np.array([beta(x, n - x + 1).ppf(alpha / 2), beta(x + 1, n - x).ppf(1 - alpha / 2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 1.0])
 def test_the_interval_of_the_mean_gap_covers_where_events_are_rare(factor):
     """120 images, an event in 12 of them if a whole image shares its label: 0.105 of 200 before."""
@@ -111,6 +112,7 @@ def test_the_interval_of_the_mean_gap_covers_where_events_are_rare(factor):
     assert missed <= 18  # 0.05 of 200, and a chance of 0.01 above
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_mean_gap_covers_where_a_few_clusters_hold_most_rows():
     missed = 0
     for seed in range(200):
