@@ -61,11 +61,7 @@ def noise(request):
     return noise_of(*problem(5, n, k, n_cells, wrong), **design(kind, n))
 
 
-# Kernels of clusters compile for eight seconds.
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("clusters", "w clusters")]
-
-
-@pytest.mark.parametrize("kind", ["", "w", *SLOW])
+@pytest.mark.parametrize("kind", ["", "clusters", "w", "w clusters"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_sums_and_variances_against_their_twin(k, kind):
     probs, labels, cells = problem(2, 30, k, 7, 0.3)

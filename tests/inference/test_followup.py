@@ -123,6 +123,7 @@ def test_aalen_johansen_and_its_standard_error():
     np.testing.assert_allclose(answer.oe_se * observed, 0.1060153589, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_redraw_has_the_law_of_a_readable_one():
     """Mean and deviation of Σ r and of the ECE, from 400 000 draws of a slow program."""
     data = ct.OneVsRest(1)(ct.Predictions.of(P, followed()))

@@ -33,6 +33,7 @@ def test_disjoint_subgroups_are_tested_exactly(people):
     assert (result.estimate, result.pvalue) == (whole.estimate, whole.pvalue)
 
 
+@pytest.mark.slow
 def test_the_worst_has_the_error_that_is_certainly_largest():
     sizes, gaps = [40_000, 4_000, 4], [0.008, 0.03, 0.2]  # the last is large by chance only
     p = np.full(sum(sizes), 0.3)
@@ -155,6 +156,7 @@ def walked(first, second):
     return max(0, first, first + second) - min(0, first, first + second)
 
 
+@pytest.mark.slow
 def test_walks_of_overlapping_subgroups(rng, monkeypatch):
     p = rng.choice([0.1, 0.4, 0.8], 200)
     y = (rng.random(200) < p).astype(int)

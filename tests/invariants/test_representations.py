@@ -239,6 +239,7 @@ def numbers(rows):
 
 
 @pytest.mark.parametrize("rows", [24, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_interpreted_code_gives_the_numbers_of_compiled_code(rows):
     """Also of more events than a byte can count, at one prediction and in all."""
     code = f"import json, test_representations as t; print(json.dumps(t.numbers({rows})))"

@@ -206,6 +206,7 @@ def test_an_interrupted_report_says_so(monkeypatch):
         assert "Interrupted: simulated numbers rest on the resamples drawn until then" in page
 
 
+@pytest.mark.slow
 def test_forms(page, tmp_path):
     for kind in ct.Report.endings:
         page.save(path := tmp_path / f"report{kind}")

@@ -73,6 +73,7 @@ def test_what_a_frame_cannot_say(monkeypatch):
         ct.Tally.from_dask(lazy, "p", "y")
 
 
+@pytest.mark.slow
 def test_numbers_of_32_bits_do_not_depend_on_partitions():
     for kind in ("f4", "f8"):
         p = np.tile([0.3, 0.7, 1 / 3, 0.1, 1 - 0.7], 30).astype(kind)

@@ -160,6 +160,7 @@ def test_scan_refuses_in_words(words_file, given, words):
         ct.scan(**{"paths": words_file, "probs": "p", "pos_label": "yes"} | given)
 
 
+@pytest.mark.slow
 def test_tallies_of_two_classes_do_what_their_tally_does():
     several, one = KINDS["Tallies"], KINDS["Tally"]
     assert str(ct.Monitor().update(several)) == str(ct.Monitor().update(one))

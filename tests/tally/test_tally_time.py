@@ -171,6 +171,7 @@ def test_bands_of_sums_cover():
     assert missed <= 18  # 10 of 100 are allowed, and chance
 
 
+@pytest.mark.slow
 def test_a_page_of_a_tally_says_what_that_of_its_rows_says(tmp_path):
     p, y = drawn(6, 3000)
     options = {"profile": "clinical", "n_resamples": 199, "rng": 0, "name": "July"}
