@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -213,14 +215,20 @@ def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...
 
 
 def column_classes(table: Any, labels: NDArray[Any]) -> list[Any] | None:
-    """Return the names of the columns, where there are several and the labels are such names."""
+    """Return the names of the columns, where there are several and the labels are such names.
+
+    What all of them begin with, as in ``proba_cat, proba_dog``, is left out where labels lack it.
+    """
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
         names = [int(name) for name in names]
     if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
         return None
     if is_text(labels):
-        return names if set(labels.astype(str).tolist()) <= set(map(str, names)) else None
+        words, whole = set(labels.astype(str).tolist()), [str(name) for name in names]
+        head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
+        ways = (names, [name[len(head) :] for name in whole])
+        return next((way for way in ways if words <= set(map(str, way))), None)
     return names if set(np.unique(labels).tolist()) <= set(names) else None
 
 
