@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from caltest._base.facts import as_dates
+from caltest.errors import StatisticError
 from caltest.plots import scales
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
@@ -132,6 +133,10 @@ def evidence(
     "alarm" and "threshold", and "evidence" and "leader" (beside it, what the bet says that has
     earned most), or "a", "b" and, below, "difference" and "band".
     """
+    if monitor.n == 0:
+        raise StatisticError(
+            "the monitor has seen no rows: update() returns one that has, m = m.update(…)"
+        )
     alone = isinstance(monitor, Monitor)
     chart = Chart.of(ax, 2.4 if alone else 3.5)
     upper = chart if alone else chart.above(0.5)
