@@ -117,11 +117,8 @@ def test_columns_say_which_class_they_are_of():
     assert other.classes is None  # the labels are no such names
     with pytest.raises(InvalidPredictionsError, match="pass classes="):
         Predictions.of(pandas.DataFrame(PROBS, columns=["p1", "p2", "p3"]), TEXT)
-    words = sorted(set(TEXT))
-    turned_words = pandas.DataFrame(
-        PROBS[:, [2, 0, 1]], columns=[f"p_{words[k]}" for k in (2, 0, 1)]
-    )
-    assert Predictions.of(turned_words, TEXT).classes == (words[2], words[0], words[1])
+    headed = pandas.DataFrame({f"p_{name}": COLUMNS[name] for name in NAMES[::-1]})
+    assert Predictions.of(headed, TEXT).classes == tuple(NAMES[::-1])
     given = Predictions.of(turned, LABELS, classes=["x", "y", "z"])
     assert given.classes == ("x", "y", "z")
 
