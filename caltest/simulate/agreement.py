@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base.arrays import largest
 from caltest._base.compiled import inlined, kernel
 from caltest._base.facts import by_appearance
+from caltest._base.memo import Memo
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree, Dependence
@@ -27,6 +28,8 @@ DISAGREE = 0.05
 LARGE, PARTNERS = 512, 64
 #: Labels that are drawn together.
 AT_ONCE = 2**18
+#: Limits of λ by coupling and rows.
+_LIMITS: Memo[Dependence] = Memo()
 
 
 def association(
@@ -120,8 +123,13 @@ class Agreement:
 
         A part has a limit of its own where its observed labels agree more than labels drawn with
         the limit of all (p ≤ 0.05), as residuals or centred: clusters in which one label excludes
-        another then do not hide others that are copies. See :class:`SharedRedraws`.
+        another then do not hide others that are copies. See :class:`SharedRedraws`. The newest
+        limits are remembered: an audit asks for them once for every statistic.
         """
+        rows = self.cluster, self.size, self.weights, self.data.probs, self.data.labels
+        return _LIMITS.of(self._limits, self.coupling, *rows)
+
+    def _limits(self) -> Dependence:
         observed = self.correlation(self.data.labels[None, :])[0]
         tried = cache(lambda step: self._drawn(step / STEPS))
 

@@ -7,11 +7,15 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from caltest._base.memo import Memo
 from caltest.lenses import TopK
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate.agreement import DISAGREE, STEPS, batches, possible, quarters
 from caltest.simulate.dependent import ClusterDrawer, Coupling, Degree
 from caltest.simulate.streams import Seed, keys
+
+#: Upper confidence limits of λ by coupling and rows.
+_DEGREES: Memo[float] = Memo()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +97,15 @@ class Overlap:
         """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`.
 
         The limit within quarters counts where labels agree there more than the limit of all allows.
+        The newest are remembered.
         """
         if isinstance(given, (int, float)):
             return given
+        w = np.ones(0) if self.data.weights is None else self.data.weights
+        rows = *timed(self.data), w, self.data.probs, self.data.labels
+        return _DEGREES.of(self._limit, self.coupling, *rows)
 
+    def _limit(self) -> float:
         @cache
         def drawn(step: int) -> FloatArray:
             draw = SeriesDrawer.of(self.seen, step / STEPS)
