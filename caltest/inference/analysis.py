@@ -98,8 +98,9 @@ class Analysis:
         """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
         if isinstance(data, AnyTally):
             tally = data.through(lens)
-            kind = ClusteredProblem if isinstance(tally, ClusteredTally) else TallyProblem
-            return cls(verb, tally, tally.lens, kind.of(tally), rng)
+            if isinstance(tally, ClusteredTally):
+                return cls(verb, tally, tally.lens, ClusteredProblem.of(tally), rng)
+            return cls(verb, tally, tally.lens, TallyProblem.of(tally), rng)
         through = as_lens(lens, data)
         return cls(verb, data, through, seen_through(data, through, summable), rng)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,37 @@ from caltest.predictions.reading import read
 from caltest.tables.source import Request
 
 
+class NamedClasses:
+    """Classes 0 … K−1 that may have names: those of predictions and of tallies."""
+
+    if TYPE_CHECKING:  # fields of some, properties of others
+
+        @property
+        def n_classes(self) -> int: ...
+
+        @property
+        def classes(self) -> tuple[str, ...] | None: ...
+
+    def class_index(self, c: int | str) -> int:
+        """Return the number of a class given by its number or its name."""
+        names = self.classes or ()
+        if c in names:
+            return names.index(str(c))
+        if isinstance(c, str):
+            listed = ", ".join(names) or "no names are known"
+            raise StatisticError(f"there is no class named {c!r} ({listed})")
+        if not 0 <= c < self.n_classes:
+            last = self.n_classes - 1
+            raise StatisticError(f"there is no class {c}, classes run from 0 to {last}")
+        return int(c)
+
+    def class_name(self, index: int) -> str:
+        """Return the name of a class, or its number when there are no names."""
+        return self.classes[index] if self.classes else str(index)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions:
+class Predictions(NamedClasses):
     """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
 
     Make one with :meth:`Predictions.of`, which checks everything once; the constructor trusts its
@@ -76,6 +105,11 @@ class Predictions:
     followup: Followup | None = None
     ordered: bool = False
     multilabel: bool = False
+
+    #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
+    has_rows: ClassVar[bool] = True
+    #: The lenses through which sums were kept; None where rows answer every lens.
+    lenses: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         # a statistic that writes into its arguments must fail
@@ -230,6 +264,11 @@ class Predictions:
         return replace(data, multilabel=True, notes=(*stack.notes, *data.notes))
 
     @property
+    def rows(self) -> Predictions:
+        """These; of :class:`Tallies` a sample, which answers what sums leave open."""
+        return self
+
+    @property
     def n(self) -> int:
         """Number of observations."""
         return self.probs.shape[0]
@@ -314,23 +353,6 @@ class Predictions:
         fields["provenance"] = tuple(replace(p, overlap=p.overlap[rows]) for p in self.provenance)
         fields["followup"] = None if self.followup is None else self.followup.take(rows)
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
-
-    def class_index(self, c: int | str) -> int:
-        """Return the number of a class given by its number or its name."""
-        names = self.classes or ()
-        if c in names:
-            return names.index(str(c))
-        if isinstance(c, str):
-            listed = ", ".join(names) or "no names are known"
-            raise StatisticError(f"there is no class named {c!r} ({listed})")
-        if not 0 <= c < self.n_classes:
-            last = self.n_classes - 1
-            raise StatisticError(f"there is no class {c}, classes run from 0 to {last}")
-        return int(c)
-
-    def class_name(self, index: int) -> str:
-        """Return the name of a class, or its number when there are no names."""
-        return self.classes[index] if self.classes else str(index)
 
     def __repr__(self) -> str:
         words = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)

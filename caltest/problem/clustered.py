@@ -60,9 +60,7 @@ class ClusteredProblem(MicroCells):
 
     @property
     def impossible(self) -> IntArray:
-        """As many zeros as outcomes had probability 0, where all rows of a unit are certain."""
-        n, p, _, y, _ = self.tally.sums.T
-        return np.zeros(int(y[p == 0.0].sum() + (n - y)[p == n].sum()), dtype=np.int64)
+        return self.tally.impossible
 
     @cached_property
     def excess(self) -> FloatArray:

@@ -64,7 +64,8 @@ class TallyProblem(MicroCells):
     @classmethod
     def of(cls, source: AnyTally) -> Self:
         """Read the sums of a tally, of several that of its usual lens; O(U)."""
-        tally: Tally = source.through(None)
+        tally = source.through(None)
+        assert isinstance(tally, Tally)
         if tally.n == 0:
             raise StatisticError("the tally is empty: add rows first")
         order = np.lexsort((tally.stratum, tally.key))
@@ -152,10 +153,7 @@ class TallyProblem(MicroCells):
 
     @property
     def impossible(self) -> IntArray:
-        """As many zeros as outcomes had probability 0."""
-        sure = np.where(self.rest == 0.0, self.count - self.labels, 0.0)
-        sure = np.where(self.centre == 0.0, self.labels, sure)
-        return np.broadcast_to(np.int64(0), (int(sure.sum()),))
+        return self.tally.impossible
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         """Return a score: exact for those whose moments a tally keeps, else of mean predictions."""

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn, Self
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias
 
 from caltest.errors import InvalidPredictionsError
-from caltest.lenses import Lens, LensLike
-from caltest.predictions import FloatArray, Predictions
+from caltest.lenses import Lens, LensLike, OneVsRest, Partition
+from caltest.predictions import FloatArray, IntArray, NamedClasses, Predictions
 
 
 class _Missing:
     """An attribute of rows, which sums do not have."""
 
-    def __get__(self, tally: AnyTally | None, kind: type) -> Any:
+    def __get__(self, tally: AnyTally | None, kind: type) -> object:
         return self if tally is None else tally.__array__()
 
 
-class AnyTally(ABC):
-    """Sums of rows that are not kept; verbs look at them ``through`` a lens."""
+class AnyTally(NamedClasses, ABC):
+    """Sums of rows that are not kept; verbs look at them ``through`` a lens.
 
-    lens: Any
-    n_classes: int
-    classes: tuple[str, ...] | None
-    notes: tuple[str, ...]
+    Each kind is a dataclass, and answers what verbs ask of :class:`Predictions` by the same names.
+    """
+
+    if TYPE_CHECKING:  # a field of some kinds, a property of others
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+        @property
+        def lens(self) -> Lens: ...
+
+        @property
+        def notes(self) -> tuple[str, ...]: ...
+
     probs = labels = _Missing()
+    has_rows = False
+    #: A sample of the rows, for what sums leave open.
+    rows: Predictions | None = None
     #: What sums do not know of.
-    clusters = n_clusters = crossed = folds = horizon = None
+    clusters = n_clusters = crossed = folds = horizon = by = features = followup = None
+    ordered = multilabel = induced = False
     copies = 0
-    by = None
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise InvalidPredictionsError(
             f"a {type(self).__name__} has no rows, and rows are needed here: pass their "
             "predictions. Verbs that answer from sums take it alone, in place of probs and labels"
@@ -51,11 +63,21 @@ class AnyTally(ABC):
     def effective_n(self) -> float:
         """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
 
+    @property
     @abstractmethod
-    def through(self, lens: LensLike | None) -> Any:
+    def impossible(self) -> IntArray:
+        """As many zeros as labels had probability 0, or the sampled rows where that was so."""
+
+    @property
+    def lenses(self) -> tuple[Lens, ...]:
+        """What was looked at."""
+        return (self.lens,)
+
+    @abstractmethod
+    def through(self, lens: LensLike | None) -> AnyTally:
         """Return what a lens shows; StatisticError where no sums were kept for it."""
 
-    def source(self, lens: LensLike | None) -> Any:
+    def source(self, lens: LensLike | None) -> AnyTally:
         """Return the tally of one lens from which another is seen."""
         return self
 
@@ -65,24 +87,14 @@ class AnyTally(ABC):
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # which sum() begins with
 
-    def class_index(self, c: int | str) -> int:
-        """Return the number of a class given by its number or its name."""
-        return Predictions.class_index(self._seen, c)
-
-    def class_name(self, index: int) -> str:
-        """Return the name of a class, or its number when there are no names."""
-        return Predictions.class_name(self._seen, index)
-
-    @property
-    def _seen(self) -> Any:
-        return self
-
-    def named(self, lens: Lens) -> tuple[Any, ...]:
+    def named(self, lens: Lens) -> tuple[object, ...]:
         """Return what a lens is, with classes by number."""
-        from caltest.lenses import OneVsRest, Partition
-
         if isinstance(lens, OneVsRest):
             return "class", self.class_index(lens.c)
         if isinstance(lens, Partition):
             return tuple(frozenset(map(self.class_index, group)) for group in lens.groups)
         return ("lens", lens)
+
+
+#: What verbs are asked about: rows, or sums over rows.
+Source: TypeAlias = Predictions | AnyTally

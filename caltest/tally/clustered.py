@@ -171,6 +171,12 @@ class ClusteredTally(AnyTally):
     def effective_n(self) -> float:
         return float(self.n)
 
+    @property
+    def impossible(self) -> IntArray:
+        """As many zeros as outcomes had probability 0, where all rows of a line are certain."""
+        n, p, _, y, _ = self.sums.T
+        return np.zeros(int(y[p == 0.0].sum() + (n - y)[p == n].sum()), dtype=np.int64)
+
     def through(self, lens: LensLike | None) -> Self:
         """Return the tally itself for its own lens; StatisticError else."""
         if lens is None or lens == self.lens:

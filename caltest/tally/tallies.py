@@ -13,9 +13,9 @@ import numpy as np
 from caltest._base.written import name_of, several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Partition, TopK
-from caltest.predictions import Facts, FloatArray, Predictions
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.tally.base import AnyTally
-from caltest.tally.grid import GRID
+from caltest.tally.grid import GRID, SUMS
 from caltest.tally.sample import UNBOUNDED, RowSample, shared_rows
 from caltest.tally.tally import Tally, rows_of
 
@@ -146,7 +146,7 @@ class Tallies(AnyTally):
         return counted if isinstance(counted, Tallies) else cls((counted,), None, counted.notes)
 
     @cached_property
-    def rows(self) -> Predictions | None:
+    def rows(self) -> Predictions | None:  # type: ignore[override]
         """The sampled rows, as predictions whose notes say of how many they are."""
         s = self.sample
         if s is None:
@@ -167,7 +167,6 @@ class Tallies(AnyTally):
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
-        """What was looked at."""
         return tuple(member.lens for member in self.members)
 
     @property
@@ -181,12 +180,12 @@ class Tallies(AnyTally):
         return self.members[0].n
 
     @property
-    def n_classes(self) -> int:  # type: ignore[override]
+    def n_classes(self) -> int:
         """Number of classes before the lens."""
         return self.members[0].n_classes
 
     @property
-    def classes(self) -> tuple[str, ...] | None:  # type: ignore[override]
+    def classes(self) -> tuple[str, ...] | None:
         """Their names."""
         return self.members[0].classes
 
@@ -198,11 +197,20 @@ class Tallies(AnyTally):
     def effective_n(self) -> float:
         return self.members[0].effective_n
 
-    def through(self, lens: LensLike | None) -> Any:
+    @property
+    def impossible(self) -> IntArray:
+        if self.rows is not None and self.rows.impossible.size:
+            return self.rows.impossible
+        # Of a row that lies in several tallies the one of its class counts
+        classes = [m for m in self.members if isinstance(m.lens, OneVsRest)]
+        events = (m.sums[m.key == 0, SUMS.index("events")].sum() for m in classes)
+        return np.broadcast_to(np.int64(0), (int(sum(events)),))
+
+    def through(self, lens: LensLike | None) -> Tally:
         """Return the tally of a lens; StatisticError, which names the lenses, if there is none."""
         return self.source(lens).through(self.lens if lens is None else lens)
 
-    def source(self, lens: LensLike | None) -> Any:
+    def source(self, lens: LensLike | None) -> Tally:
         """Return the tally from which a lens is seen; errors as of :meth:`through`."""
         wanted = self.lens if lens is None else lens
         if isinstance(wanted, Lens):

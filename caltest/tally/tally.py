@@ -170,6 +170,12 @@ class Tally(AnyTally, Counted):
         return float((n @ w) ** 2 / (n @ w**2))
 
     @property
+    def impossible(self) -> IntArray:
+        n, events = self.sums[:, 0], self.sums[:, SUMS.index("events")]
+        count = events[self.key == 0].sum() + (n - events)[self.key == Grid(self.grid).last].sum()
+        return np.broadcast_to(np.int64(0), (int(count),))
+
+    @property
     def _question(self) -> dict[str, Any]:
         return {
             "lenses": self.lens, "grids": self.grid, "classes": (self.n_classes, self.classes)
