@@ -1,6 +1,8 @@
 """What can go wrong, by name."""
 
 import re
+from collections.abc import Sequence
+from typing import Self
 
 #: Terminal escapes and all other control characters but the line feed; what turns text around.
 _CONTROL = re.compile(
@@ -21,7 +23,18 @@ class _Plain(ValueError):
 
 
 class InvalidPredictionsError(_Plain):
-    """Probabilities or labels that cannot be tested; the message says where and what to do."""
+    """Probabilities or labels that cannot be tested; the message says where and what to do.
+
+    ``remedies`` are options of the command line, such as ``("--probs", "risk")``: each decides.
+    """
+
+    def __init__(self, message: str, remedies: Sequence[tuple[str, ...]] = ()) -> None:
+        super().__init__(message)
+        self.remedies = tuple(remedies)
+
+    def of_file(self, name: str) -> Self:
+        """Return the same with the name of a file before the message."""
+        return type(self)(f"{name}: {self}", self.remedies)
 
 
 class StatisticError(_Plain):

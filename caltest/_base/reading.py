@@ -23,7 +23,7 @@ SUM_TOLERANCE = 1e-3
 #: Words for an event that did not occur, and for one that did.
 EVENT_WORDS = (
     *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
-    *(("absent", "present"),),
+    *(("absent", "present"), ("f", "t"), ("nein", "ja")),
 )
 #: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
 SUM_EXACT = 1e-12
@@ -103,7 +103,8 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
         raise InvalidPredictionsError(
             f"{at(name, position)} is {numbers[position]} "
             f"({several((~finite).sum(), 'such value')} in all); repair these rows, or "
-            "leave out those without a value with drop_missing=True (--drop-missing)"
+            "leave out those without a value with drop_missing=True (--drop-missing)",
+            [("--drop-missing",)],
         )
     return numbers
 
@@ -145,7 +146,8 @@ def as_probabilities(
         raise InvalidPredictionsError(
             f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
             f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
-            "classes. If it is one but for its sum, pass renormalise=True (--renormalise)"
+            "classes. If it is one but for its sum, pass renormalise=True (--renormalise)",
+            [("--renormalise",)],
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
@@ -181,19 +183,22 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     position = first(outside)
     curve = "softmax" if probs.ndim == 2 else "logistic function"
     logits = f"apply the {curve}, or pass from_logits=True (--from-logits)"
+    remedies: list[tuple[str, ...]] = [("--from-logits",)]
     if (probs <= 0.0).all():
         advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
         advice = (
             f"If these are percentages, divide by 100 (--percent); if they are logits, {logits}"
         )
+        remedies = [("--percent",)]
     elif (probs < 0.0).any() and (probs > 1.0).any():
         advice = f"These look like logits: {logits}"
     else:
-        advice = f"Repair these values; if all are logits, {logits}"
+        advice, remedies = f"Repair these values; if all are logits, {logits}", []
     raise InvalidPredictionsError(
         f"{at('probs', position)} is {probs[position]:.9g}, outside [0, 1] "
-        f"({several(outside.sum(), 'such value')} in all). {advice}"
+        f"({several(outside.sum(), 'such value')} in all). {advice}",
+        remedies,
     )
 
 
@@ -248,7 +253,8 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             raise InvalidPredictionsError(
                 f"labels are text: of one column of probabilities say {calls}, whose probability "
                 "it is; of two pass classes=[…] (--classes) in the order of the columns, which "
-                f"scikit-learn sorts: classes={words.tolist()}"
+                f"scikit-learn sorts: classes={words.tolist()}",
+                [("--pos-label", str(word)) for word in words],
             )
         shown, order = ", ".join(repr(str(v)) for v in words[:5]), ""
         if words.size == n_classes <= 20:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import shlex
 import sys
 import warnings
 from importlib import import_module
@@ -14,7 +15,7 @@ import click
 
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.errors import printable
+from caltest.errors import InvalidPredictionsError, printable
 
 EXIT_CODES = """
 Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
@@ -131,6 +132,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(outcome[1])
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(printable(f"caltest: {error}"), file=sys.stderr)
+        remedies = error.remedies if isinstance(error, InvalidPredictionsError) else ()
+        for remedy in remedies:
+            words = ("caltest", *(sys.argv[1:] if arguments is None else arguments), *remedy)
+            print(printable(f"run: {shlex.join(words)}"), file=sys.stderr)
         sys.exit(2)
 
 

@@ -21,8 +21,8 @@ from caltest.io.opening import ENDINGS
 from caltest.io.pooling import parts_of, pooled, refuse_pooling, refuse_same_labels
 from caltest.predictions import Predictions
 from caltest.tables import cells
+from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import choose_labels, named
-from caltest.tables.meaning import chosen_of
 from caltest.tables.source import Column, Request
 
 

@@ -20,8 +20,10 @@ from caltest.io.opening import opened
 from caltest.predictions import Predictions
 from caltest.predictions.reading import of_table
 from caltest.tables import cells
-from caltest.tables.columns import LABELS, choose_labels
-from caltest.tables.meaning import Chosen, understood
+from caltest.tables.chosen import Chosen
+from caltest.tables.columns import choose_labels
+from caltest.tables.meaning import understood
+from caltest.tables.names import LABELS
 from caltest.tables.source import Column, Request, Source
 
 #: What ``format`` may be.
@@ -65,7 +67,7 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
             "-f latin1 -t utf-8"
         ) from None
     except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"{file.name}: {error}") from None
+        raise error.of_file(file.name) from None
 
 
 def _with_labels(source: Source, path: Path) -> Source:

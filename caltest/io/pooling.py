@@ -17,8 +17,9 @@ from caltest._base.state import content_mark
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.assembly import source_of
 from caltest.predictions import Predictions
+from caltest.tables.chosen import Chosen, chosen_of
 from caltest.tables.columns import refuse_unknown
-from caltest.tables.meaning import MODELS, Chosen, chosen_of
+from caltest.tables.names import MODELS
 from caltest.tables.source import Column, Request, Source
 
 #: What names of files call models; each is told from others by the word that it is in.

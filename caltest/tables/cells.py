@@ -113,6 +113,13 @@ def marks(column: Column) -> Column:
     return column.astype(np.int64) if whole else column
 
 
+def alike(first: Column, second: Column) -> tuple[Column, Column]:
+    """Return two columns of labels so that they can be compared: beside text 7.0 is "7"."""
+    if first.dtype.kind == "U" or second.dtype.kind == "U":
+        return marks(first).astype(str), marks(second).astype(str)
+    return first, second
+
+
 def right(
     label: Column,
     predicted: Column,
@@ -128,8 +135,7 @@ def right(
     neither is refused unless ``sure``. ``names`` are those of confidence and prediction.
     """
     prob, answer = names
-    if label.dtype.kind == "U" or predicted.dtype.kind == "U":
-        label, predicted = marks(label).astype(str), marks(predicted).astype(str)
+    label, predicted = alike(label, predicted)
     equal: BoolArray = label == predicted
     classes = set(np.unique(label).tolist()) | set(np.unique(predicted).tolist())
     if sure or len(classes) != 2 or confidence.ndim > 1:
@@ -151,7 +157,8 @@ def right(
     raise InvalidPredictionsError(
         f"column {prob} could be the probability of label {plain(event)}, or that {answer} is "
         f"right: say pos_label={plain(event)!r} (--pos-label {plain(event)}) or "
-        f"predicted_label={answer!r} (--predicted-label {answer}){rows * bool(off[event].any())}"
+        f"predicted_label={answer!r} (--predicted-label {answer}){rows * bool(off[event].any())}",
+        [("--pos-label", str(plain(event))), ("--predicted-label", answer)],
     )
 
 

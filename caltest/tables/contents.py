@@ -8,15 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from caltest._base.reading import EVENT_WORDS, SUM_TOLERANCE
+from caltest.tables import cells
+from caltest.tables.names import NO_PROBABILITIES, words
 from caltest.tables.source import Column, Source, is_number
 
 #: Columns up to which all are looked at, and cells of one that tell how many values it has.
 SUGGESTED, FIRST = 40, 1000
-
-
-def words(name: str) -> list[str]:
-    """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
-    return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]
 
 
 def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -49,20 +46,26 @@ def _name_columns(column: Column, name: str, names: Sequence[str]) -> bool:
 
 
 def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the columns that may be probabilities, and whether they are those of all classes."""
+    """Return the columns that may be probabilities, and whether they are those of all classes.
+
+    By themselves they have more than two values, and no name that says otherwise.
+    """
     if not 0 < len(names) <= SUGGESTED:
         return [], False
     columns = dict(zip(names, source.read(names), strict=True))
-    likely = [name for name, column in columns.items() if are_fractions(column)]
-    likely = likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"]
-    whole = len(likely) > 1 and are_probabilities([columns[name] for name in likely], False)
-    return likely, whole
+    likely = [name for name, c in columns.items() if are_fractions(c) or cells.in_percent(c, False)]
+    fractions = [columns[name] for name in likely]
+    if len(likely) > 1 and are_probabilities(fractions, False):
+        return likely, True
+    likely = [n for n in likely if len(set(columns[n].tolist())) > 2]
+    likely = [n for n in likely if not NO_PROBABILITIES & {*words(n)}]
+    return likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"], False
 
 
 def are_fractions(column: Column) -> bool:
     """Say whether cells are numbers of [0, 1], some of them neither 0 nor 1."""
     fractions = column.dtype.kind == "f" and are_probabilities([column], False)
-    return fractions and bool((column % 1 != 0).any())
+    return fractions and bool((column[~np.isnan(column)] % 1 != 0).any())
 
 
 def are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 from caltest._base.containers import as_ndarray, can, names_of, opened
 from caltest._base.features import as_features
 from caltest.errors import InvalidPredictionsError
+from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import no_column
-from caltest.tables.meaning import Understood, chosen_of, understood
+from caltest.tables.meaning import Understood, understood
 from caltest.tables.source import Column, Request, Source
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,54 +20,16 @@ from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables import cells
-from caltest.tables.columns import (
-    CONFIDENCE,
-    PREDICTED,
-    Choice,
-    choose_labels,
-    choose_probs,
-    in_percent,
-    listing,
-    named,
-    paired,
-    refuse_lone,
-    refuse_unknown,
-    says_right,
-    shortened,
-)
-from caltest.tables.contents import are_fractions
+from caltest.tables.chosen import Chosen
+from caltest.tables.columns import Choice, listing, says_right, shortened
+from caltest.tables.names import CONFIDENCE, MODELS, PREDICTED
+from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
 #: Labels that are all alike are doubted where so many others were to be expected.
 ALIKE = 20.0
-#: Names of a column that says whose forecasts rows are.
-MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Which columns of a table are probabilities, outcomes, facts, and perhaps predicted classes.
-
-    ``sure``: whether predicted classes are known to be what the probability is about; ``lone``:
-    whether nobody has said what labels and classes are.
-    """
-
-    choice: Choice
-    outcomes: list[str]
-    facts: dict[str, str]
-    predicted: str | None
-    sure: bool = False
-    lone: bool = True
-    features: tuple[str, ...] = ()
-
-    @property
-    def wanted(self) -> list[str]:
-        """The names of all of them but features, whose cells may be missing."""
-        predicted = [] if self.predicted is None else [self.predicted]
-        names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
-        return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
@@ -83,74 +44,6 @@ class Understood:
     naming: AbstractContextManager[None]
     notes: tuple[str, ...]
     chosen: Chosen
-
-
-def chosen_of(source: Source, request: Request) -> Chosen:
-    """Find out which columns are what."""
-    chosen = _chosen(source, request)
-    if request.features is None:
-        return chosen
-    others = [name for name in source.names if name and name not in chosen.wanted]
-    return replace(chosen, features=tuple(named(others, request.features).probs))
-
-
-def _chosen(source: Source, request: Request) -> Chosen:
-    label, probs, facts = request.label, request.probs, request.facts
-    if source.log:
-        label, probs = label or "label", probs or "probs"
-        facts = {"ids": "id"} | facts
-    refuse_unknown(facts.values(), source.names)
-    label = str(label) if isinstance(label, PathLike) else label
-    labels = choose_labels(source, label, facts.values())
-    others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
-    if probs is not None:
-        choice = named(others, probs)
-    else:
-        answers = [name for name in others if name.lower() in PREDICTED]
-        answers = [name for name in answers if not are_fractions(source.read([name])[0])]
-        likely = [name for name in others if name not in answers] or others
-        choice = choose_probs(source, likely, labels, request.from_logits)
-    refuse_lone(choice)
-    outcomes = paired(labels, choice)
-    if request.predicted_label is not None:
-        refuse_unknown([request.predicted_label], source.names)
-        return Chosen(choice, outcomes, facts, request.predicted_label, sure=True)
-    named_classes = request.classes is not None or request.pos_label is not None
-    if named_classes or len(choice.probs) > 1 or len(outcomes) > 1 or source.log:
-        return Chosen(choice, outcomes, facts, None, lone=False)
-    return Chosen(choice, outcomes, facts, _predicted(source, others, choice.probs[0], outcomes[0]))
-
-
-def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> str | None:
-    """Return the column of the predicted classes that one probability may be about.
-
-    It is known by its name; where labels are text, by its cells, which occur as labels.
-    """
-    names = [name for name in names if name != prob]
-    answers = [name for name in names if name.lower() in PREDICTED]
-    if answers:
-        truth, answer = map(cells.labels, source.read([label, answers[0]]))
-        right, in_words = says_right(truth, label), answer.dtype.kind == "U"
-        if right and not in_words and np.isin(answer, (0, 1)).all():
-            raise InvalidPredictionsError(
-                f"column {label} could say whether {answers[0]} was right, or what would have "
-                f"been: say pos_label=1 (--pos-label 1) for the first, or predicted_label="
-                f"{answers[0]!r} (--predicted-label {answers[0]}) for the second"
-            )
-        if right or (in_words and truth.dtype.kind != "U"):
-            return None
-    if not answers and names:
-        truth = cells.labels(source.read([label])[0])
-        if truth.dtype.kind == "U":
-            values, others = np.unique(truth), map(cells.labels, source.read(names))
-            texts = [(n, c) for n, c in zip(names, others, strict=True) if c.dtype.kind == "U"]
-            answers = [name for name, c in texts if np.isin(c, values).mean() > 0.5]
-    if len(answers) > 1:
-        raise InvalidPredictionsError(
-            f"the predicted classes could be {' or '.join(answers)}; choose with predicted_label= "
-            "(--predicted-label)"
-        )
-    return answers[0] if answers else None
 
 
 def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:
@@ -191,7 +84,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     files = f" of {len(source.parts)} files" * bool(source.parts)
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
     note = ", ".join([read, remark, *remarks])
-    notes = (note, *source.notes, *dropped)
+    notes = (note, *chosen.notes, *source.notes, *dropped)
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen)
 
 
@@ -276,7 +169,8 @@ def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:
                 f"column {name} names {len(models)} models ({shortened(models)}), which are not "
                 f"pooled unasked: look at each with by={name!r}"
                 f"{f' (--by {name})' * (not source.frame)}, keep the rows of one, or, if they are "
-                f"one model, {go_on}"
+                f"one model, {go_on}",
+                [("--by", name), ("--one-model",)],
             )
 
 
@@ -331,7 +225,8 @@ def _complete(
         counted = " (counted from 1, without the header)" * (not source.frame)
         raise InvalidPredictionsError(
             f"{remark}, in {listed_rows(gap)}{counted}; complete these rows, or leave them out "
-            f"with drop_missing=True{' (--drop-missing)' * (not source.frame)}"
+            f"with drop_missing=True{' (--drop-missing)' * (not source.frame)}",
+            [("--drop-missing",)],
         )
 
 

@@ -111,7 +111,11 @@ class Source:
             return f"{what}= (--{what})"
         if what == "label":
             return "labels='COLUMN'"
-        return "the table: leave in it only these columns, that of the labels and those of facts"
+        return "a table that has no others"
+
+    def to_be_sure(self, what: str) -> str:
+        """Return how to say what was found, after a note on that."""
+        return "" if self.frame else f"; name it with {what}= (--{what}) to be sure"
 
 
 def is_number(cell: object) -> bool:

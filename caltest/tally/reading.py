@@ -20,7 +20,7 @@ from caltest.io.opening import imported
 from caltest.lens_choice import default_lens
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Predictions
-from caltest.tables.meaning import Chosen, chosen_of
+from caltest.tables.chosen import Chosen, chosen_of
 from caltest.tables.source import Request, Source
 from caltest.tally.base import AnyTally
 from caltest.tally.batches import ROWS, batches_of, column, kind_of

@@ -267,6 +267,11 @@ CALLED = [
     {"sex": [0, 1, 1, 0], "Risk (5y)": [0.1, 0.8, 0.3, 0.6], "relapse": [0, 1, 0, 0]},
     {"PoP": [10, 80, 30, 60], "wet": [False, True, False, False], "mm": [0.0, 7.1, 0.0, 0.0]},
     {"share": [0.1, 0.8, 0.3, 0.6], "y_true": ["absent", "present", "absent", "absent"]},
+    {"mm": [0.5, 7.1, 0.9, 3.0], "pctr": [0.1, 0.8, 0.3, 0.6], "clicked": [0, 1, 0, 0]},
+    {"pom": ["10%", "80%", "30%", "60%"], "lr": [0.5] * 4, "tumour": [*"nynn"]},
+    {"score": [410, 720, 388, 650], "Defaulted within 12m": [*"NYNN"], "PD": [0.1, 0.8, 0.3, 0.6]},
+    {"smoker": [1, 0, 0, 1], "fraud_score": [0.1, 0.8, 0.3, 0.6], "is_fraud": [*"ftff"]},
+    {"weight": [0.1, 0.2, 0.5, 1], "churned": [0, 1, 0, 0], "propensity": [0.1, 0.8, 0.3, 0.6]},
 ]
 
 
@@ -275,19 +280,42 @@ def test_one_column_may_be_known_by_its_cells(tmp_path, columns):
     for data in (read_predictions(written(tmp_path / "f.csv", columns)), Predictions.of(columns)):
         np.testing.assert_allclose(data.probs[:, 1], [0.1, 0.8, 0.3, 0.6])
         np.testing.assert_array_equal(data.labels, [0, 1, 0, 0])
+        unlisted = not {"forecast_prob", "Risk (5y)", "PoP"} & {*columns}
+        assert unlisted == any(", the only one with fractions" in note for note in data.notes)
 
 
-def test_two_columns_are_not_known_by_their_cells(tmp_path):
-    columns = {"case": [1, 2, 3], "share": [0.1, 0.8, 0.3], "relapse": [0, 1, 0]}
-    columns |= {"smoker": [1, 0, 0]}
-    with pytest.raises(InvalidPredictionsError, match="such as relapse or smoker"):
-        read_predictions(written(tmp_path / "f.csv", columns))
-    del columns["smoker"]
-    with pytest.raises(InvalidPredictionsError, match=r"probs.* such as share$"):
-        read_predictions(written(tmp_path / "f.csv", columns))
-    columns |= {"share": [20, 60, 70]}
-    with pytest.raises(InvalidPredictionsError, match="such as share with --percent"):
-        read_predictions(written(tmp_path / "f.csv", columns))
+A, B = RNG.random(30).round(3), RNG.random(30).round(3)
+WORN = (A < B).astype(int)
+UNCLEAR = [
+    (
+        {"share": A, "price": B, "well": WORN, "smoker": 1 - WORN},
+        [f"--label {y} --probs {p}" for y in ("well", "smoker") for p in ("share", "price")],
+    ),
+    ({"share": (100 * A).astype(int), "mm": 50 * B, "y": WORN}, ["--probs share --percent"]),
+    (
+        {"conf": A, "gold": [*"ab"] * 15, "pred": [*"AbcD", "b"] * 6, "is_correct": WORN},
+        ["--label gold", "--label is_correct"],
+    ),
+    (
+        {"p": A, "risk": B, "kept": np.array(["kept", "lost"])[WORN]},
+        ["--pos-label kept", "--pos-label lost"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "options"), UNCLEAR)
+def test_two_readings_are_refused_with_commands_that_work(tmp_path, run, columns, options):
+    path = written(tmp_path / "my file.csv", columns)
+    code, _, error = run("test", path)
+    assert (code, re.findall(r"^run: caltest test '.*my file.csv' (.*)$", error, re.M)) == (
+        2,
+        options,
+    )
+    for words in options:
+        assert run("test", path, *words.split())[0] == 0
+
+
+def test_columns_of_classes_are_known_by_their_cells(tmp_path):
     columns = {"image": [*"abc"], "cat": [0.8, 0.2, 0.3], "dog": [0.2, 0.8, 0.7]}
     data = read_predictions(written(tmp_path / "f.csv", columns | {"kind": ["cat", "dog", "dog"]}))
     assert (data.classes, data.labels.tolist()) == (("cat", "dog"), [0, 1, 1])

@@ -1,0 +1,149 @@
+"""Which columns of a table are what, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+
+import numpy as np
+
+from caltest.errors import InvalidPredictionsError
+from caltest.tables import cells
+from caltest.tables.columns import (
+    Choice,
+    choose_labels,
+    named,
+    paired,
+    refuse_unknown,
+    says_right,
+    shortened,
+)
+from caltest.tables.contents import are_fractions
+from caltest.tables.names import PREDICTED
+from caltest.tables.probabilities import choose_probs, refuse_lone
+from caltest.tables.source import Request, Source
+
+#: Commands that are spelled out where a table can be read in several ways.
+MOST = 6
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which columns of a table are probabilities, outcomes, facts, and perhaps predicted classes.
+
+    ``sure``: whether predicted classes are known to be what the probability is about; ``lone``:
+    whether nobody has said what labels and classes are.
+    """
+
+    choice: Choice
+    outcomes: list[str]
+    facts: dict[str, str]
+    predicted: str | None
+    sure: bool = False
+    lone: bool = True
+    features: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of all of them but features, whose cells may be missing."""
+        predicted = [] if self.predicted is None else [self.predicted]
+        names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
+        return list(dict.fromkeys(names))
+
+
+def chosen_of(source: Source, request: Request) -> Chosen:
+    """Find out which columns are what."""
+    chosen = _chosen(source, request)
+    if request.features is None:
+        return chosen
+    every = request.features in ("*", ["*"])
+    used = chosen.wanted if every else [*chosen.outcomes, *chosen.choice.probs]
+    others = [name for name in source.names if name and name not in used]
+    if not others:
+        raise InvalidPredictionsError(
+            f"no column is left to search for segments: {shortened(used)} are used already; one of "
+            "clusters, weights or the like can be named in features= (--features)"
+        )
+    return replace(chosen, features=tuple(named(others, request.features).probs))
+
+
+def _chosen(source: Source, request: Request) -> Chosen:
+    label, probs, facts = request.label, request.probs, request.facts
+    if source.log:
+        label, probs = label or "label", probs or "probs"
+        facts = {"ids": "id"} | facts
+    refuse_unknown(facts.values(), source.names)
+    label = str(label) if isinstance(label, PathLike) else label
+    try:
+        labels = choose_labels(source, label, facts.values())
+    except InvalidPredictionsError as error:
+        remedies = tuple(_remedies(source, request, error.remedies))[:MOST]
+        raise InvalidPredictionsError(str(error), remedies) from None
+    others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
+    if probs is not None:
+        choice = named(others, probs)
+    else:
+        answers = [name for name in others if name.lower() in PREDICTED]
+        answers = [name for name in answers if not are_fractions(source.read([name])[0])]
+        likely = [name for name in others if name not in answers] or others
+        choice = choose_probs(source, likely, labels, request.from_logits)
+    refuse_lone(choice)
+    outcomes = paired(labels, choice)
+    if request.predicted_label is not None:
+        refuse_unknown([request.predicted_label], source.names)
+        return Chosen(choice, outcomes, facts, request.predicted_label, sure=True)
+    notes = (*labels.notes, *choice.notes)
+    named_classes = request.classes is not None or request.pos_label is not None
+    if named_classes or len(choice.probs) > 1 or len(outcomes) > 1 or source.log:
+        return Chosen(choice, outcomes, facts, None, lone=False, notes=notes)
+    predicted = _predicted(source, others, choice.probs[0], outcomes[0])
+    return Chosen(choice, outcomes, facts, predicted, notes=notes)
+
+
+def _remedies(
+    source: Source, request: Request, labels: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
+    """Yield those options of labels with which a table can be read, and what else these need."""
+    for option, name in labels:
+        try:
+            _chosen(source, replace(request, label=name))
+        except InvalidPredictionsError as error:
+            yield from ((option, name, *more) for more in error.remedies)
+        else:
+            yield option, name
+
+
+def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> str | None:
+    """Return the column of the predicted classes that one probability may be about.
+
+    It is known by its name; where labels are text, by its cells, which occur as labels.
+    """
+    names = [name for name in names if name != prob]
+    answers = [name for name in names if name.lower() in PREDICTED]
+    if answers:
+        truth, answer = map(cells.labels, source.read([label, answers[0]]))
+        right, in_words = says_right(truth, label), answer.dtype.kind == "U"
+        if right and not in_words and np.isin(answer, (0, 1)).all():
+            raise InvalidPredictionsError(
+                f"column {label} could say whether {answers[0]} was right, or what would have "
+                f"been: say pos_label=1 (--pos-label 1) for the first, or predicted_label="
+                f"{answers[0]!r} (--predicted-label {answers[0]}) for the second",
+                [("--pos-label", "1"), ("--predicted-label", answers[0])],
+            )
+        if right or (in_words and truth.dtype.kind != "U"):
+            return None
+    if not answers and names:
+        truth = cells.labels(source.read([label])[0])
+        if truth.dtype.kind == "U":
+            values, others = np.unique(truth), map(cells.labels, source.read(names))
+            texts = [(n, c) for n, c in zip(names, others, strict=True) if c.dtype.kind == "U"]
+            answers = [name for name, c in texts if np.isin(c, values).mean() > 0.5]
+    if len(answers) > 1:
+        raise InvalidPredictionsError(
+            f"the predicted classes could be {' or '.join(answers)}; choose with predicted_label= "
+            "(--predicted-label)",
+            [("--predicted-label", name) for name in answers],
+        )
+    return answers[0] if answers else None

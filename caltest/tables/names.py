@@ -1,0 +1,76 @@
+"""What columns are called that hold labels, probabilities and other things."""
+
+from __future__ import annotations
+
+import re
+
+#: Names under which labels are found, compared in lower case; the second row if none of the first.
+LABELS = (
+    ("label", "labels", "y", "y_true", "target", "targets", "outcome", "outcomes"),
+    ("true_label", "ground_truth", "actual", "correct_answer", "gold", "correct", "is_correct"),
+    (
+        *("truth", "true_class", "true_answer", "gold_label", "gold_answer", "observed"),
+        *("answer", "y_test", "ref", "reference"),
+    ),
+)
+#: Labels of these names, where there are two, say whether a prediction was right.
+SAYS_RIGHT = ("correct", "is_correct", "was_correct", "is_right", "right")
+#: Names of predicted classes.
+PREDICTED = (
+    *("pred_label", "predicted_label", "predicted", "prediction", "pred", "y_pred", "y_hat"),
+    *("pred_class", "predicted_class", "top_label", "top_class", "answer", "model_answer"),
+    *("predicted_answer", "llm_answer", "response", "choice", "model_choice", "guess"),
+)
+#: Names of the probability that a prediction is right.
+CONFIDENCE = (
+    *("confidence", "confidences", "conf", "max_prob", "certainty", "stated_confidence"),
+    *("verbal_confidence", "model_confidence"),
+)
+#: Names of one column or array that holds all probabilities.
+WHOLE = (
+    (
+        *("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
+        *("y_score", "y_proba", "pred_prob", "predicted_prob", "predicted_probability"),
+        *("predicted_risk", "pop"),
+    ),
+    (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
+)
+#: Names of what ended a follow-up, which is no label where some were not followed to the horizon.
+EVENTS = {"event", "events", "status", "died", "dead", "death"}
+#: Words of which one is in names of times, beside which an event may be one of a follow-up.
+TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
+#: Those of which one says that rows were followed.
+FOLLOW_UP = {"follow", "followup", "survival", "tte", "censoring"}
+#: Names in a table of counts, one row a grade.
+COUNTS = {"defaults", "obligors", "pd"}
+#: Words of which one is in names of probabilities that are none of these.
+PROBABILITIES = {
+    *("prob", "probs", "proba", "probability", "risk", "chance"),
+    *("confidence", "conf", "certainty", "forecast", "predicted", "prediction", "pred"),
+}
+#: Those that may be percents without a sign, and words in names of what is no outcome.
+SHARES = {*PROBABILITIES, "pop"} - {"forecast", "predicted", "prediction", "pred"}
+NO_OUTCOMES = {
+    *("fold", "split", "sex", "gender", "group", "treated", "treatment", "male", "female"),
+    *("prior", "previous", "past", "history", "last", "baseline"),
+}
+#: Words in names of outcomes, which tell one of several columns of 0 and 1.
+OUTCOMES = {
+    *EVENTS,
+    *("default", "defaulted", "defaults", "churn", "churned", "attrition", "click", "clicked"),
+    *("fraud", "fraudulent", "chargeback", "conversion", "converted", "bought", "purchased"),
+    *("relapse", "relapsed", "recurrence", "readmission", "readmitted", "deceased", "malignant"),
+    *("rain", "rained", "occurred", "happened", "outcome", "label", "target", "truth", "won"),
+}
+#: Words in names of fractions that are no probabilities, and in those of percents.
+NO_PROBABILITIES = {"weight", "weights", "threshold", "cutoff", "alpha", "epsilon"}
+PERCENTS = {"pct", "percent", "percentage", "perc", "prozent", "share", "score", "likelihood"}
+#: Names of a column that says whose forecasts rows are.
+MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
+#: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
+FAMILIES = ("p", "prob", "probs", "proba")
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
+    return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]

@@ -1,0 +1,161 @@
+"""Which columns are probabilities, by their names or their cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from caltest.errors import InvalidPredictionsError
+from caltest.tables import cells
+from caltest.tables.columns import Choice, listing, numbered
+from caltest.tables.contents import (
+    SUGGESTED,
+    are_fractions,
+    are_probabilities,
+    probabilities_among,
+)
+from caltest.tables.names import (
+    CONFIDENCE,
+    FAMILIES,
+    PERCENTS,
+    PROBABILITIES,
+    SHARES,
+    WHOLE,
+    words,
+)
+from caltest.tables.source import Column, Request, Source
+
+
+def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logits: bool) -> Choice:
+    """Return the columns of probabilities, found by their names, else by their cells."""
+    if labels.suffixes and len(labels.probs) > 1:
+        heads = _beside(names, labels, labels.suffixes)
+        if len(heads) == 1:
+            members = {heads[0] + suffix: suffix for suffix in labels.suffixes}
+            return numbered({name: members[name] for name in names if name in members})
+    candidates = _called_so(source, names, from_logits)
+    if len(candidates) > 1:
+        raise _unclear(source, [choice.probs for choice in candidates], labels)
+    if candidates:
+        return candidates[0]
+    if len(labels.probs) == 1:
+        column = source.read(labels.probs)[0]
+        values = set(map(str, column.tolist())) if column.dtype.kind in "UO" else set()
+        if len(values) > 1 and values <= set(names):
+            classes = [name for name in names if name in values]
+            return Choice(classes, classes)
+    likely, whole = probabilities_among(source, names)
+    if not from_logits and (whole or len(likely) == 1):
+        only = f"probabilities are column {likely[0]!r}, the only one with fractions between 0 and "
+        only += f"1{source.to_be_sure('probs')}"
+        return Choice(likely, notes=(only,) * (not whole))
+    alone = len(names) == 1 or (source.frame and len(names) > 1)
+    if alone and are_probabilities(source.read(names), from_logits):
+        return Choice(list(names), list(names) if len(names) > 1 else None)
+    raise _none(source, names, likely, labels)
+
+
+def _none(
+    source: Source, names: Sequence[str], likely: Sequence[str], labels: Choice
+) -> InvalidPredictionsError:
+    """Return a refusal that names what may be meant."""
+    family = _family(likely, names)
+    if len(likely) > 1 and not family:
+        return _unclear(source, [[name] for name in likely], labels)
+    hint = f"name them with {source.advice('probs')}{f', such as {family!r}' * bool(family)}"
+    remedies: list[tuple[str, ...]] = [("--probs", family)] * bool(family)
+    if not likely and not source.frame and len(names) <= SUGGESTED:
+        called = [n for n in names if "%" in n or (SHARES | PERCENTS) & {*words(n)}]
+        columns = zip(called, source.read(called), strict=True) if called else ()
+        of_100 = [n for n, column in columns if cells.in_percent(column, says_so=True)]
+        hint += f", such as {' or '.join(of_100)} with --percent" if of_100 else ""
+        remedies = [("--probs", name, "--percent") for name in of_100]
+    if logarithms := [name for name in names if "logprob" in name.lower().replace("_", "")]:
+        hint = f"{logarithms[0]} seems to hold logarithms: add a column p with exp of them"
+    if any(name.lower() in ("logit", "logits") for name in names):
+        hint = "it holds logits: pass from_logits=True (--from-logits)"
+        remedies = [("--from-logits",)]
+    said = f"no probabilities found among {listing(names)}; {hint}"
+    return InvalidPredictionsError(said, remedies)
+
+
+def _family(likely: Sequence[str], names: Sequence[str]) -> str:
+    """Return the pattern of three or more numbered columns, the only ones of their beginning."""
+    head = likely[0].rstrip("0123456789") if len(likely) > 2 else ""
+    return f"{head}*" if head and likely == [n for n in names if n.startswith(head)] else ""
+
+
+def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[Choice]:
+    """Return the columns, or families of them, whose names say that they are probabilities."""
+    families: dict[tuple[str, ...], Choice] = {}
+    logits = ("logit", "logits") * from_logits
+    heads = (*FAMILIES, *logits)
+    for shape in (*(f"{head}_(.+)" for head in heads), *(rf"{head}(\d+)" for head in heads)):
+        family = {n: m[1] for n in names if (m := re.fullmatch(shape, n, re.IGNORECASE))}
+        if family:
+            families[tuple(family)] = numbered(family)
+    numbers = {name: name for name in names if name.isdecimal()}
+    if len(numbers) > 1:
+        families[tuple(numbers)] = numbered(numbers)
+    families |= {(n,): Choice([n]) for n in names if n.lower() in (*WHOLE[0], *logits)}
+    if families:
+        return [*families.values()]
+    called = [name for name in names if name.lower() in WHOLE[1]]
+    others = [name for name in names if PROBABILITIES & {*words(name)}]
+    scales = [name for name in called if name.lower() not in CONFIDENCE]
+    if scales and len(names) > 1 and not from_logits:  # a score of 300 to 850 is none
+        called = [name for name in called if name not in scales or _may_be(source, [name])]
+        called = called or scales * (not probabilities_among(source, names)[0])
+    if not called:
+        called = _may_be(source, others)
+        called = called * (len(called) == 1)
+    return [Choice([name]) for name in called]
+
+
+def _may_be(source: Source, names: Sequence[str]) -> list[str]:
+    """Return the columns of fractions, and of percents as names say."""
+    columns = zip(names, source.read(names), strict=True) if names else ()
+    return [n for n, c in columns if are_fractions(c) or cells.in_percent(c, says_so=True)]
+
+
+def _unclear(
+    source: Source, choices: Sequence[Sequence[str]], labels: Choice
+) -> InvalidPredictionsError:
+    """Return a refusal that spells out what to say of each choice of probabilities."""
+    advice = source.advice("probs")
+    if source.frame:
+        advice += f", such as frame[{[*choices[0], *labels.probs]}]"
+    return InvalidPredictionsError(
+        f"the probabilities could be {' or '.join(map(listing, choices))}; choose with {advice}",
+        [("--probs", ",".join(names)) for names in choices],
+    )
+
+
+def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> list[str]:
+    """Return what columns begin with that have the same ends as the outcomes, best their own."""
+    heads = [n.removesuffix(suffixes[0]) for n in names if n.endswith(suffixes[0])]
+    heads = [head for head in heads if all(head + suffix in names for suffix in suffixes)]
+    pairs = list(zip(labels.probs, suffixes, strict=True))
+    same = [head for head in heads if all(name.startswith(head + s) for name, s in pairs)]
+    return same or [head for head in heads if head.strip("_").lower() in FAMILIES] or heads
+
+
+def in_percent(
+    source: Source, request: Request, columns: dict[str, Column], probs: Sequence[str]
+) -> bool:
+    """Say whether the one column of probabilities holds percents."""
+    name, *others = probs
+    if others or request.from_logits or source.part:
+        return False
+    return cells.in_percent(columns[name], bool(SHARES & {name.lower(), *words(name)}))
+
+
+def refuse_lone(choice: Choice) -> None:
+    """Refuse the probability of a class that is not the event."""
+    suffixes = choice.suffixes or ["1"]
+    if len(suffixes) == 1 and suffixes[0].isdecimal() and int(suffixes[0]) != 1:
+        raise InvalidPredictionsError(
+            f"the only probability column {choice.probs[0]} is the probability of class "
+            f"{suffixes[0]}: add the columns of the other classes, or give the probability of "
+            "label 1"
+        )
