@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Self
+from typing import NamedTuple, Self
 
 #: Terminal escapes and all other control characters but the line feed; what turns text around.
 _CONTROL = re.compile(
@@ -15,26 +15,33 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+class InPlace(NamedTuple):
+    """A word of a command line, and the one that was meant."""
+
+    word: str
+    meant: str
+
+
 class _Plain(ValueError):
-    """An error of one line: names come from files, and line feeds in them are spaces."""
+    """An error of one line: names come from files, and line feeds in them are spaces.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message.replace("\n", " ")))
-
-
-class InvalidPredictionsError(_Plain):
-    """Probabilities or labels that cannot be tested; the message says where and what to do.
-
-    ``remedies`` are options of the command line, such as ``("--probs", "risk")``: each decides.
+    ``remedies`` are words of a command line, each of which decides: options that come in the place
+    of those of the same name, such as ``("--probs", "risk")``, or with ``!`` are left out, perhaps
+    after another command, ``("test", "--lens", "TopK(1)")``; or one word :class:`InPlace` of
+    another.
     """
 
     def __init__(self, message: str, remedies: Sequence[tuple[str, ...]] = ()) -> None:
-        super().__init__(message)
+        super().__init__(printable(message.replace("\n", " ")))
         self.remedies = tuple(remedies)
 
     def of_file(self, name: str) -> Self:
         """Return the same with the name of a file before the message."""
         return type(self)(f"{name}: {self}", self.remedies)
+
+
+class InvalidPredictionsError(_Plain):
+    """Probabilities or labels that cannot be tested; the message says where and what to do."""
 
 
 class StatisticError(_Plain):

@@ -183,13 +183,11 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     position = first(outside)
     curve = "softmax" if probs.ndim == 2 else "logistic function"
     logits = f"apply the {curve}, or pass from_logits=True (--from-logits)"
-    remedies: list[tuple[str, ...]] = [("--from-logits",)]
+    remedies = [("--from-logits",)]
     if (probs <= 0.0).all():
         advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
-        advice = (
-            f"If these are percentages, divide by 100 (--percent); if they are logits, {logits}"
-        )
+        advice = f"If they are percents, divide by 100 (--percent); if they are logits, {logits}"
         remedies = [("--percent",)]
     elif (probs < 0.0).any() and (probs > 1.0).any():
         advice = f"These look like logits: {logits}"
@@ -261,7 +259,8 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             order = f", which scikit-learn sorts: classes={words.tolist()}"
         raise InvalidPredictionsError(
             f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
-            f"order of the columns of probs{order}"
+            f"order of the columns of probs{order}",
+            [("--classes", ",".join(words.tolist()))] * bool(order),
         )
     numbers = as_numbers(array, "labels")
     for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:
@@ -270,14 +269,17 @@ def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None
             f"{n_classes - 1}"
         )
     for row in np.flatnonzero((numbers < 0) | (numbers >= n_classes))[:1]:
-        advice = ""
+        advice, remedies = "", list[tuple[str, str]]()
         if numbers.min() >= 1 and numbers.max() == n_classes:
             advice = f". They seem to run from 1: pass {counting(1, n_classes)}"
+            remedies = [("--classes", f"1,…,{n_classes}")]
         elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
             advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1 (--pos-label 1)"
+            remedies = [("--pos-label", "1")]
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
-            f"from 0 to {n_classes - 1}{advice}"
+            f"from 0 to {n_classes - 1}{advice}",
+            remedies,
         )
     return numbers.astype(np.int64)
 
@@ -295,13 +297,15 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
     for place, value in enumerate(values):
         if kind(value) not in index:
             row = int(np.argmax(inverse.ravel() == place))
-            shown, advice = repr(str(value)) if text else f"{value:g}", ""
+            shown, advice, remedies = repr(str(value)) if text else f"{value:g}", "", []
             if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
                 low, high = min(classes) - 1, max(classes) - 1
                 advice = f". They seem to run from {low}: pass {counting(low, high)}"
+                remedies = [("--classes", f"{low},…,{high}")]
             raise InvalidPredictionsError(
                 f"labels: {nth(row)} is {shown}, which is not one of the classes "
-                f"{', '.join(map(str, classes))}{advice}"
+                f"{', '.join(map(str, classes))}{advice}",
+                remedies,
             )
     return np.array([index[kind(v)] for v in values], dtype=np.int64)[inverse.ravel()]
 
@@ -332,7 +336,8 @@ def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str,
     names = sorted(set(text))
     if event not in names and len(names) > 1:
         raise InvalidPredictionsError(
-            f"pos_label is {event!r}, but the labels are {', '.join(map(repr, names[:5]))}"
+            f"pos_label is {event!r}, but the labels are {', '.join(map(repr, names[:5]))}",
+            [("--pos-label", name) for name in names[:2]],
         )
     others = [name for name in names if name != event]
     if len(others) > 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import shlex
 import sys
 import warnings
 from importlib import import_module
@@ -15,7 +14,8 @@ import click
 
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.errors import InvalidPredictionsError, printable
+from caltest.cli.remedies import INSTEAD, ways_on
+from caltest.errors import printable
 
 EXIT_CODES = """
 Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
@@ -78,18 +78,6 @@ def _print(result: Any) -> None:
         print(result, flush=True)
 
 
-#: What to say to options of other packages, and of other commands.
-INSTEAD = {
-    **dict.fromkeys(("--bins", "--n-bins", "--num-bins"),
-        "Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins."),
-    "--random-state": "Use --seed.",
-    "--n-jobs": "Use --workers.",
-    **dict.fromkeys(("--lens", "--statistic"),
-        "An audit asks its own questions; caltest test takes --lens and --statistic."),
-    "--strategy": "Write it as --statistic 'ECE(QuantileBins(10))'.",
-    "--alpha": "The level of intervals is --level, such as 0.95.",
-    "--level": "The level of a test is --alpha, such as 0.05.",
-}  # fmt: skip
 #: What a terminal gets for letters that it does not have.
 ASCII = str.maketrans(
     {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}
@@ -107,6 +95,7 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     codecs.register_error("caltest", _in_ascii)
+    words = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="caltest")
@@ -119,9 +108,12 @@ def main(arguments: list[str] | None = None) -> None:
         _print(outcome[0])
         sys.exit(outcome[1])
     except click.ClickException as error:
+        shown = error
         if isinstance(error, click.NoSuchOption) and error.option_name in INSTEAD:
-            error = click.UsageError(f"{error.message} {INSTEAD[error.option_name]}", error.ctx)
-        error.show(sys.stderr)
+            advice, _ = INSTEAD[error.option_name]
+            shown = click.UsageError(f"{error.message} {advice}", error.ctx)
+        shown.show(sys.stderr)
+        _show_ways_on(error, words)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         cause = error.__context__ if isinstance(error, click.Abort) else error
@@ -132,11 +124,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(outcome[1])
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(printable(f"caltest: {error}"), file=sys.stderr)
-        remedies = error.remedies if isinstance(error, InvalidPredictionsError) else ()
-        for remedy in remedies:
-            words = ("caltest", *(sys.argv[1:] if arguments is None else arguments), *remedy)
-            print(printable(f"run: {shlex.join(words)}"), file=sys.stderr)
+        _show_ways_on(error, words)
         sys.exit(2)
+
+
+def _show_ways_on(error: Exception, words: list[str]) -> None:
+    for command in ways_on(error, words, cli):
+        print(printable(f"run: {command}"), file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:

@@ -270,7 +270,7 @@ def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Prediction
         refuse_few_blocks("compare", data)
         return data
     except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"model {name}: {error}") from None
+        raise InvalidPredictionsError(f"model {name}: {error}", error.remedies) from None
 
 
 def _same_rows(

@@ -92,7 +92,8 @@ def _admitted(null: Any, data: Predictions, stack: int) -> Scheme:
     if shared and sizes.size < FEWEST:
         raise StatisticError(
             f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
-            "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
+            "test with null=OneRowPerCluster()",
+            [("test", "--null", "OneRowPerCluster()")],
         )
     return scheme
 

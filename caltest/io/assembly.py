@@ -59,7 +59,7 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
             elif source.bare:
                 if one:
                     raise FileNotFoundError(f"there is no file {label}")
-                raise InvalidPredictionsError(source.bare)
+                raise InvalidPredictionsError(source.bare, [("--label", "FILE_OF_LABELS")])
             yield source
     except UnicodeError:
         raise InvalidPredictionsError(

@@ -186,7 +186,7 @@ def of_arrow(name: str, column: Any) -> Column:
 
 
 def _read_numpy(opened: Opened) -> Source:
-    bare = "the file holds one array: name the file of the labels with label= (--label)"
+    bare = "the file holds one array: name the file of the labels with label="
     bare *= opened.format == "npy"
     with readable("NumPy"):
         if opened.file.read(1) == b"\x80":

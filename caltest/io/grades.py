@@ -88,8 +88,8 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[An
     if absent:
         raise InvalidPredictionsError(
             f"there is no column {' and none '.join(map(repr, absent.values()))} among "
-            f"{listing(source.names)}: name it with "
-            + ", ".join(f"{what}= (--{what})" for what in absent)
+            f"{listing(source.names)}: name it with " + ", ".join(f"{what}=" for what in absent),
+            [tuple(word for what in absent for word in (f"--{what}", "COLUMN"))],
         )
     columns = dict(zip(wanted, source.read(list(wanted.values())), strict=True))
     sizes = {wanted[what]: np.shape(column) for what, column in columns.items()}
@@ -193,7 +193,8 @@ def _in_percent(column: NDArray[Any], name: str, percent: bool | None) -> bool:
     if not (cells.with_gaps(column, name) > 1.0).any():
         raise InvalidPredictionsError(
             f"{name} could be percents, as its name says, or fractions, since none is above 1: "
-            "say percent=True (--percent) or percent=False (--no-percent)"
+            "say percent=True or percent=False",
+            [("--percent",), ("--no-percent",)],
         )
     return True
 
@@ -244,11 +245,15 @@ def _checked(
     p = cells.with_gaps(column, names["probability"], percents).astype(np.float64)
     outside = (p < 0.0) | (p > 1.0)
     if outside.any():
-        row, advice = first(outside), ""
+        row, advice, remedies = first(outside), "", list[tuple[str]]()
         if 1.0 < np.nanmax(p) <= 100.0 and not percents:
-            advice = "; if these are percents, say percent=True (--percent)"
+            advice, remedies = (
+                "; if these are percents, say percent=True",
+                [("--percent",)],
+            )
         raise InvalidPredictionsError(
             f"{at(names['probability'], row)} is {p[row]:.9g}, outside [0, 1] "
-            f"({several(int(outside.sum()), 'such value')} in all){advice}"
+            f"({several(int(outside.sum()), 'such value')} in all){advice}",
+            remedies,
         )
     return meant(np.nan_to_num(p), str(column.dtype))[0]

@@ -79,7 +79,8 @@ def opened(path: str | PathLike[str], format: str | None) -> Opened:
         endings = ", ".join(chain.from_iterable(ENDINGS.values()))
         raise InvalidPredictionsError(
             f"{name}: files of type {ending or '(no ending)'} cannot be read; known are {endings}, "
-            "also in .gz, .zst and .zip; say which of them it is with format= (--format)"
+            "also in .gz, .zst and .zip; say which of them it is with format=",
+            [("--format", "csv")],
         )
     return Opened(name, kind, file)
 

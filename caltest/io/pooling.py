@@ -71,7 +71,8 @@ def refuse_pooling(parts: Sequence[Path], one_model: bool = False) -> dict[str, 
     if len(names) > 1 and not one_model:
         raise StatisticError(
             f"these files seem to be of several models ({', '.join(sorted(names))}), which are not "
-            f"pooled unasked: {_of_two(parts)}"
+            f"pooled unasked: {_of_two(parts)}",
+            [("compare",), ("--one-model",)],
         )
     return by_content
 
@@ -82,7 +83,7 @@ def _of_two(parts: Sequence[Path | str]) -> str:
     return (
         f"caltest compare {new} {old} compares them, caltest gate {new} --against {old} --margin "
         "0.01 says whether the first may replace the second; if they are one model's, say "
-        "one_model=True (--one-model)"
+        "one_model=True"
     )
 
 
@@ -145,7 +146,8 @@ def refuse_same_labels(
         if a[1] * np.log((shares**2).sum()) < _SURPRISE and (probs[first] != probs[second]).any():
             raise InvalidPredictionsError(
                 f"{a[0]} and {b[0]} have the same labels in one order and other probabilities, "
-                f"as two models of the same rows have: {_of_two([a[0], b[0]])}"
+                f"as two models of the same rows have: {_of_two([a[0], b[0]])}",
+                [("compare",), ("--one-model",)],
             )
 
 

@@ -54,7 +54,7 @@ def read_delimited(opened: Opened) -> Source:
             ["probs"],
             lambda _: [np.column_stack(_columns(text, all_columns))],
             bare="the file begins with numbers: add a header line that names the columns, such as "
-            "p_0,p_1,label, or name the file of the labels with label= (--label)",
+            "p_0,p_1,label, or name the file of the labels with label=",
         )
     if not first:
         raise InvalidPredictionsError("there is a header but no rows")

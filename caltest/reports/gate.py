@@ -98,14 +98,16 @@ def gate(
     data, old, both = _models(probs, labels, against, paired, lens, facts)
     if (margin is None) != (old is None):
         raise StatisticError(
-            "a gate against another model needs both: against= (--against FILE) and margin= "
-            "(--margin 0.01), how much larger than its error this one's may be"
+            "a gate against another model needs both: against= and margin=0.01, "
+            "how much larger than its error this one's may be",
+            [("--margin", "0.01") if margin is None else ("--against", "FILE")],
         )
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError(
-            "say what may pass: tolerance=0.05 (--tolerance 0.05), the largest error, or against= "
-            "and margin=0.01 (--against FILE --margin 0.01), how much more than another's it may be"
+            "say what may pass: tolerance=0.05, the largest error, or against= "
+            "and margin=0.01, how much larger than another's",
+            [("--tolerance", "0.05")],
         )
     analysis = Analysis.of_data("gate", data, lens, rng)
     through, share = analysis.lens, alpha / len(limits)

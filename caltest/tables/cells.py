@@ -46,7 +46,8 @@ def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
         advice = f"; write fractions{option}"
     elif "," in cell:
         advice = "; write decimals with a point"
-    raise InvalidPredictionsError(f"column {name}, {nth(place)}: {cell!r} is not a number{advice}")
+    message = f"column {name}, {nth(place)}: {cell!r} is not a number{advice}"
+    raise InvalidPredictionsError(message, [("--percent",)] * ("percent=" in advice))
 
 
 def are_numbers(column: Column) -> bool:
@@ -186,5 +187,6 @@ def refuse_indicator(probs: Column, label: Column, name: str) -> None:
             f"the labels in {name} hold only 0 and 1, but there are {n_classes} classes: if they "
             "say whether one class occurred, name such columns of all classes, label='*_outcome' "
             "(--label '*_outcome'); if they are classes, give these with classes=… (--classes "
-            f"{','.join(map(str, range(n_classes)))})"
+            f"{','.join(map(str, range(n_classes)))})",
+            [("--classes", ",".join(map(str, range(n_classes))))],
         )

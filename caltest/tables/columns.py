@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InPlace, InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.contents import outcomes_among
 from caltest.tables.names import (
@@ -54,17 +54,18 @@ def refuse_unknown(wanted: Iterable[str], names: Sequence[str]) -> None:
     """Refuse columns that are not there."""
     for name in wanted:
         if name not in names:
-            raise InvalidPredictionsError(no_column(name, names))
+            raise no_column(name, names)
 
 
-def no_column(name: str, names: Collection[str]) -> str:
-    """Say that there is no such column, and which one may be meant."""
+def no_column(name: str, names: Collection[str]) -> InvalidPredictionsError:
+    """Return the refusal of a column that is not there, with the one that may be meant."""
     close = get_close_matches(name.lower(), {n.lower(): n for n in names}, 1)
     meant = [n for n in names if n.lower() in close]
     advice = f" (did you mean {meant[0]!r}?)" if meant else ""
     if set(name.split(",")) <= set(names):
         advice = " (it takes one column; for segments of several, features= (--features))"
-    return f"there is no column {name!r} among {listing(names)}{advice}"
+    message = f"there is no column {name!r} among {listing(names)}{advice}"
+    return InvalidPredictionsError(message, [InPlace(name, other) for other in meant])
 
 
 def choose_labels(
@@ -139,7 +140,8 @@ def _refuse_followed(source: Source, label: str, times: Sequence[str]) -> None:
             calls = call, f"labels={label!r}"
         raise InvalidPredictionsError(
             f"{times[0]} seems to say how long rows were followed: say {calls[0]}, T how far "
-            f"predictions look ahead, or {calls[1]} if everybody was followed to T"
+            f"predictions look ahead, or {calls[1]} if everybody was followed to T",
+            [("--event", label, "--time", times[0], "--horizon", "T"), ("--label", label)],
         )
 
 

@@ -46,18 +46,22 @@ class Request:
 
     def __post_init__(self) -> None:
         followed, wrong = self.event is not None, ""
+        remedies: list[tuple[str, ...]] = [("--time", "COLUMN", "--horizon", "T")]
         if followed and (self.time is None or self.horizon is None):
             wrong = "an event is one by a horizon of rows that were followed for a time: say time= "
             wrong += "and horizon= (--time, --horizon)"
         elif followed and self.label is not None:
             wrong = "event= (--event) is what was observed: leave out label= (--label)"
+            remedies = [("!--label",)]
         elif not followed and self.time is not None and self.horizon is None:
             wrong = "time= (--time) needs the horizon= (--horizon) of forecasts so many steps "
             wrong += "ahead, or is for follow-up: name its event= (--event)"
+            remedies = [("--horizon", "1"), ("--event", "COLUMN", "--horizon", "T")]
         elif not followed and self.strata is not None:
             wrong = "strata= (--strata) is for follow-up: name its event= (--event)"
+            remedies = [("--event", "COLUMN", *remedies[0])]
         if wrong:
-            raise InvalidPredictionsError(wrong)
+            raise InvalidPredictionsError(wrong, remedies)
         if followed:
             object.__setattr__(self, "label", self.event)
 

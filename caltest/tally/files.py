@@ -194,12 +194,15 @@ class _Run:
         for mark, name in names.items():
             if mark not in self.parts and Path(name) in self.parts.values():
                 raise StatisticError(
-                    f"{name} has changed since it was counted in {self.state}: restore it, {remedy}"
+                    f"{name} has changed since it was counted in {self.state}: restore it, "
+                    f"{remedy}",
+                    [("!--resume",)],
                 )
             if mark not in self.parts:
                 raise StatisticError(
                     f"{self.state} has counted {name}, which is not among the parts: name all of "
-                    f"them, {remedy}"
+                    f"them, {remedy}",
+                    [("!--resume",)],
                 )
         for name, now in self.question.items():
             if question.get(name) != now:
@@ -207,6 +210,7 @@ class _Run:
                 by = f"; {COMMANDS[before]} wrote it and can go on" if before in COMMANDS else ""
                 raise StatisticError(
                     f"{self.state} was written with {name}={before}, not {now}: give the same, or "
-                    f"count anew into another file (resume=, --resume){by}"
+                    f"count anew into another file (resume=){by}",
+                    [("--resume", f"{self.state}.new")],
                 )
         self.counted = names, tally

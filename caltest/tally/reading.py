@@ -192,7 +192,7 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
     except (InvalidPredictionsError, StatisticError) as error:
         name = part.name if isinstance(part, Path) else part
         message = str(error) if str(error).startswith(name) else f"{name}: {error}"
-        raise type(error)(". ".join(filter(None, (message, account())))) from None
+        raise type(error)(". ".join(filter(None, (message, account()))), error.remedies) from None
 
 
 def _source(table: Any) -> Source:

@@ -322,7 +322,7 @@ FITTED([2.0, -3.0]) -> logits
 ct.recalibration.TemperatureScaling().fit(holding(p, np.nan), y) -> row 4 is nan
 ct.recalibration.PlattScaling(np.nan) -> penalty must be a number > 0, not nan
 gate() -> say what may pass: tolerance=0.05
-gate(margin=0.1) -> needs both: against= (--against FILE) and margin=
+gate(margin=0.1) -> needs both: against= and margin=
 gate(tolerance=0.1, by=y) -> gate does not take by
 gate(tolerance=0.1, alpha=0) -> alpha must
 gate(tolerance=0.1, statistic=ct.Kuiper()) -> no interval of Kuiper
@@ -468,9 +468,9 @@ def test_calls(part):
 
 
 COMMANDS = """
-audit --bins 10 -> Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins.
-audit --statistic ECE -> An audit asks its own questions
-audit --level .9 -> The level of a test is --alpha
+audit two.csv --bins 7 -> Bins are for caltest test --statistic 'ECE(10)' -> test two.csv --statistic 'ECE(7)'
+audit two.csv --statistic ECE --json -> An audit asks its own -> test two.csv --json --statistic ECE
+audit two.csv --level .9 -> The level of a test is --alpha -> audit two.csv --alpha 0.1
 audit --n-resamples 1e4 -> '1e4' is not a valid integer
 audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 120
 audit --out nowhere/x.txt -> there is no folder nowhere
@@ -478,7 +478,7 @@ audit two.csv three.csv -> three.csv: there is no column 'p'
 audit two.csv more.csv --by site --resume state -> --by needs rows in memory
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
-audit two.csv --label nolabel -> there is no column 'nolabel' among p, label, site
+audit two.csv --label=lable -> no column 'lable' among p, label, site -> audit two.csv --label=label
 audit . -> is a folder, not a file
 test two.csv --lens top -> there is no top: did you mean TopK?
 test two.csv --lens TopK(-'a') -> is not understood
@@ -496,7 +496,7 @@ test two.csv --statistic UniformBins(5) -> does not fit; choose one of
 test --null exact --lens Canonical -> no exact null
 audit --nonsense -> No such option
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
-test two.csv --clusters site -> too few clusters (4) to tell how much their rows depend
+audit two.csv --clusters site --by=site -> too few clusters (4) -> test two.csv --clusters site --by=site --null 'OneRowPerCluster()'
 interval two.csv --statistic SKCE -> no interval of SKCE
 compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
@@ -519,7 +519,7 @@ monitor two.csv --state state.json --drop-missing -> monitor does not take --dro
 monitor two.csv --state state.json --run-length 100 -> --run-length is for --change
 monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
 audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
-tset two.csv -> Did you mean 'test'?
+tset two.csv -> Did you mean 'test'? -> test two.csv
 """
 COMMAND_CASES = [line.split(" -> ") for line in COMMANDS.strip().splitlines()]
 
@@ -537,10 +537,11 @@ def folder(tmp_path_factory):
 
 def test_commands(folder, run, monkeypatch):
     monkeypatch.chdir(folder)
-    for command, words in COMMAND_CASES:
+    for command, words, *remedy in COMMAND_CASES:
         code, out, err = run(*command.split())
         assert (code, out) == (2, ""), command
         assert words in err, f"{command}: {err}"
+        assert not remedy or f"\nrun: caltest {remedy[0]}\n" in err, f"{command}: {err}"
         assert "Traceback" not in err
 
 

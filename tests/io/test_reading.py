@@ -120,8 +120,8 @@ def test_values_a_little_above_one(probs, accepted):
     [
         ([-0.2, -3.0], "These may be log-probabilities: apply exp. If they are logits"),
         ([0.0, -3.0], "These may be log-probabilities: apply exp. If they are logits"),
-        ([0.0, 100.0], "If these are percentages, divide by 100 (--percent); if they are logits, "),
-        ([0.0, 2.001], "If these are percentages, divide by 100 (--percent); if they are logits, "),
+        ([0.0, 100.0], "If they are percents, divide by 100 (--percent); if they are logits, "),
+        ([0.0, 2.001], "If they are percents, divide by 100 (--percent); if they are logits, "),
         ([0.0, 2.0], "Repair these values; if all are logits, "),
         ([0.0, 100.1], "Repair these values; if all are logits, "),
         ([-0.1, 30.0], "These look like logits: "),

@@ -1,0 +1,116 @@
+"""The whole command that would work, for whoever was refused."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from caltest.errors import InPlace, InvalidPredictionsError, StatisticError
+
+
+class Refusal(click.UsageError):
+    """A refusal by the command line itself, with what would go on."""
+
+    def __init__(self, message: str, *remedies: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.remedies = remedies
+
+
+#: What to say to options of other packages and of other commands, and what goes on; in braces the
+#: command if it takes statistics, the option, its value and what that lacks to 1.
+INSTEAD = {
+    **dict.fromkeys(("--bins", "--n-bins", "--num-bins"), (
+        "Bins are for caltest test --statistic 'ECE(10)' and caltest plot --bins.",
+        "{command} --statistic 'ECE({value})'")),
+    "--random-state": ("Use --seed.", "--seed {value}"),
+    "--n-jobs": ("Use --workers.", "--workers {value}"),
+    **dict.fromkeys(("--lens", "--statistic"), (
+        "An audit asks its own questions; caltest test takes --lens and --statistic.",
+        "test {option} {value}")),
+    "--strategy": ("Write it as --statistic 'ECE(QuantileBins(10))'.",
+                   "{command} --statistic 'ECE(QuantileBins(10))'"),
+    "--alpha": ("The level of intervals is --level, such as 0.95.", "--level {rest:g}"),
+    "--level": ("The level of a test is --alpha, such as 0.05.", "--alpha {rest:g}"),
+}  # fmt: skip
+
+
+def ways_on(error: Exception, words: Sequence[str], group: click.Group) -> list[str]:
+    """Return the commands that would go on after an error, as far as it says what would."""
+    remedies: Sequence[tuple[str, ...]] = ()
+    if isinstance(error, (Refusal, InvalidPredictionsError, StatisticError)):
+        remedies = error.remedies
+    elif isinstance(error, click.NoSuchOption):
+        remedies = [InPlace(error.option_name, name) for name in (error.possibilities or ())[:1]]
+        if error.option_name in INSTEAD:
+            remedies, words = _instead(error.option_name, words, group)
+    elif words and words[0] not in group.commands:
+        close = get_close_matches(words[0], group.commands, 1)
+        remedies = [InPlace(words[0], command) for command in close]
+    commands = [corrected(words, remedy, group) for remedy in remedies]
+    return [command for command in commands if command]
+
+
+def _instead(
+    option: str, words: Sequence[str], group: click.Group
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return what goes on in place of an option that a command does not have, and the rest."""
+    parts = _parts(words[1:], {})
+    value = next(part[-1] for name, part in parts if name == option).rpartition("=")[2]
+    rest = 1.0 - float(value) if re.fullmatch(r"0?\.\d+", value) else 0.05
+    told = {"option": option, "value": shlex.quote(value), "rest": rest}
+    told["command"] = words[0] if "--statistic" in _options(words[0], group) else "test"
+    remedy = INSTEAD[option][1].format(**told)
+    kept = [word for name, part in parts if name != option for word in part]
+    return [tuple(shlex.split(remedy))], [words[0], *kept]
+
+
+def corrected(words: Sequence[str], remedy: tuple[str, ...], group: click.Group) -> str:
+    """Return a command with a remedy, "" where that changes nothing."""
+    if isinstance(remedy, InPlace):
+        whole = re.compile(rf"(?<![\w.-]){re.escape(remedy.word)}(?![\w.-])")
+        new = [whole.sub(lambda _: remedy.meant, word) for word in words]
+    else:
+        new = _with(words, remedy, group)
+    return shlex.join(["caltest", *new]) * (new != list(words))
+
+
+def _with(words: Sequence[str], remedy: Sequence[str], group: click.Group) -> list[str]:
+    """Return the words of a command with those of a remedy; another command keeps what it takes."""
+    asked = remedy[0] if remedy[0] in group.commands else words[0]
+    options = _options(words[0], group)
+    changes = _parts(remedy[asked is remedy[0] :], _options(asked, group) or options)
+    kept = _parts(words[1:], options)
+    if asked != words[0]:
+        taken = {"", *(option.name for option in _options(asked, group).values())}
+        kept = [(name, part) for name, part in kept if name in taken]
+    changed = {name for name, _ in changes} - {""}
+    kept = [(name, part) for name, part in kept if name not in changed]
+    return [asked, *(word for _, part in kept + changes for word in part if word[0] != "!")]
+
+
+def _options(command: str, group: click.Group) -> dict[str, click.Option]:
+    """Return the options of a command by how they are written."""
+    found = group.get_command(click.Context(group), command)
+    options = [each for each in found.params if isinstance(each, click.Option)] if found else []
+    return {word: each for each in options for word in (*each.opts, *each.secondary_opts)}
+
+
+def _parts(words: Sequence[str], options: dict[str, click.Option]) -> list[tuple[str, list[str]]]:
+    """Return files, and options with their values, and what they are called, "" of files."""
+    parts, rest = [], list(words)
+    while rest:
+        word = rest.pop(0)
+        written = word.removeprefix("!").partition("=")[0]
+        if written[:1] != "-" or written == "-":
+            parts.append(("", [word]))
+            continue
+        option = options.get(written)
+        flag = option.is_flag if option else not rest or rest[0].startswith("-")
+        alone = flag or "=" in word or word.startswith("!") or not rest
+        name = str(option.name) if option else written
+        parts.append((name, [word] if alone else [word, rest.pop(0)]))
+    return parts
