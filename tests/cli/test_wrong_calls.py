@@ -468,7 +468,7 @@ def test_calls(part):
 
 
 COMMANDS = """
-audit two.csv --bins 7 -> Bins are for caltest test --statistic 'ECE(10)' -> test two.csv --statistic 'ECE(7)'
+audit two.csv --bins 7 -> Bins are for caltest test -> test two.csv --statistic 'ECE(7)'
 audit two.csv --statistic ECE --json -> An audit asks its own -> test two.csv --json --statistic ECE
 audit two.csv --level .9 -> The level of a test is --alpha -> audit two.csv --alpha 0.1
 audit --n-resamples 1e4 -> '1e4' is not a valid integer
@@ -496,7 +496,7 @@ test two.csv --statistic UniformBins(5) -> does not fit; choose one of
 test --null exact --lens Canonical -> no exact null
 audit --nonsense -> No such option
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
-audit two.csv --clusters site --by=site -> too few clusters (4) -> test two.csv --clusters site --by=site --null 'OneRowPerCluster()'
+test two.csv --clusters site -> few -> test two.csv --clusters site --null 'OneRowPerCluster()'
 interval two.csv --statistic SKCE -> no interval of SKCE
 compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
