@@ -106,13 +106,15 @@ def _remedies(
     source: Source, request: Request, labels: Sequence[tuple[str, ...]]
 ) -> Iterator[tuple[str, ...]]:
     """Yield those options of labels with which a table can be read, and what else these need."""
-    for option, name in labels:
+    for remedy in labels:
+        option, name, *_ = remedy
         try:
-            _chosen(source, replace(request, label=name))
+            if option == "--label":
+                _chosen(source, replace(request, label=name))
         except InvalidPredictionsError as error:
             yield from ((option, name, *more) for more in error.remedies)
         else:
-            yield option, name
+            yield remedy
 
 
 def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> str | None:

@@ -157,7 +157,7 @@ def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
     new, old = (path.name for path in files)
     assert re.search(rf"caltest compare \S*{new} \S*{old} ", error)
     assert re.search(rf"caltest gate \S*{new} --against \S*{old} --margin 0.01 ", error)
-    assert "(--one-model)" in error
+    assert "--one-model\n" in error
     done("audit", *files, "--one-model", "--n-resamples", 99)
 
 
