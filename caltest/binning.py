@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def coordinate(probs: FloatArray) -> FloatArray | None:
     return probs[:, 0] if probs.shape[1] == 2 else None
 
 
-def one_coordinate(probs: FloatArray, binning: Any) -> FloatArray:
+def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
     """Return the one coordinate that a binning cuts; StatisticError for more than two classes."""
     x = coordinate(probs)
     if x is None:
@@ -231,7 +231,7 @@ class VarianceTree(Written):
 FIXED = (UniformBins, EdgeBins)
 
 
-def as_binning(bins: Any, *, number: bool = True) -> Binning:
+def as_binning(bins: object, *, number: bool = True) -> Binning:
     """Return a binning; a number of bins is that many of equal width, if a ``number`` may be."""
     if is_whole(bins):
         if not number:

@@ -13,11 +13,11 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.fft import irfft, rfft
 
+from caltest._base.arrays import ComplexArray
 from caltest._base.poisson_binomial import NEGLIGIBLE, fast_length
 from caltest._base.progress import progress
 from caltest.errors import StatisticError
@@ -236,7 +236,7 @@ def _on_grid(
         waiting.append((law.size, number, law))
     if len(waiting) <= 24 and not cut:
         length = fast_length(size)
-        spectrum: Any = 1.0
+        spectrum: ComplexArray = np.ones(1, complex)
         for *_, pmf in waiting:
             spectrum = spectrum * rfft(pmf, length)
         pmf = np.clip(irfft(spectrum, length), 0.0, None)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -321,7 +321,7 @@ def _names(seen: Predictions) -> tuple[str, ...]:
     return tuple(f"class {seen.class_name(j)}" for j in range(shown))
 
 
-def _class(c: Any) -> int | str:
+def _class(c: object) -> int | str:
     if isinstance(c, str):
         return c
     if not is_whole(c):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Literal, TypeVar, Unpack
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Preset:
     source: str
     root: bool = False
 
-    def __call__(self, probs: Any, labels: Any = None, **facts: Unpack[Facts]) -> float:
+    def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
         """Return the number; arguments are those of :meth:`Predictions.of`."""
         value = self.statistic(self.lens(Predictions.of(probs, labels, **facts)))
         return max(value, 0.0) ** 0.5 if self.root else value
@@ -74,7 +74,7 @@ class Preset:
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> object:
         return {"statistic": self.statistic, "lens": self.lens}[key]
 
 
@@ -307,7 +307,7 @@ class _KeptRows(LabelStatistic):
     inner: Prepared = field(repr=False)
     members: IntArray = field(repr=False)
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         return self.inner.batch(labels[:, self.members])
 
     def cell_law(self) -> CellStatistic | None:

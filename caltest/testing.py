@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from caltest._base.arrays import RNG
+from caltest._base.arrays import RNG, Source, Values
 from caltest.reports import gate
 from caltest.results import GateResult, GateVerdict
 from caltest.statistics import ECE, StatisticLike
 
 
 def assert_calibrated(
-    probs: Any,
-    labels: Any = None,
+    probs: Source,
+    labels: Values = None,
     statistic: StatisticLike = ECE(),
     *,
     rng: RNG = 0,

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+ComplexArray = NDArray[np.complex128]
 AnyArray = NDArray[Any]
 
 #: One value a row as users hold it: a list, an array, or a column of a frame of any library.
-Values = ArrayLike | Any
+Values = ArrayLike | object
 #: What verbs are asked of: probabilities as in ``Values``, checked predictions, or a tally.
 Source = Values
 #: What makes a generator: nothing, a seed, or one of NumPy's.

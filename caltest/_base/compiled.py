@@ -8,6 +8,9 @@ from types import FunctionType
 from typing import Any, ClassVar
 from zlib import crc32
 
+#: What is compiled: its arguments have no types before it is called.
+Function = Callable[..., Any]
+
 
 class kernel:  # noqa: N801 (used as a decorator)
     """Compile a function with numba at its first call, never at import.
@@ -17,14 +20,14 @@ class kernel:  # noqa: N801 (used as a decorator)
     :class:`inlined` helpers, which call nothing: what is on disk is renewed when these change.
     """
 
-    options: ClassVar[dict[str, Any]] = {}
+    options: ClassVar[dict[str, object]] = {}
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Function) -> None:
         self.py_func = function
         update_wrapper(self, function)
 
     @cached_property
-    def compiled(self) -> Callable[..., Any]:
+    def compiled(self) -> Function:
         """The compiled function."""
         import numba
 
@@ -41,32 +44,32 @@ class kernel:  # noqa: N801 (used as a decorator)
             source.__module__ = self.py_func.__module__
         return numba.njit(cache=True, nogil=True, **self.options)(source)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.compiled(*args)
 
 
 class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
     """A kernel of sums and quotients over long arrays, which may be taken several at a time."""
 
-    options: ClassVar[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
+    options: ClassVar[dict[str, object]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
 class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
     """A kernel whose loops run over lanes side by side; every operation is done as written."""
 
-    options: ClassVar[dict[str, Any]] = {"error_model": "numpy"}
+    options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
 
 class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
     """A kernel that draws from counters: products wrap at 2⁶⁴ by design, interpreted as well."""
 
     @cached_property
-    def compiled(self) -> Callable[..., Any]:
+    def compiled(self) -> Function:
         """The compiled function; interpreted, it does not warn of what is meant."""
         import numba
         import numpy as np
 
-        function: Callable[..., Any] = super().compiled
+        function: Function = super().compiled
         # Only these kernels are excused: a sum of bytes that wraps elsewhere is a mistake.
         return np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function
 
@@ -74,9 +77,9 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
 class inlined:  # noqa: N801 (used as a decorator)
     """A helper that is compiled into the kernels that call it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Function) -> None:
         self.py_func = function
         update_wrapper(self, function)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.py_func(*args)

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError
 
 
-def names_of(table: Any) -> list[Any] | None:
+class Foreign(Protocol):
+    """What tables and tensors of other libraries offer, each of them a part: see :func:`can`."""
+
+    dtype: object
+    columns: Iterable[object]
+    column_names: Iterable[object]
+    index: object
+
+    def __getitem__(self, key: object) -> object: ...
+    def collect(self) -> object: ...
+    def fetchnumpy(self) -> object: ...
+    def with_format(self, form: str) -> Foreign: ...
+    def detach(self) -> object: ...
+    def cpu(self) -> object: ...
+    def float(self) -> object: ...
+    def astype(self, dtype: type[np.float32]) -> object: ...
+    def equals(self, other: object) -> bool: ...
+    def __dlpack__(self, *, stream: None = None) -> Any: ...
+
+
+def can(values: object, what: str) -> TypeGuard[Foreign]:
+    """Say whether values have an attribute by their type: columns of pandas are attributes, too."""
+    return hasattr(type(values), what)
+
+
+def names_of(table: object) -> list[object] | None:
     """Return the names of the columns of a table, or None for what is no table."""
     if isinstance(table, Mapping):
         return list(table)
@@ -20,17 +46,18 @@ def names_of(table: Any) -> list[Any] | None:
     return list(table.columns) if can(table, "columns") else None
 
 
-def can(values: Any, what: str) -> bool:
-    """Say whether values have an attribute by their type: columns of pandas are attributes, too."""
-    return hasattr(type(values), what)
+def column_of(table: object, name: object) -> object:
+    """Return a column of a table of which :func:`names_of` returns names."""
+    assert can(table, "__getitem__")
+    return table[name]
 
 
-def dtype_of(values: Any) -> str:
+def dtype_of(values: object) -> str:
     """Return what the type of numbers is called where they come from, or "" if it has no name."""
-    return str(getattr(values, "dtype", ""))
+    return str(values.dtype) if can(values, "dtype") else ""
 
 
-def opened(values: Any, name: str) -> Any:
+def opened(values: object, name: str) -> object:
     """Return a table that is at hand, whose columns are indexed by their names."""
     if type(values).__module__.partition(".")[0] in ("dask", "dask_expr"):
         raise InvalidPredictionsError(
@@ -46,10 +73,10 @@ def opened(values: Any, name: str) -> Any:
     return values
 
 
-def as_ndarray(values: Any, name: str) -> NDArray[Any]:
+def as_ndarray(values: object, name: str) -> AnyArray:
     """Return an array of what can be read as one, in which nothing is masked."""
     values = opened(values, name)
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InvalidPredictionsError(
             f"{name} is a masked array with {int(np.ma.getmaskarray(values).sum())} masked values; "
             "remove these rows first, nothing is dropped for you"
@@ -59,20 +86,20 @@ def as_ndarray(values: Any, name: str) -> NDArray[Any]:
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InvalidPredictionsError):
             raise
-        try:
-            return np.from_dlpack(values)
-        except (TypeError, AttributeError, ValueError, RuntimeError, BufferError):
-            raise InvalidPredictionsError(
-                f"{name} cannot be read as one array ({error}); pass an array in which all rows "
-                "have the same length"
-            ) from None
+        with suppress(TypeError, AttributeError, ValueError, RuntimeError, BufferError):
+            if can(values, "__dlpack__"):
+                return np.from_dlpack(values)
+        raise InvalidPredictionsError(
+            f"{name} cannot be read as one array ({error}); pass an array in which all rows "
+            "have the same length"
+        ) from None
 
 
-def _read(values: Any, name: str) -> NDArray[Any]:
+def _read(values: object, name: str) -> AnyArray:
     if not can(values, "__array__"):
         names = names_of(values)
         if names is not None:
-            columns = [as_ndarray(values[c], f"column {c!r} of {name}") for c in names]
+            columns = [as_ndarray(column_of(values, c), f"column {c!r} of {name}") for c in names]
             return np.column_stack(columns) if columns else np.empty((0, 0))
         if isinstance(values, (list, tuple)) and any(can(v, "detach") for v in values):
             values = [as_ndarray(v, name) for v in values]
@@ -81,7 +108,10 @@ def _read(values: Any, name: str) -> NDArray[Any]:
         values = values.cpu() if can(values, "cpu") else values
     kind = dtype_of(values)
     if "bfloat16" in kind or "float8" in kind:  # types that NumPy does not have
-        values = values.float() if can(values, "float") else values.astype(np.float32)
+        if can(values, "float"):
+            values = values.float()
+        elif can(values, "astype"):
+            values = values.astype(np.float32)
     array = np.asarray(values)
     first = array.flat[0] if array.dtype == object and array.size else None
     if isinstance(first, (list, tuple, np.ndarray)):  # a column of rows

@@ -8,7 +8,6 @@ so are rows that all occur equally often, with many digits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +93,7 @@ MISSES = 7.0
 
 
 def doubts(
-    probs: FloatArray, labels: IntArray, values: Any, from_logits: bool, folds: bool = False
+    probs: FloatArray, labels: IntArray, values: object, from_logits: bool, folds: bool = False
 ) -> Iterator[str]:
     """Say what the values may be in truth."""
     top, n = largest(probs), len(probs)
@@ -105,9 +104,9 @@ def doubts(
         )
     missed = float((1.0 - top).sum())
     if from_logits:
-        values = as_array(values, "probs").astype(np.float64)
-        whole = n > MISSES if values.ndim == 1 else np.allclose(values.sum(axis=1), 1.0, 1e-3)
-        if whole and values.min() >= 0.0 and values.max() <= 1.0:
+        logits = as_array(values, "probs").astype(np.float64)
+        whole = n > MISSES if logits.ndim == 1 else np.allclose(logits.sum(axis=1), 1.0, 1e-3)
+        if whole and logits.min() >= 0.0 and logits.max() <= 1.0:
             yield "from_logits was asked for, but the values look like probabilities already"
     elif top.min() == 1.0 and n > MISSES:
         yield "all probabilities are 0 or 1: these may be class labels, not probabilities"

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
-from caltest._base.containers import as_ndarray, names_of
+from caltest._base.containers import as_ndarray, column_of, names_of
 from caltest._base.features import as_features
 from caltest._base.naming import nth
 from caltest._base.reading import as_numbers
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
+
+if TYPE_CHECKING:
+    from caltest.predictions import Predictions
 
 #: The classes where the one probability is the confidence that a prediction is right.
 RIGHT = ("wrong", "right")
@@ -36,7 +39,7 @@ IN_ORDER = (
 MANY_VALUES, MIN_CROSSED = 20, 50
 
 
-def as_weights(values: Any, n: int) -> FloatArray | None:
+def as_weights(values: object, n: int) -> FloatArray | None:
     """Return finite weights ≥ 0, one for each row, or None where all are 1."""
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
     for row in np.flatnonzero(weights < 0.0)[:1]:
@@ -59,7 +62,7 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
     return weights / 2.0 ** np.floor(np.log2(weights.max()))  # whose squares are finite
 
 
-def as_times(values: Any, n: int) -> FloatArray:
+def as_times(values: object, n: int) -> FloatArray:
     """Return times as numbers: those of dates, also as text, are seconds since 1970.
 
     Text is a date of ISO 8601, with or without a time zone, or a day such as ``31.12.2024``, with
@@ -78,12 +81,12 @@ def as_times(values: Any, n: int) -> FloatArray:
     return as_numbers(times, "time")
 
 
-def as_dates(seconds: Any) -> AnyArray:
+def as_dates(seconds: ArrayLike) -> AnyArray:
     """Return the dates of which :func:`as_times` makes these seconds."""
     return np.rint(np.multiply(seconds, 1e6)).astype(np.int64).astype("datetime64[us]")
 
 
-def are_dates(times: Any) -> bool:
+def are_dates(times: object) -> bool:
     """Say whether times are dates and no numbers, by the first of them."""
     times = as_ndarray(times, "time").ravel()[:1]
     try:
@@ -93,7 +96,7 @@ def are_dates(times: Any) -> bool:
     return times.dtype.kind == "M"
 
 
-def _seconds(value: Any, row: int) -> float:
+def _seconds(value: object, row: int) -> float:
     """Return the seconds from 1970 to a moment; one without a zone is of UTC."""
     text = str(value).strip()
     moment = value if isinstance(value, datetime) else None
@@ -114,7 +117,7 @@ def _day_first(text: str) -> datetime:
     return datetime.fromisoformat(f"{date} {clock}".rstrip())
 
 
-def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
+def as_names(values: object, n: int, name: str = "ids") -> AnyArray:
     """Return the names, numbers or other marks of the rows; none may be missing."""
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
@@ -130,7 +133,7 @@ def as_names(values: Any, n: int, name: str = "ids") -> NDArray[Any]:
     return marks.astype(str) if marks.dtype.kind == "O" else marks
 
 
-def as_groups(values: Any, n: int) -> NDArray[Any]:
+def as_groups(values: object, n: int) -> AnyArray:
     """Return the subgroup of every row, or a column for each of a table; "" stands for none.
 
     True marks members, other values are a subgroup each, more than 20 numbers one a quarter; of two
@@ -141,7 +144,7 @@ def as_groups(values: Any, n: int) -> NDArray[Any]:
         return as_names(values, n, "by")
     made, crossed = [], []
     for column in columns:
-        marks = as_names(values[column], n, f"by[{column!r}]")
+        marks = as_names(column_of(values, column), n, f"by[{column!r}]")
         if marks.dtype.kind == "b":
             if not marks.any():
                 raise InvalidPredictionsError(f"by[{column!r}] marks no row: leave it out")
@@ -162,7 +165,7 @@ def as_groups(values: Any, n: int) -> NDArray[Any]:
     return np.stack(made, axis=1)
 
 
-def as_clusters(values: Any, n: int, name: str = "clusters") -> IntArray | None:
+def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
     """Return the number of the cluster of every row, or None where each has its own."""
     inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
     return inverse.ravel().astype(np.int64) if inverse.max() + 1 < n else None
@@ -177,7 +180,7 @@ class Columns(NamedTuple):
     notes: tuple[str, ...]
 
 
-def as_columns(values: Any, n: int) -> Columns | None:
+def as_columns(values: object, n: int) -> Columns | None:
     """Return two columns of clusters by name, or None for what is one column.
 
     A column whose values all differ says nothing; one of fewer than five clusters is left out with
@@ -193,15 +196,17 @@ def as_columns(values: Any, n: int) -> Columns | None:
                 f"clusters has the shape {table.shape}: of two columns pass an array of {n} rows "
                 "and 2 columns, or a dictionary such as {'patient': ..., 'reader': ...}"
             )
-        names = ["first", "second", "third"][: table.shape[1]]
-        values = dict(zip(names, table.T, strict=False))
+        values = dict(zip(("first", "second", "third"), table.T, strict=False))
+        names = list(values)
     if not names:
         raise InvalidPredictionsError("clusters holds no column: give one, or two")
     if len(names) > 2:
         raise InvalidPredictionsError(
             "clusters takes two columns at most: the two along which rows depend most"
         )
-    read = {str(name): as_clusters(values[name], n, f"clusters[{name!r}]") for name in names}
+    read = {
+        str(name): as_clusters(column_of(values, name), n, f"clusters[{name!r}]") for name in names
+    }
     clusters, notes = {name: column for name, column in read.items() if column is not None}, []
     for name, column in sorted(clusters.items(), key=lambda item: int(item[1].max())):
         count = int(column.max()) + 1
@@ -220,13 +225,13 @@ def as_columns(values: Any, n: int) -> Columns | None:
     return Columns(columns[0], columns[1], tuple(clusters), tuple(notes))
 
 
-def as_folds(values: Any, n: int) -> IntArray | None:
+def as_folds(values: object, n: int) -> IntArray | None:
     """Return the number of the fold of every row, or None where one model predicted all."""
     inverse = np.unique(as_names(values, n, "folds"), return_inverse=True)[1]
     return inverse.ravel().astype(np.int64) if inverse.max() > 0 else None
 
 
-def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
+def _per_row(values: object, n: int, name: str) -> AnyArray:
     array = as_ndarray(values, name)
     if array.shape == (n, 1):
         array = array[:, 0]
@@ -238,7 +243,7 @@ def _per_row(values: Any, n: int, name: str) -> NDArray[Any]:
 
 
 #: What reads each fact, from values and the number of rows.
-READERS: dict[str, Callable[[Any, int], Any]] = {
+READERS: dict[str, Callable[[object, int], object]] = {
     "weights": as_weights,
     "clusters": as_clusters,
     "by": as_groups,
@@ -248,7 +253,7 @@ READERS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def as_series(facts: Mapping[str, Any], horizon: Any, data: Any) -> dict[str, Any]:
+def as_series(facts: Mapping[str, object], horizon: object, data: Predictions) -> dict[str, object]:
     """Return what is known of forecasts several steps ahead; one step needs nothing."""
     time = facts["time"]
     if not is_whole(horizon) or horizon < 1:
@@ -279,7 +284,7 @@ def by_appearance(clusters: IntArray | None) -> IntArray:
     return number[inverse.ravel()]
 
 
-def refuse_unlike(names: tuple[str, str], a: Any, b: Any, remedy: str = "") -> None:
+def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "") -> None:
     """Raise InvalidPredictionsError for predictions of two models that are not of the same rows.
 
     ``remedy`` is what the caller can do about rows that are others on purpose.
@@ -300,15 +305,17 @@ def refuse_unlike(names: tuple[str, str], a: Any, b: Any, remedy: str = "") -> N
         raise InvalidPredictionsError(f"{both} have different ids, {place}: {IN_ORDER}")
     groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
     others = [None if d.crossed is None else by_appearance(d.crossed) for d in (a, b)]
-    facts = {"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)}
-    facts |= {"folds": (a.folds, b.folds), "second clusters": others}
-    for fact, values in facts.items():
-        if not np.array_equal(*values):
+    facts: dict[str, Sequence[object]] = {
+        **{"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)},
+        **{"folds": (a.folds, b.folds), "second clusters": others},
+    }
+    for fact, (one, other) in facts.items():
+        if not np.array_equal(np.asarray(one), np.asarray(other)):
             raise InvalidPredictionsError(f"{both} have different {fact}: {advice}")
     (unlike,) = np.nonzero(a.labels != b.labels)
     for i in unlike[:1]:
-        values = " and ".join(d.class_name(int(d.labels[i])) for d in (a, b))
+        pair = " and ".join(d.class_name(int(d.labels[i])) for d in (a, b))
         raise InvalidPredictionsError(
             f"{both} have different labels in {several(unlike.size, 'row')}, first in "
-            f"{nth(int(i))} ({values}): {advice}"
+            f"{nth(int(i))} ({pair}): {advice}"
         )

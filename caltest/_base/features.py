@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.containers import as_ndarray, names_of, opened
+from caltest._base.containers import as_ndarray, column_of, names_of, opened
 from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -66,7 +65,7 @@ def identifies(column: Feature) -> bool:
     return rising and not column.dates and bool((values % 1.0 == 0.0).all())
 
 
-def as_features(values: Any, n: int | None, *, leave_ids: bool = False) -> Features:
+def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Features:
     """Return the columns of a frame, a mapping or an array, of ``n`` rows where these are known.
 
     Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
@@ -76,7 +75,7 @@ def as_features(values: Any, n: int | None, *, leave_ids: bool = False) -> Featu
     20 levels and half as many as there are rows.
     """
     if isinstance(values, Features):
-        table: Mapping[str, Any] = values.named
+        table: dict[str, object] = {**values.named}
     else:
         values = opened(values, "features")
         names = names_of(values)
@@ -89,7 +88,7 @@ def as_features(values: Any, n: int | None, *, leave_ids: bool = False) -> Featu
                 )
             table = {f"x{j}": column for j, column in enumerate(array.T)}
         else:
-            table = {str(name): values[name] for name in names}
+            table = {str(name): column_of(values, name) for name in names}
             if len(table) < len(names):
                 twice = next(str(c) for c in names if [*map(str, names)].count(str(c)) > 1)
                 raise InvalidPredictionsError(f"features names the column {twice!r} twice")
@@ -117,9 +116,9 @@ def as_features(values: Any, n: int | None, *, leave_ids: bool = False) -> Featu
     return Features(columns)
 
 
-def _feature(name: str, values: Any) -> Feature:
+def _feature(name: str, values: object) -> Feature:
     """Read one column."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray):
         mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
         values[mask] = None
     array = as_ndarray(values, f"features[{name!r}]")
@@ -158,7 +157,7 @@ def _feature(name: str, values: Any) -> Feature:
     return Feature(name, spread, tuple(levels.tolist()))
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """Say whether a cell is None, NaN, or NA of pandas, of which no comparison is true."""
     return (
         value is None
@@ -167,7 +166,7 @@ def _is_missing(value: Any) -> bool:
     )
 
 
-def _without_zone(moment: Any) -> Any:
+def _without_zone(moment: date | np.datetime64) -> date | np.datetime64:
     """Return a date with a time zone in that of Greenwich, as NumPy has them."""
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)

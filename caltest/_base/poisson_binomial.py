@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.fft import irfft, rfft
+from numpy.typing import ArrayLike
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import ComplexArray, FloatArray
 
 #: Probability that may be left outside a window, per cell.
 NEGLIGIBLE = 1e-17
@@ -71,7 +72,7 @@ def _recursion(p: FloatArray) -> FloatArray:
     return pmf
 
 
-def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
+def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray, int]:
     """Σ_k P(k + origin) e^{−iωk} at the frequencies of a real FFT of length ``width``."""
     omega = 2.0 * np.pi * np.arange(width // 2 + 1) / width
     spectrum = np.zeros(omega.size, dtype=np.complex128)
@@ -99,7 +100,7 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[Any, int]:
     return spectrum, origin
 
 
-def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[Any, int]:
+def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[ComplexArray, int]:
     """Product over rows of 1 − p + p e^{−iω} as Π_c (1 − x_c + x_c e^{−iω})^{w_c}, x_c the nodes.
 
     The weights w_c of this interpolation of the logarithm follow from the Chebyshev moments of p.
@@ -130,7 +131,9 @@ def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[Any, int]:
     return np.exp(centred - 1j * (mean - shift) * omega), shift
 
 
-def clopper_pearson(successes: Any, trials: Any, level: float = 0.99) -> tuple[Any, Any]:
+def clopper_pearson(
+    successes: ArrayLike, trials: ArrayLike, level: float = 0.99
+) -> tuple[Any, Any]:
     """Return the Clopper–Pearson interval of a probability; numbers may be effective ones."""
     from scipy.special import betaincinv
 

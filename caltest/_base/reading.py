@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from os.path import commonprefix
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
 from caltest._base.naming import NAMES, nth
@@ -36,7 +34,7 @@ def listed_rows(marks: BoolArray) -> str:
     return f"row{'s' * (places.size > 1)} {', '.join(names)}{', …' * (places.size > 5)}"
 
 
-def as_array(values: Any, name: str) -> NDArray[Any]:
+def as_array(values: object, name: str) -> AnyArray:
     array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         if name == "probs" and bool((array == 1).all()):
@@ -54,13 +52,13 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def is_text(array: NDArray[Any]) -> bool:
+def is_text(array: AnyArray) -> bool:
     return array.dtype.kind in "US" or (
         array.dtype.kind == "O" and any(isinstance(v, str) for v in array.ravel()[:100])
     )
 
 
-def refuse_swapped(probs: NDArray[Any], labels: NDArray[Any]) -> None:
+def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
     finite = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else np.zeros(0)
     if not ((finite > 0) & (finite < 1)).any() or ((finite < 0) | (finite > 1)).any():
         return  # labels are no fractions
@@ -85,7 +83,7 @@ def at(name: str, position: tuple[int, ...]) -> str:
     return f"{name}: {nth(row)}" + "".join(f", column {j}" for j in column)
 
 
-def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
+def as_numbers(array: AnyArray, name: str) -> FloatArray:
     if array.dtype.kind in "USO":
         for position, value in np.ndenumerate(array):
             try:
@@ -110,7 +108,7 @@ def as_numbers(array: NDArray[Any], name: str) -> FloatArray:
 
 
 def as_probabilities(
-    array: NDArray[Any], from_logits: bool, dtype: str, renormalise: bool = False
+    array: AnyArray, from_logits: bool, dtype: str, renormalise: bool = False
 ) -> tuple[FloatArray, tuple[str, ...]]:
     probs = as_numbers(array, "probs")
     notes: list[str] = []
@@ -200,7 +198,7 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     )
 
 
-def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...] | None:
+def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, ...] | None:
     if classes is None:
         return None
     names = tuple(map(str, classes))
@@ -217,25 +215,25 @@ def class_names(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...
     return names
 
 
-def column_classes(table: Any, labels: NDArray[Any]) -> list[Any] | None:
+def column_classes(table: object, labels: AnyArray) -> list[object] | None:
     """Return the names of the columns, where there are several and the labels are such names.
 
     What all of them begin with, as in ``proba_cat, proba_dog``, is left out where labels lack it.
     """
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
-        names = [int(name) for name in names]
+        names = [int(str(name)) for name in names]
     if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
         return None
     if is_text(labels):
         words, whole = set(labels.astype(str).tolist()), [str(name) for name in names]
         head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
-        ways = (names, [name[len(head) :] for name in whole])
+        ways: tuple[list[object], ...] = (names, [name[len(head) :] for name in whole])
         return next((way for way in ways if words <= set(map(str, way))), None)
     return names if set(np.unique(labels).tolist()) <= set(names) else None
 
 
-def as_labels(array: NDArray[Any], n_classes: int, classes: Sequence[Any] | None) -> IntArray:
+def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None) -> IntArray:
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
     counted = classes is not None and list(classes) == list(range(n_classes))
@@ -289,17 +287,18 @@ def counting(low: int, high: int) -> str:
     return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
 
 
-def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
+def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
     text = is_text(array)
     kind: type[str] | type[float] = str if text else float
-    index = {kind(c): i for i, c in enumerate(classes)}
+    index = {kind(str(c)): i for i, c in enumerate(classes)}
     values, inverse = np.unique(array.astype(str) if text else array, return_inverse=True)
     for place, value in enumerate(values):
         if kind(value) not in index:
             row = int(np.argmax(inverse.ravel() == place))
             shown, advice, remedies = repr(str(value)) if text else f"{value:g}", "", []
-            if values.dtype.kind in "biuf" and set(values) <= {c - 1 for c in classes}:
-                low, high = min(classes) - 1, max(classes) - 1
+            shifted = [] if text else [int(str(c)) - 1 for c in classes]
+            if values.dtype.kind in "biuf" and set(values) <= set(shifted):
+                low, high = min(shifted), max(shifted)
                 advice = f". They seem to run from {low}: pass {counting(low, high)}"
                 remedies = [("--classes", f"{low},…,{high}")]
             raise InvalidPredictionsError(
@@ -310,7 +309,7 @@ def _from_names(array: NDArray[Any], classes: Sequence[Any]) -> IntArray:
     return np.array([index[kind(v)] for v in values], dtype=np.int64)[inverse.ravel()]
 
 
-def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
+def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
     numbers = as_numbers(array, "labels")
     wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
     for row in np.flatnonzero(wrong)[:1]:
@@ -327,7 +326,7 @@ def _from_one_hot(array: NDArray[Any], n_classes: int) -> IntArray:
     return numbers.argmax(axis=1)
 
 
-def as_event(labels: NDArray[Any], pos_label: Any) -> tuple[IntArray, tuple[str, str]]:
+def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
     """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
     marks = (
         labels.astype(np.int64) if labels.dtype.kind == "f" and not (labels % 1).any() else labels

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._base.arrays import FloatArray
+from caltest._base.arrays import AnyArray, FloatArray
 
 #: Numbers that are looked at before all others: they tell most data without decimals.
 SAMPLE, FIRST = 64, 8
@@ -29,12 +28,12 @@ _POWERS = np.array([float(f"1e{j}") for j in range(23)])
 class Type(NamedTuple):
     """How a type rounds, the decimal digits that it always keeps, and the fractions it tells."""
 
-    rounded: Callable[[FloatArray], NDArray[Any]]
+    rounded: Callable[[FloatArray], AnyArray]
     digits: int
     denominators: FloatArray
 
 
-def _to_bfloat16(values: FloatArray) -> NDArray[Any]:
+def _to_bfloat16(values: FloatArray) -> AnyArray:
     # The upper half of a float32, ties to even.
     bits = values.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)

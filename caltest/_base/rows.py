@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, dtype_of, names_of
 from caltest._base.naming import nth
 from caltest._base.reading import (
@@ -35,11 +34,11 @@ class Rows(NamedTuple):
 
 
 def as_rows(
-    probs: Any,
-    labels: Any,
-    classes: Sequence[Any] | None,
+    probs: object,
+    labels: object,
+    classes: Sequence[object] | None,
     from_logits: bool,
-    pos_label: Any,
+    pos_label: object,
     renormalise: bool,
 ) -> tuple[Rows, tuple[str, ...]]:
     """Check probabilities and labels, and bring them into one form; notes say what was done."""
@@ -71,7 +70,7 @@ def as_rows(
 
 
 def relabelled(
-    current: Names, n_classes: int, n: int, labels: Any, classes: Sequence[Any] | None
+    current: Names, n_classes: int, n: int, labels: object, classes: Sequence[object] | None
 ) -> tuple[Names, IntArray | None]:
     """Return names of classes, and labels if there are any, for predictions that are known."""
     names = current if classes is None else class_names(classes, n_classes)
@@ -90,12 +89,12 @@ class Stack(NamedTuple):
 
     probs: FloatArray
     labels: IntArray
-    names: NDArray[Any]
+    names: AnyArray
     rows: IntArray
     notes: tuple[str, ...]
 
 
-def stacked(probs: Any, labels: Any, names: Sequence[Any] | None) -> Stack:
+def stacked(probs: object, labels: object, names: Sequence[object] | None) -> Stack:
     """Check arrays of shape (n, L) and put label below label; pairs without outcome are left out.
 
     InvalidPredictionsError for other shapes, a single label, names that are not L different ones,

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Bytes of a piece of a file, and those from which on equal files are one.
 _PIECE, _TELLING = 2**16, 2**9
@@ -76,7 +77,7 @@ def content_mark(path: Path) -> str:
     return digest.hexdigest()
 
 
-def fingerprint(*columns: Any) -> str:
+def fingerprint(*columns: ArrayLike) -> str:
     """Return a hash of columns of rows."""
     digest = hashlib.sha256()
     for column in columns:

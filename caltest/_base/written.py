@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
+from caltest._base.containers import can
 from caltest.errors import InvalidPredictionsError
 
 #: What to use, and the keywords of other packages in whose place.
@@ -46,7 +46,9 @@ def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
     return TypeError(f"{who} has no argument {word!r}" + (f": {advice}" if advice else ""))
 
 
-def refuse_misfit(who: str, takes: inspect.Signature, values: Any, options: Any) -> None:
+def refuse_misfit(
+    who: str, takes: Signature, values: Iterable[object], options: Mapping[str, object]
+) -> None:
     """Refuse arguments that are not taken."""
     try:
         takes.bind(*values, **options)
@@ -60,17 +62,17 @@ def refuse_misfit(who: str, takes: inspect.Signature, values: Any, options: Any)
 
 def explained(function: Function) -> Function:
     """Have a function say what it takes, in place of Python's refusal."""
-    takes = inspect.signature(function)
+    takes = signature(function)
 
     @wraps(function)
-    def call(*values: Any, **options: Any) -> Any:
+    def call(*values: object, **options: object) -> Any:
         refuse_misfit(function.__qualname__, takes, values, options)
         return function(*values, **options)
 
     return cast(Function, call)
 
 
-def refuse_form(values: Any, name: str) -> None:
+def refuse_form(values: object, name: str) -> None:
     """Refuse what is no array, with the way from it to one."""
     form, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):
@@ -81,9 +83,9 @@ def refuse_form(values: Any, name: str) -> None:
         advice = "it has no order: pass a list"
     elif isinstance(values, Iterator):
         advice = "it can be read only once: pass list(…) of it"
-    elif callable(values) or hasattr(values, "predict_proba"):
+    elif callable(values) or can(values, "predict_proba"):
         advice = "pass what it returns, such as model.predict_proba(X)"
-    elif hasattr(values, "toarray"):
+    elif can(values, "toarray"):
         advice = f"it is sparse: pass {name}.toarray()"
     elif isinstance(values, (int, float, complex)) or (values is None and name == "probs"):
         form, advice = repr(values), "pass a list or an array"
@@ -95,7 +97,7 @@ def refuse_form(values: Any, name: str) -> None:
 NAMED = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
-def name_of(value: Any) -> str:
+def name_of(value: object) -> str:
     """Return a value as it is written in a recipe: 0.5 of a NumPy number, a function's name."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
@@ -111,7 +113,7 @@ def several(n: int, word: str) -> str:
 class _OfInit:
     """The signature of a class that is made by ``__init__``, whatever ``__new__`` takes."""
 
-    def __get__(self, value: Any, made: Any) -> Signature:
+    def __get__(self, value: object, made: Any) -> Signature:
         _, *parameters = signature(made.__init__).parameters.values()
         return Signature(parameters)
 
@@ -123,7 +125,7 @@ class Written:
     essential: ClassVar[int] = 1
     __signature__ = _OfInit()
 
-    def __new__(cls, *values: Any, **options: Any) -> Self:
+    def __new__(cls, *values: object, **options: object) -> Self:
         if values or options:  # a pickle comes without
             refuse_misfit(cls.__name__, signature(cls), values, options)
         return super().__new__(cls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest._base.containers import as_ndarray, names_of, opened
+from caltest._base.containers import as_ndarray, column_of, names_of, opened
 from caltest._base.naming import in_a_file, nth
 from caltest._base.reading import as_numbers, at, first
 from caltest._base.resolution import meant
@@ -79,7 +79,11 @@ def table_of(table: Any) -> Iterator[Source]:
             "dictionary of columns or the path of a file"
         )
     columns = {str(name): name for name in names}
-    yield Source(list(columns), lambda wanted: [as_ndarray(frame[columns[n]], n) for n in wanted])
+
+    def read(wanted: Sequence[str]) -> list[NDArray[Any]]:
+        return [as_ndarray(column_of(frame, columns[name]), name) for name in wanted]
+
+    yield Source(list(columns), read)
 
 
 def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:

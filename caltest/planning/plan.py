@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from caltest._base.arrays import RNG
+from caltest._base.arrays import RNG, Source, Values
 from caltest._base.checks import fraction, number, one_of, whole
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
@@ -28,13 +28,13 @@ Formula = Literal["O:E", "intercept", "slope"]
 
 
 def plan(
-    like: Any,
-    labels: Any = None,
+    like: Source,
+    labels: Values = None,
     statistic: StatisticLike | Monitor | Formula = ECE(),
     *,
     lens: LensLike | None = None,
     alternative: Truth | None = None,
-    against: Any = None,
+    against: Values = None,
     width: float | None = None,
     tolerance: float | None = None,
     power: float = 0.8,
@@ -155,7 +155,7 @@ def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
     return replace(answer, **rows), (note,)
 
 
-def _purpose(statistic: Any, width: Any, tolerance: Any, against: Any) -> str:
+def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
     """Return what is planned, and refuse two things at once."""
     if isinstance(statistic, str):
         one_of("statistic", statistic, FORMULAS)

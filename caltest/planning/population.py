@@ -12,6 +12,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.checks import fraction, number
+from caltest._base.containers import as_ndarray
 from caltest._base.facts import by_appearance
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
@@ -148,7 +149,7 @@ class Population:
 
     @classmethod
     def of(
-        cls, like: Any, labels: Any, against: Any, alternative: Truth | None, facts: Facts
+        cls, like: object, labels: object, against: object, alternative: Truth | None, facts: Facts
     ) -> Population:
         """Read what is given; labels without an alternative show what is true."""
         if alternative is not None and not callable(alternative):
@@ -163,7 +164,7 @@ class Population:
             alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
         elif not callable(like):
             labelled = isinstance(like, Predictions) or labels is not None
-            given = labels if labelled else np.zeros(len(like), dtype=np.int64)
+            given = labels if labelled else np.zeros(len(as_ndarray(like, "probs")), dtype=np.int64)
             data = admitted("plan", like, given, facts, takes={"clusters"})
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
@@ -301,7 +302,7 @@ def _labels(
     return above.sum(axis=1)
 
 
-def _of_tally(tally: AnyTally, labels: Any, facts: Facts) -> tuple[LikeTally, Predictions]:
+def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally, Predictions]:
     """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import log
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import ClassVar, Literal, Self, Unpack
 
 import numpy as np
 
 from caltest._base import checks
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import FloatArray, IntArray, Values
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import admitted
@@ -81,11 +81,11 @@ class ComparisonMonitor(Watch):
 
     def update(
         self,
-        probs_a: Any,
-        probs_b: Any,
-        labels: Any = None,
+        probs_a: Values,
+        probs_b: Values,
+        labels: Values = None,
         *,
-        time: Any = None,
+        time: Values = None,
         **facts: Unpack[RowFacts],
     ) -> Self:
         """Return the monitor after more rows, in the order in which they were forecast.

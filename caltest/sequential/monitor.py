@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any, ClassVar, Self, Unpack
+from typing import ClassVar, Self, Unpack
 
 import numpy as np
 
 from caltest._base import checks
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import FloatArray, IntArray, Source, Values
 from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
@@ -95,7 +95,12 @@ class Monitor(Watch):
         return 2
 
     def update(
-        self, probs: Any, labels: Any = None, *, time: Any = None, **facts: Unpack[RowFacts]
+        self,
+        probs: Source,
+        labels: Values = None,
+        *,
+        time: Values = None,
+        **facts: Unpack[RowFacts],
     ) -> Self:
         """Return the monitor after more rows, in the order in which they were forecast.
 
@@ -132,7 +137,9 @@ class Monitor(Watch):
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         return new._after(rows, steps, times)._moved(notes=data.notes)
 
-    def _begun(self, data: Predictions | Tally, lens: LensLike, n_induced: int, time: Any) -> Self:
+    def _begun(
+        self, data: Predictions | Tally, lens: LensLike, n_induced: int, time: object
+    ) -> Self:
         """Return the monitor with a state, of the classes of the data."""
         new = self._moved(**self._same_classes(data, time))
         if self.n:
@@ -140,7 +147,7 @@ class Monitor(Watch):
         state = np.tile(mixture.start(n_induced), self.horizon).tobytes()
         return new._moved(lens=lens, state=state, n_induced=n_induced)
 
-    def _after_tally(self, tally: Tally, time: Any) -> Self:
+    def _after_tally(self, tally: Tally, time: object) -> Self:
         """Return the monitor after the rows of a tally, which are one step."""
         if self.change and tally.n > self.run_length:
             raise StatisticError(
@@ -298,9 +305,11 @@ class Monitor(Watch):
         return "\n".join([*lines, *self._foot()])
 
 
-def _one_row(probs: Any, labels: Any) -> FloatArray | None:
+def _one_row(probs: object, labels: object) -> FloatArray | None:
     """Return p, 1 − p, label and weight of a row given as two numbers, or in lists; else None."""
-    if isinstance(probs, (list, np.ndarray)) and np.shape(labels) == (1,) and len(probs) == 1:
+    if isinstance(probs, (list, np.ndarray)) and isinstance(labels, (list, np.ndarray)):
+        if len(probs) != 1 or len(labels) != 1:
+            return None
         probs, labels = probs[0], labels[0]
     if not isinstance(probs, float) or not isinstance(labels, (int, np.integer, np.bool_)):
         return None

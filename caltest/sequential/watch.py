@@ -89,13 +89,13 @@ class Watch(Result):
             when = when.removesuffix("T00:00:00").replace("T", " ")
         return f"at row {self.alarm}, {when}"
 
-    def _moved(self, **changes: Any) -> Self:
+    def _moved(self, **changes: object) -> Self:
         """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""
         new: Self = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def _same_classes(self, data: Predictions | Tally, time: Any) -> dict[str, Any]:
+    def _same_classes(self, data: Predictions | Tally, time: object) -> dict[str, object]:
         """Return the classes, which are those of before, and whether times are dates."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
@@ -117,10 +117,10 @@ class Watch(Result):
         ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
         return [name, *lens, *rules, *ahead]
 
-    def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, Any]:
+    def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, object]:
         """Return what rows add: how many there are, and numbers, evidence and times after them."""
         n, every, timed = int(path[-1, 0]), self.every, times is not None
-        moved: dict[str, Any] = {"n": n, "time": None if times is None else float(times[-1])}
+        moved: dict[str, object] = {"n": n, "time": None if times is None else float(times[-1])}
         if self.alarm is None and evidence.max() >= self.alarm_at:
             row = int(np.argmax(evidence >= self.alarm_at))
             moved["alarm"] = int(path[row, 0])
@@ -166,7 +166,7 @@ class Watch(Result):
         return cls.from_dict(json.loads(text), lens)
 
 
-def steps_of(n: int, time: Any, start: int, last: float | None) -> tuple[IntArray, Times]:
+def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:
     """Return at which step each row is, after ``start`` steps, and the times of all."""
     if time is None:
         if last is not None:

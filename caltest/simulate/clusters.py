@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -163,7 +163,12 @@ class WildSigns(Scheme):
 
 
 def _signs(
-    draw: LabelDrawer, rows: IntArray, seed: Seed, first: int, count: int, out: Any = None
+    draw: LabelDrawer,
+    rows: IntArray,
+    seed: Seed,
+    first: int,
+    count: int,
+    out: IntArray | None = None,
 ) -> IntArray:
     return 1 - 2 * draw(seed, first, count)[:, rows]
 

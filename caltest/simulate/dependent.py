@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.arrays import AnyArray
 from caltest._base.compiled import counter_kernel
 from caltest._base.facts import by_appearance
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -92,7 +93,7 @@ class ClusterDrawer:
         streams, n_classes = (key, twist), self.probs.shape[1]
         by_label, two = self.couplings[0] == "label", n_classes == 2
         common = np.empty((cluster.max() + 1, n_classes if by_label and not two else 1))
-        rows: tuple[Any, ...] = self.probs, self.upto
+        rows: tuple[AnyArray, ...] = self.probs, self.upto
         if two:
             # Where label 0 is the less likely one a common draw of correctness is read backwards.
             away = np.array([coupling == "correctness" for coupling in self.couplings])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,9 +29,11 @@ AT_ONCE, MANY_AT_ONCE = 2**18, 2**22
 #: Replicates at least as large as the observed value after which sequential stopping stops.
 EXCEEDING = 20
 
+#: What a sampler draws, and what a block of replicates is made from.
+Draw = TypeVar("Draw")
+Task = TypeVar("Task")
+#: Threads, or a function like ``map``.
 Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-
-
 #: Says which replicates reach the observed value.
 Reaching = Callable[[FloatArray], BoolArray]
 
@@ -74,8 +76,8 @@ class Batches:
 
 
 def simulate(
-    evaluate: Callable[[Any], Any],
-    sampler: Callable[[np.random.Generator], Any],
+    evaluate: Callable[[Draw], float | FloatArray],
+    sampler: Callable[[np.random.Generator], Draw],
     n_resamples: int,
     rng: RNG,
     workers: Workers,
@@ -114,7 +116,7 @@ def simulate_by(
     return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
-def check_run(n_resamples: Any, rng: Any, workers: Any) -> None:
+def check_run(n_resamples: object, rng: object, workers: object) -> None:
     """Refuse what a simulation cannot run with, also where none is needed in the end."""
     whole("n_resamples", n_resamples, most=MOST_REPLICATES)
     _seed_sequence(rng)
@@ -122,7 +124,7 @@ def check_run(n_resamples: Any, rng: Any, workers: Any) -> None:
         raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
 
 
-def _seed_sequence(rng: Any) -> Any:
+def _seed_sequence(rng: Any) -> np.random.SeedSequence:
     if isinstance(rng, (bool, np.random.RandomState)):
         kind = type(rng).__name__
         raise StatisticError(f"rng must be a seed or a numpy.random.Generator, not a {kind}")
@@ -140,8 +142,8 @@ def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
 
 
 def _gathered(
-    block: Callable[[Any], FloatArray],
-    tasks: Iterable[Any],
+    block: Callable[[Task], FloatArray],
+    tasks: Iterable[Task],
     n_resamples: int,
     workers: Workers,
     stop_when: Reaching | None,
@@ -177,7 +179,7 @@ def _gathered(
 
 
 def _mapped(
-    block: Callable[[Any], FloatArray], tasks: Iterable[Any], workers: Workers
+    block: Callable[[Task], FloatArray], tasks: Iterable[Task], workers: Workers
 ) -> Iterator[FloatArray]:
     if callable(workers):
         yield from workers(block, tasks)
@@ -195,7 +197,11 @@ def _chunk(shortcut: Shortcut, seed: Seed, task: tuple[int, int]) -> FloatArray:
     return shortcut.replicates(seed, *task)
 
 
-def _block(evaluate: Any, sampler: Any, task: tuple[Any, int]) -> FloatArray:
+def _block(
+    evaluate: Callable[[Draw], float | FloatArray],
+    sampler: Callable[[np.random.Generator], Draw],
+    task: tuple[np.random.SeedSequence, int],
+) -> FloatArray:
     seed, size = task
     rng = np.random.Generator(np.random.PCG64DXSM(seed))
     return np.array([evaluate(sampler(rng)) for _ in range(size)], dtype=np.float64)

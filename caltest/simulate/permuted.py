@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._base.compiled import counter_kernel
 from caltest.predictions import BoolArray, FloatArray, IntArray
@@ -60,7 +60,7 @@ class Permutations:
         """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J)."""
         return self._ranges(keys(seed, first, count)[:2], shuffled=True)
 
-    def _ranges(self, streams: Any, shuffled: bool) -> FloatArray:
+    def _ranges(self, streams: NDArray[np.uint64], shuffled: bool) -> FloatArray:
         ranges = np.empty((streams.shape[1], self.n_groups))
         _walk(self.excess, self.starts, self.row, self.group, *streams, shuffled, ranges)
         return ranges

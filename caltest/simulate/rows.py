@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +134,7 @@ def resampled_cells(
 def resampled_classes(
     probs: FloatArray,
     outcomes: FloatArray,
-    cell: NDArray[np.unsignedinteger[Any]],
+    cell: NDArray[np.unsignedinteger],
     starts: IntArray,
     aggregate: Callable[[FloatArray], FloatArray],
 ) -> RowResamples:

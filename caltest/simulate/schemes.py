@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray
+from caltest._base.arrays import AnyArray, Values
 from caltest._base.written import Written
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -116,7 +116,7 @@ class Bootstrap(RowScheme):
     True
     """
 
-    clusters: Any = None
+    clusters: Values | None = None
     calibrated: ClassVar[bool] = False
     takes_clusters: ClassVar[bool] = True
 
@@ -144,7 +144,7 @@ class Bootstrap(RowScheme):
     def __repr__(self) -> str:
         if self.clusters is None:
             return "Bootstrap()"
-        return f"Bootstrap(clusters=<{np.unique(self.clusters).size}>)"
+        return f"Bootstrap(clusters=<{np.unique(np.asarray(self.clusters)).size}>)"
 
 
 def _resample_rows(data: Predictions, rng: np.random.Generator) -> Predictions:

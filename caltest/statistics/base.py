@@ -6,13 +6,13 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import Drawn, FollowupProblem, Problem, RowProblem, row_problem
 from caltest.simulate import BLOCK
 from caltest.statistics.prepared import LabelStatistic, Prepared
@@ -27,7 +27,7 @@ class Statistic(ABC, Written):
     #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
     of_known_rows: ClassVar[bool] = False
 
-    def __call__(self, probs: Any, labels: Any = None, **facts: Any) -> float:
+    def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
         """Return the value; arguments and errors are those of :meth:`Predictions.of`.
 
         Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
@@ -41,7 +41,7 @@ class Statistic(ABC, Written):
 
 
 def rows_of(
-    problem: Problem, statistic: Any, *, weights: bool = False, labels: bool = True
+    problem: Problem, statistic: object, *, weights: bool = False, labels: bool = True
 ) -> Predictions:
     """Return the rows of a problem; StatisticError for a tally, or ``weights`` not taken.
 
@@ -86,7 +86,8 @@ class KnownRows(Prepared):
     inflatable: ClassVar[bool] = False
     replicates_at_once: ClassVar[int] = BLOCK
 
-    def values(self, outcomes: Drawn, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
+        assert isinstance(outcomes, Drawn)
         values = np.zeros(len(outcomes.signed))  # as of residuals: 0 where no row is known
         for b in np.flatnonzero(outcomes.signed.any(axis=1)):
             rows = RowProblem(self.problem.known_rows(outcomes.signed[b]))
@@ -94,7 +95,7 @@ class KnownRows(Prepared):
         return values
 
 
-def prepare(statistic: StatisticLike, source: Any) -> Prepared:
+def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared:
     """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
     problem = problem_of(source)
     if isinstance(statistic, Statistic):
@@ -123,6 +124,6 @@ def problem_of(source: Problem | Predictions) -> Problem:
     return row_problem(source) if isinstance(source, Predictions) else source
 
 
-def coarseness(statistic: Any, problem: Problem) -> str:
+def coarseness(statistic: object, problem: Problem) -> str:
     """Return what a statistic along the line of predictions leaves out of micro-cells."""
     return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

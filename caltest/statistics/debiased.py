@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class ClusterPairs(SumStatistic):
     sets: tuple[tuple[Cells, FloatArray], ...] = field(repr=False)
 
     @classmethod
-    def of(cls, cells: Cells, columns: Sequence[IntArray], **facts: Any) -> ClusterPairs:
+    def of(cls, cells: Cells, columns: Sequence[IntArray], estimand: Estimand) -> ClusterPairs:
         """Divide the cells by cluster; those of one cluster count nothing. O(n log n)."""
 
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
@@ -76,7 +76,7 @@ class ClusterPairs(SumStatistic):
             (Cells.by_number(of.of_unit[unit], cells.problem), sign * weights[cells.of_unit[rows]])
             for (of, rows), sign in signed
         )
-        return cls(cells.problem, parts, sets, cells=cells, **facts)
+        return cls(cells.problem, parts, sets, cells=cells, estimand=estimand, null_mean=0.0)
 
     @property
     def sum_cells(self) -> Cells:
@@ -150,13 +150,12 @@ class DebiasedL2(Statistic):
             return KumarL2(problem, cells=cells, estimand=SQUARED)
         cells = Cells.of(self.bins, problem)
         error = SQUARED if problem.n_classes == 2 else Estimand("squared", 1.0, 2.0)
-        facts: Any = {"estimand": error, "null_mean": 0.0}
         if self.estimator == "pairs" and problem.n_clusters is not None:
             columns = [c for c in (problem.data.clusters, problem.data.crossed) if c is not None]
             columns = [np.unique(column, return_inverse=True)[1].ravel() for column in columns]
-            return ClusterPairs.of(cells, columns, **facts)
+            return ClusterPairs.of(cells, columns, error)
         weights = pair_weights(cells, with_own=self.estimator == "tcal")
-        return Excess(problem, weights, cells=cells, **facts)
+        return Excess(problem, weights, cells=cells, estimand=error, null_mean=0.0)
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Problem
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import LabelStatistic
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Label vectors that are smoothed side by side. No number depends on it.
 AT_ONCE = 64
@@ -35,14 +38,14 @@ class SmoothGaps(LabelStatistic):
     order: IntArray = field(repr=False)
     ordered: FloatArray = field(repr=False)
     anchors: FloatArray = field(repr=False)
-    smoother: Any = field(repr=False)
+    smoother: csr_array = field(repr=False)
     summary: Summary
 
     def curve(self, labels: IntArray) -> FloatArray:
         """Return the smoothed frequency of the event at each prediction, in increasing order."""
         return self._curves(labels[None, :])[0]
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         starts = range(0, len(labels), AT_ONCE)
         parts = [labels[start : start + AT_ONCE] for start in starts]
         return np.concatenate([self._summaries(self._curves(some), some) for some in parts])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from caltest._base.arrays import by_value
+from caltest._base.arrays import AnyArray, by_value
 from caltest._base.checks import one_of
 from caltest._base.compiled import kernel
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -32,12 +32,12 @@ class IsotonicFit:
     observed: FloatArray = field(repr=False)
     count: IntArray | FloatArray = field(repr=False)
 
-    def __call__(self, p: Any) -> FloatArray:
+    def __call__(self, p: ArrayLike) -> FloatArray:
         """Recalibrate: linear between the distinct predictions, constant outside their range."""
         return np.interp(np.asarray(p, dtype=np.float64), self.predicted, self.observed)
 
 
-def isotonic_fit(probs: Any, labels: Any = None) -> IsotonicFit:
+def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
     """Regress the event of a two-class problem on its predicted probability, isotonically.
 
     Rows with equal predictions are pooled first (Ayer et al., Annals of Mathematical Statistics 26,
@@ -106,7 +106,7 @@ class Pools(LabelStatistic):
         recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
         return self.mean_score(labels) - recalibrated
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         if self.data.weights is not None:
             return super().batch(labels)
         count = np.diff(self.ends, prepend=0)
@@ -232,8 +232,8 @@ class SortedRows(LabelStatistic):
 
     order: IntArray = field(repr=False)
     group_end: IntArray = field(repr=False)
-    weights: NDArray[Any] = field(repr=False)
-    mass: NDArray[Any] = field(repr=False)
+    weights: AnyArray = field(repr=False)
+    mass: AnyArray = field(repr=False)
     predicted: FloatArray = field(repr=False)
     norm: Literal["l1", "l2"]
 
@@ -241,7 +241,7 @@ class SortedRows(LabelStatistic):
         """Return the number of bins that these labels lead to."""
         return int(self._swept(labels[None, :])[1, 0])
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         return self._swept(labels)[0]
 
     def _swept(self, labels: IntArray) -> FloatArray:
@@ -328,7 +328,7 @@ class Sweep(Statistic):
         data, p = rows_of(problem, self, weights=True), problem.event(self)
         order, ends = by_value(p)
         group_end = np.repeat(ends, np.diff(ends, prepend=0))
-        w: Any = np.ones(p.size, np.uint8) if data.weights is None else data.weights
+        w: AnyArray = np.ones(p.size, np.uint8) if data.weights is None else data.weights
         mass = np.arange(p.size + 1) if data.weights is None else _from_0(w[order])
         return SortedRows(problem, order, group_end, w, mass, _from_0((w * p)[order]), self.norm)
 

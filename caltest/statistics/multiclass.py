@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class ClassCells(Prepared):
     O(n + cells) whatever K is.
     """
 
-    cell: NDArray[np.unsignedinteger[Any]] = field(repr=False)
+    cell: NDArray[np.unsignedinteger] = field(repr=False)
     starts: IntArray = field(repr=False)
     expected: FloatArray = field(repr=False)
     shares: FloatArray = field(repr=False)
@@ -75,7 +75,7 @@ class ClassCells(Prepared):
     def rows_per_cell(self) -> float:
         return float(np.count_nonzero(self.cell < self.shares.size) / max(1, self.shares.size))
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         return self._combined(self.by_class(factor**0.5 * self._sums(outcomes)))
 
     def by_class(self, sums: FloatArray) -> FloatArray:
@@ -84,13 +84,14 @@ class ClassCells(Prepared):
         errors = np.add.reduceat(gaps, self.starts[:-1], axis=1)
         return np.asarray(np.where(np.diff(self.starts) > 0, errors, 0.0))
 
-    def _sums(self, outcomes: Any) -> FloatArray:
+    def _sums(self, outcomes: object) -> FloatArray:
         """Return the residual sums (B, L) of all cells; O(n + L) for each set of labels."""
         size, w = self.shares.size, self.problem.weight
         if isinstance(outcomes, Flips):
             residuals, flat = self.data.residuals, self.cell.ravel()
             moved = ((m[:, None] * residuals).ravel() for m in outcomes.multipliers)
             return np.array([np.bincount(flat, r, size + 1)[:-1] for r in moved], dtype=np.float64)
+        assert isinstance(outcomes, np.ndarray)
         if len(outcomes) == 1:  # without compiled code, which takes half a second to load
             hit = self.cell[np.arange(self.problem.n), outcomes[0]]
             return np.bincount(hit, w, size + 1)[None, :-1] - self.expected

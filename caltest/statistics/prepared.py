@@ -71,7 +71,7 @@ class Prepared(ABC):
     counted_as_drawn: ClassVar[bool] = False
 
     @abstractmethod
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
 
     @cached_property
@@ -85,7 +85,7 @@ class Prepared(ABC):
             return self.observed
         return float(self.values(self.problem.outcomes(labels[None, :]))[0])
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         """Return the values (B,) for label vectors (B, n), or numbers of events (B, U)."""
         return self.values(self.problem.outcomes(labels))
 
@@ -156,7 +156,7 @@ class SumStatistic(Prepared):
         """The scores as the problem adds them up."""
         return None if self.scores is None else self.problem.tables(self.scores)
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         cells, problem = self.sum_cells, self.problem
         if isinstance(outcomes, np.ndarray) and cells is not None:
             # Part by part, so that sums are still in a near cache when the formula reads them.
@@ -246,7 +246,7 @@ class ResidualStatistic(Prepared):
     def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
         """Return the values (B,) of Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         residuals, squares = self.problem.residuals(outcomes)
         if factor != 1.0:
             residuals, squares = factor**0.5 * residuals, factor * squares
@@ -271,11 +271,11 @@ class LabelStatistic(Prepared):
         """Return the value for one label vector (n,)."""
         return float(self.batch(labels[None, :])[0])
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         """Return the values (B,) for label vectors (B, n); they are not to be kept or changed."""
         return np.array([self.of_labels(row) for row in labels], dtype=np.float64)
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         if not isinstance(outcomes, np.ndarray):
             raise StatisticError(f"{type(self).__name__} sees outcomes otherwise than by residuals")
         if factor != 1.0:

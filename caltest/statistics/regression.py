@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -25,7 +25,7 @@ NO_VARIANCE = 1e-24
 LEAST_VARIANCE = 0.15
 
 
-def refuse_certain(statistic: Any, varies: bool) -> None:
+def refuse_certain(statistic: object, varies: bool) -> None:
     """Refuse predictions under which a calibrated model has one outcome only."""
     if not varies:
         raise StatisticError(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.errors import StatisticError
 from caltest.nulls import normal
-from caltest.predictions import FloatArray, Predictions
+from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import LinearTerm, Problem, ResidualSums, RowProblem
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import LabelStatistic, SumStatistic
@@ -75,13 +75,20 @@ class ScoreSum(SumStatistic):
 
 
 def _score_sum(
-    problem: Problem, term: LinearTerm, divisor: float, deviation: float, mean: float, **facts: Any
+    problem: Problem,
+    term: LinearTerm,
+    divisor: float,
+    deviation: float,
+    mean: float,
+    min_surprises: float,
+    two_sided: bool = False,
 ) -> ScoreSum:
     """Return a sum of scores that calibrated predictions give this mean and deviation."""
     return ScoreSum(
         problem, divisor,
         scores=term.table[None], observed_scores=np.array([term.observed]), remark=term.remark,
-        null_mean=mean, laws={"asymptotic": partial(normal, mean, deviation)}, **facts,
+        null_mean=mean, laws={"asymptotic": partial(normal, mean, deviation)},
+        min_surprises=min_surprises, two_sided=two_sided,
     )  # fmt: skip
 
 
@@ -91,7 +98,7 @@ class _MeanScore(Statistic):
 
     name: ClassVar[str]
 
-    def per_row(self, probs: Any, labels: Any = None) -> FloatArray:
+    def per_row(self, probs: object, labels: object = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
         data = Predictions.of(probs, labels).labelled("per_row")
         return self.of_rows(RowProblem.of(data).predictions)
@@ -158,14 +165,14 @@ class ScaledScore(LabelStatistic):
     mean_score: ScoreSum = field(repr=False)
     shares: FloatArray = field(repr=False)
 
-    def batch(self, labels: Any) -> FloatArray:
+    def batch(self, labels: IntArray) -> FloatArray:
         classes = range(self.problem.n_classes)
         squares = sum(((labels == k) * self.shares).sum(axis=1) ** 2 for k in classes)
         uncertainty = _uncertainty(squares, self.shares, len(classes))
         return np.asarray(1.0 - self.mean_score.batch(labels) / uncertainty)
 
 
-def _uncertainty(squares: Any, shares: FloatArray, k: int) -> FloatArray:
+def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> FloatArray:
     """Return 1 − Σ_k ȳ_k², halved for two classes; at least that of one other, lightest row."""
     lightest = shares[shares > 0.0].min()
     least = 2.0 * lightest * (1.0 - lightest)
@@ -237,4 +244,4 @@ class ScoreGap(Statistic):
                 "uniform over those it allows), so no label that can occur changes the "
                 f"{self.score} score. Use CalibrationInTheLarge() or an ECE"
             )
-        return _score_sum(problem, term, deviation, 1.0, 0.0, two_sided=True, min_surprises=4.0)
+        return _score_sum(problem, term, deviation, 1.0, 0.0, 4.0, two_sided=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.fft import dct
@@ -45,7 +45,7 @@ class SmoothCurve:
     error: float
 
 
-def smooth_curve(probs: Any, labels: Any = None, *, points: int = 200) -> SmoothCurve:
+def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> SmoothCurve:
     """Return the curve whose distance from the diagonal :class:`SmoothECE` measures.
 
     It is evaluated at that many ``points``, equally spaced probabilities, for two classes.
@@ -83,7 +83,7 @@ class SmoothResiduals(ResidualStatistic):
     def grids(self) -> tuple[_Grid, ...]:
         return tuple(_Grid(self.p, steps) for steps in STEPS)
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         return np.asarray(factor**0.5 * self.of_residuals(*self.problem.residuals(outcomes)))
 
     def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:

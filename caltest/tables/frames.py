@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._base.containers import as_ndarray, can, names_of, opened
+from caltest._base.containers import as_ndarray, can, column_of, names_of, opened
 from caltest._base.features import as_features
 from caltest.errors import InvalidPredictionsError
 from caltest.tables.chosen import chosen_of
@@ -37,9 +37,9 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     several = isinstance(by, (list, tuple)) and bool(by) and all(isinstance(b, str) for b in by)
     several = several and set(by or ()) <= set(keys or ())
     if several and by is not None:
-        rows["by"] = {name: table[name] for name in by}
+        rows["by"] = {name: column_of(table, name) for name in by}
     if keys is not None and (named or several or request.features or "labels" not in rows):
-        columns: dict[str, Any] = {str(key): table[key] for key in keys}
+        columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
         _refuse_absent(named, columns)
     elif keys is None and request.drop_missing and "labels" in rows:
         keys, columns, request = ["probs"], {"probs": table}, replace(request, probs="probs")

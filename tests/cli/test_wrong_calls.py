@@ -10,7 +10,6 @@ import traceback
 import warnings
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,7 +81,7 @@ INPUTS = {
     "path": ("f.csv", y, "probs is 'f.csv', not an array: read a file with read_predictions"),
     "sparse": (scipy.sparse.csr_array(P), Y, r"it is sparse: pass probs.toarray\(\)"),
     "generator": ((v for v in p), y, r"probs is a generator.*pass list\(…\) of it"),
-    "model": (SimpleNamespace(predict_proba=len), y, r"model.predict_proba\(X\)"),
+    "model": (type("Model", (), {"predict_proba": len})(), y, r"model.predict_proba\(X\)"),
     "nothing": (None, y, "probs is None"),
     "a number": (0.3, 1, "probs is 0.3, not an array"),
     "no labels": (p, None, "labels are missing"),

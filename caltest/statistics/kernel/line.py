@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,16 +34,14 @@ class LineError(SumStatistic):
     squares: ClassVar[Squares] = "whole"
 
     @classmethod
-    def of(
-        cls, problem: Problem, statistic: Any, rate: float, biased: bool, **facts: Any
-    ) -> LineError:
+    def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
         """Put units of equal predictions together; O(U log U). ``scale`` is Σ w_i w_j of pairs."""
         cells = Cells.levels(problem)
         decay = np.exp(-rate * np.diff(cells.mean(problem.probs[:, 0]), prepend=-np.inf))
         scale = float(cells.mass.sum()) ** 2
         scale -= 0.0 if biased else float(cells.square_mass.sum())
         remark = coarseness(statistic, problem)
-        return cls(problem, decay, scale, biased, cells=cells, remark=remark, **facts)
+        return cls(problem, decay, scale, biased, cells=cells, remark=remark)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         assert sums.squares is not None
@@ -100,4 +98,4 @@ class MMCE(Statistic):
 
     def prepare(self, problem: Problem) -> LineError:
         problem.event(self)
-        return LineError.of(problem, self, 1.0 / self.bandwidth, True, root=True)
+        return replace(LineError.of(problem, self, 1.0 / self.bandwidth, biased=True), root=True)

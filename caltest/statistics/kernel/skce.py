@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -111,8 +111,8 @@ class SKCE(Statistic):
             and (problem.exact or not isinstance(kernel.bandwidth, str))
         ):  # fmt: skip
             rate = kernel.two_class / float(kernel.fitted(problem.probs).bandwidth)
-            facts: Any = {"factor": 2.0, "null_mean": mean, "min_surprises": 20.0}
-            line = LineError.of(problem, self, rate, biased, **facts)
+            line = LineError.of(problem, self, rate, biased)
+            line = replace(line, factor=2.0, null_mean=mean, min_surprises=20.0)
             if biased or problem.weight is not None or not problem.exact:
                 return line
             return replace(line, laws={"asymptotic": partial(_bootstrap_on_line, line)})
@@ -144,11 +144,12 @@ class TiledSKCE(Prepared):
         """Number of rows in complete blocks."""
         return len(self.tiles.probs)
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         probs, tiles, w = self.tiles.probs, self.tiles, self.problem.weight
         if isinstance(outcomes, Flips):
             residuals, m = self.data.residuals[: self.n], outcomes.multipliers[:, : self.n].T
             return factor * self._value(*tiles.weighted(residuals, m))
+        assert isinstance(outcomes, np.ndarray)
         labels = np.ascontiguousarray(outcomes[:, : self.n])
         if w is None:
             return factor * self._value(*tiles.sums(labels))
