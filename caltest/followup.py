@@ -128,6 +128,18 @@ class Followup:
         """1 where the event is known to have occurred by the horizon, else 0."""
         return (self.status == EVENT).astype(np.int64)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What seems to be in another unit: a horizon beyond all times, or below a tenth of them.
+
+        Years taken for months, or the reverse, are always one of these.
+        """
+        last, h = self.time.max(), self.horizon
+        if last / 10.0 <= h <= last:
+            return ()
+        events = f"{self.labels.sum()} of {np.count_nonzero(self.event)} events are by then"
+        return (f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {events}",)
+
     def take(self, rows: IntArray | BoolArray) -> Followup:
         """Return some of the rows."""
         strata = None if self.strata is None else self.strata[rows]
@@ -156,7 +168,7 @@ class Followup:
         if (self.status == UNKNOWN).any() and self.time.max() < self.horizon:
             raise StatisticError(
                 f"nobody was followed to {self.horizon:g}: the last time is {self.time.max():g}; "
-                "take an earlier horizon"
+                "take an earlier horizon, in the unit of the times"
             )
         return Censoring(self, self.groups(p))
 

@@ -152,6 +152,8 @@ def segments(file: Path, **options: Any) -> Outcome:
     calibrated on average: then it would improve the model.
     """
     check_out(options)
+    if "," in (options["clusters"] or ""):
+        raise click.UsageError("segments takes one column of clusters")
     data = read_file(file, options | {"features": options.pop("features") or "*"})
     result = ct.segment_search(data, **settings(ct.segment_search, options))
     return finish(result, result.finding.rejects, options)

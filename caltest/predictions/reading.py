@@ -82,7 +82,7 @@ def read(
         if followup.n != data.n:
             rows = f"there are {data.n} predictions, but follow-up of {followup.n} rows"
             raise InvalidPredictionsError(rows)
-        data = replace(data, followup=followup)
+        data = replace(data, followup=followup, notes=(*data.notes, *followup.notes))
         followup.warn(data.risks)
     return data
 

@@ -63,8 +63,9 @@ def chosen_of(source: Source, request: Request) -> Chosen:
     others = [name for name in source.names if name and name not in used]
     if not others:
         raise InvalidPredictionsError(
-            f"no column is left to search for segments: {shortened(used)} are used already; one of "
-            "clusters, weights or the like can be named in features= (--features)"
+            f"no column is left to search for segments: {shortened(used)} are used already; those "
+            "of clusters, weights and the like may be named in features= (--features), too",
+            [("--features", name) for name in chosen.facts.values()],
         )
     return replace(chosen, features=tuple(named(others, request.features).probs))
 

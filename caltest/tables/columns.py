@@ -140,7 +140,8 @@ def _refuse_followed(source: Source, label: str, times: Sequence[str]) -> None:
             calls = call, f"labels={label!r}"
         raise InvalidPredictionsError(
             f"{times[0]} seems to say how long rows were followed: say {calls[0]}, T how far "
-            f"predictions look ahead, or {calls[1]} if everybody was followed to T",
+            f"predictions look ahead in the unit of {times[0]}, or {calls[1]} if everybody was "
+            "followed to T",
             [("--event", label, "--time", times[0], "--horizon", "T"), ("--label", label)],
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
-from caltest._base.facts import RIGHT
+from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
 from caltest._base.reading import listed_rows
@@ -22,7 +22,7 @@ from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, listing, says_right, shortened
-from caltest.tables.names import CONFIDENCE, MODELS, PREDICTED
+from caltest.tables.names import CONFIDENCE, DATES, MODELS, PREDICTED, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source
 
@@ -57,6 +57,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     if request.multilabel:  # whose outcomes may be missing
         columns |= {name: cells.with_gaps(columns[name], name) for name in outcomes}
     _refuse_models(source, request, wanted)
+    _refuse_unordered(source, request, wanted)
     first = 0 if source.frame else before + 1
     needed = {name: columns[name] for name in chosen.wanted}
     rows, dropped = _complete(needed, request, chosen, source, first)
@@ -171,6 +172,27 @@ def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:
                 f"{f' (--by {name})' * (not source.frame)}, keep the rows of one, or, if they are "
                 f"one model, {go_on}",
                 [("--by", name), ("--one-model",)],
+            )
+
+
+def _refuse_unordered(source: Source, request: Request, wanted: list[str]) -> None:
+    """Refuse forecasts several steps ahead whose rows are not in the order of a column of dates."""
+    if request.ahead in (None, 1) or request.time is not None or source.log:
+        return
+    for name in (n for n in source.names if n and n not in wanted):
+        column = source.read([name])[0]
+        text = column.dtype.kind in "UO" and are_dates(column)
+        if not (text or column.dtype.kind == "M" or DATES & {name.lower(), *words(name)}):
+            continue
+        try:
+            times = as_times(column, len(column))
+        except InvalidPredictionsError:  # no dates
+            continue
+        if (np.diff(times) <= 0.0).any():
+            raise InvalidPredictionsError(
+                f"horizon={request.ahead} counts steps from row to row, and the rows are not one "
+                f"after the other by column {name}: say time={name!r} (--time {name})",
+                [("--time", name)],
             )
 
 

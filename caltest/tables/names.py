@@ -41,6 +41,8 @@ EVENTS = {"event", "events", "status", "died", "dead", "death"}
 TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
 #: Those of which one says that rows were followed.
 FOLLOW_UP = {"follow", "followup", "survival", "tte", "censoring"}
+#: Words in names of the times of rows, not of what they were followed for.
+DATES = {"date", "dates", "datum", "datetime", "timestamp"}
 #: Names in a table of counts, one row a grade.
 COUNTS = {"defaults", "obligors", "pd"}
 #: Words of which one is in names of probabilities that are none of these.

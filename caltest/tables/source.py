@@ -55,7 +55,7 @@ class Request:
             remedies = [("!--label",)]
         elif not followed and self.time is not None and self.horizon is None:
             wrong = "time= (--time) needs the horizon= (--horizon) of forecasts so many steps "
-            wrong += "ahead, or is for follow-up: name its event= (--event)"
+            wrong += "ahead, 1 of the next one, or is for follow-up: name its event= (--event)"
             remedies = [("--horizon", "1"), ("--event", "COLUMN", "--horizon", "T")]
         elif not followed and self.strata is not None:
             wrong = "strata= (--strata) is for follow-up: name its event= (--event)"

@@ -345,6 +345,10 @@ def test_outcomes_of_a_follow_up_are_no_labels(tmp_path):
     with pytest.raises(InvalidPredictionsError, match=re.escape(message)):
         read_predictions(path)
     assert read_predictions(path, label="outcome").n == 3
+    for horizon, doubtful in ((10, True), (60, False), (500, True)):
+        seen = ct.Followup(np.tile(203.0 * B, 3), np.ones(90), horizon=horizon)
+        note = f"a horizon of {horizon} is in the same unit; {seen.labels.sum()} of 90 events"
+        assert any(note in said for said in Predictions.of(np.tile(A, 3), seen).notes) == doubtful
     with pytest.raises(InvalidPredictionsError, match=r"Followup\(frame\['Follow-up .*'outcome'"):
         Predictions.of(columns)
 
@@ -361,6 +365,27 @@ def test_labels_of_a_second_file_are_matched(tmp_path):
     for image, message in (([*"bcd"], "no label for image a"), ([*"bcc"], "more than once")):
         with pytest.raises(InvalidPredictionsError, match=message):
             read_predictions(probs, label=written(y, truth | {"image": image}))
+
+
+def test_steps_are_counted_in_the_order_of_time(tmp_path, run, done):
+    days = (np.datetime64("2024-01-01") + np.arange(90)).astype(str)
+    columns = binary(90) | {"day": days, "lag": RNG.permutation(90)}
+    path = written(tmp_path / "f.csv", columns)
+    asked = ("test", path, "--horizon", 3, "--n-resamples", 99, "--json")
+    expected = json.loads(done(*asked))["pvalue"]
+    order = RNG.permutation(90)
+    written(path, {name: column[order] for name, column in columns.items()})
+    code, _, error = run(*asked)
+    assert (code, error[-12:]) == (2, " --time day\n")
+    assert json.loads(done(*asked, "--time", "day"))["pvalue"] == expected
+
+
+def test_clusters_may_be_features(tmp_path, done, refused):
+    path = written(tmp_path / "f.csv", binary(200))
+    refused("--clusters site --features site", "segments", path, "--clusters", "site")
+    said = done("segments", path, "--clusters", "site", "--features", "site", "--n-resamples", 99)
+    assert "features from site" in said
+    refused("takes one column", "segments", path, "--clusters", "site,y")
 
 
 RISKS = {"pid": [1, 2, 3], "risk5y": [0.1, 0.2, 0.4], "years": [2.5, 5.1, 0.3], "event": [0, 0, 1]}
