@@ -61,25 +61,16 @@ def test_labels_and_facts_are_columns_by_their_names(table):
     same(Predictions.of(table(WHOLE)))  # as in a file, names say the rest
 
 
-def test_labels_beside_the_table(table):
+def test_labels_beside_the_table_and_columns_of_whole_rows(table):
     same(Predictions.of(table(COLUMNS), np.array(TEXT), by=WHOLE["site"]), by=list("aabb"))
-
-
-def test_a_column_of_whole_rows(table):
     same(Predictions.of(table({"p": PROBS.tolist(), "y": LABELS}), "y"))
-
-
-def test_labels_as_a_table_of_one_column(table):
     probs = COLUMNS if table in (from_duckdb, dict) else table(COLUMNS)
     same(Predictions.of(probs, table({"y": TEXT})))
 
 
-def test_an_unknown_column_is_named(table):
+def test_a_wrong_column_is_named(table):
     with pytest.raises(InvalidPredictionsError, match="labels: there is no column 'y' among cat"):
         Predictions.of(table(WHOLE), "y")
-
-
-def test_a_column_that_is_no_probability_is_named(table):
     columns = {"p_cat": PROBS[:, 0].tolist(), "p_dog": ["x", *PROBS[1:, 1].tolist()], "y": LABELS}
     with pytest.raises(InvalidPredictionsError, match="column p_dog, row 0: 'x' is not a number"):
         Predictions.of(table(columns | {"p_dog": [str(v) for v in columns["p_dog"]]}), "y")

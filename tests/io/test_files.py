@@ -242,15 +242,6 @@ def test_top_label_files(tmp_path):
     check(read_predictions(written(tmp_path / "g.csv", numbers)), data.probs, data.labels)
 
 
-def test_predictions_of_two_classes_that_could_be_either(tmp_path):
-    path = written(tmp_path / "f.csv", "y_true,y_pred,score\n1,1,0.9\n0,1,0.4\n0,0,0.7\n")
-    refused(path, r"could be the probability of label 1, .*pos_label=1 .*predicted_label=")
-    np.testing.assert_array_equal(read_predictions(path, pos_label=1).labels, [1, 0, 0])
-    np.testing.assert_array_equal(
-        read_predictions(path, predicted_label="y_pred").labels, [1, 0, 1]
-    )
-
-
 OUTCOMES = (
     "team1,team2,prob1,prob1_outcome,prob2,prob2_outcome,probtie,probtie_outcome\n"
     "A,B,0.5,1,0.25,0,0.25,0\nC,D,0.25,0,0.25,0,0.5,1\nE,F,0.5,0,0.25,1,0.25,0\n"
@@ -390,11 +381,8 @@ def lm_eval(logliks, target, i, **more):
         },
         "resps": [[[str(value), "False"]] for value in logliks],
         "filtered_resps": [[str(value), "False"] for value in logliks],
-        "filter": "none",
-        "metrics": ["acc", "acc_norm"],
+        **{"filter": "none", "metrics": ["acc", "acc_norm"], "prompt_hash": "ab" * 32},
         "doc_hash": f"{i:064x}",
-        "prompt_hash": "ab" * 32,
-        "target_hash": "cd" * 32,
         "acc": float(target in (best, options[best].strip())),
     } | more
 
@@ -432,10 +420,7 @@ def test_lm_eval(tmp_path):
     [
         (lm_eval([-1.0, -2.0], 0, 3, acc=0.0), "row 4: the target 0 does not fit .* and acc 0.0"),
         (lm_eval([-1.0, -2.0], 7, 3), "row 4: the target 7 does not fit its 2 options"),
-        (
-            lm_eval([-1.0, -2.0], 0, 3, filtered_resps=["text"]),
-            "row 4 does not hold log-likelihoods",
-        ),
+        (lm_eval([-1.0, -2.0], 0, 3, filtered_resps=["text"]), "row 4 does not hold log-like"),
         (lm_eval([-1.0, -2.0], 0, 3, filter="strict"), "samples of 2 filters"),
         (lm_eval([-1.0, -2.0], "maybe", 3), "not a readable lm-eval file"),
         (lm_eval([-1.0, -2.0], 0, 3, acc_mutual_info=1.0), "acc_mutual_info"),
@@ -449,22 +434,10 @@ def test_refused_lm_eval(tmp_path, sample, message):
 
 def inspect_sample(i, confidence, value, epoch=1):
     """A sample of an Inspect log, schema version 2, scored as its evaluation of HLE does."""
-    score = {
-        "value": value,
-        "answer": "x",
-        "explanation": "…",
-        "metadata": {"confidence": confidence},
-    }
-    return {
-        "id": f"q{i}",
-        "epoch": epoch,
-        "input": "question",
-        "target": "x",
-        "messages": [],
-        "output": {"model": "m", "choices": [], "completion": "x"},
-        "scores": {"judge": score, "other": {"value": 1}},
-        "metadata": {},
-    }
+    score = {"value": value, "answer": "x", "metadata": {"confidence": confidence}}
+    said = {"input": "question", "target": "x", "messages": [], "output": {"model": "m"}}
+    scores = {"judge": score, "other": {"value": 1}}
+    return {"id": f"q{i}", "epoch": epoch, **said, "scores": scores, "metadata": {}}
 
 
 INSPECTED = [inspect_sample(0, 90, "C"), inspect_sample(1, 35, "I"), inspect_sample(2, 100, "C")]

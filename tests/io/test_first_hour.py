@@ -259,11 +259,7 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
 
 
 CALLED = [
-    {
-        "case": [1, 2, 3, 4],
-        "forecast_prob": [0.1, 0.8, 0.3, 0.6],
-        "rain": ["no", "yes", "no", "no"],
-    },
+    {"case": [1, 2, 3, 4], "forecast_prob": [0.1, 0.8, 0.3, 0.6], "rain": [*"nynn"]},
     {"sex": [0, 1, 1, 0], "Risk (5y)": [0.1, 0.8, 0.3, 0.6], "relapse": [0, 1, 0, 0]},
     {"PoP": [10, 80, 30, 60], "wet": [False, True, False, False], "mm": [0.0, 7.1, 0.0, 0.0]},
     {"share": [0.1, 0.8, 0.3, 0.6], "y_true": ["absent", "present", "absent", "absent"]},

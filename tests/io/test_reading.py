@@ -116,24 +116,20 @@ def test_values_a_little_above_one(probs, accepted):
 
 
 @pytest.mark.parametrize(
-    ("values", "advice"),
+    ("advice", "low", "highs"),
     [
-        ([-0.2, -3.0], "These may be log-probabilities: apply exp. If they are logits"),
-        ([0.0, -3.0], "These may be log-probabilities: apply exp. If they are logits"),
-        ([0.0, 100.0], "If they are percents, divide by 100 (--percent); if they are logits, "),
-        ([0.0, 2.001], "If they are percents, divide by 100 (--percent); if they are logits, "),
-        ([0.0, 2.0], "Repair these values; if all are logits, "),
-        ([0.0, 100.1], "Repair these values; if all are logits, "),
-        ([-0.1, 30.0], "These look like logits: "),
-        ([-0.1, 1.1], "These look like logits: "),
-        ([-0.1, 1.0], "Repair these values; if all are logits, "),
-        ([-0.1, 0.4], "Repair these values; if all are logits, "),
+        ("These may be log-probabilities: apply exp. If they are logits", -3.0, [-0.2, 0.0]),
+        ("If they are percents, divide by 100 (--percent); if they are", 0.0, [2.001, 100.0]),
+        ("Repair these values; if all are logits, ", 0.0, [2.0, 100.1]),
+        ("Repair these values; if all are logits, ", -0.1, [0.4, 1.0]),
+        ("These look like logits: ", -0.1, [1.1, 30.0]),
     ],
 )
-def test_advice_on_values_outside(values, advice):
-    assert f"in all). {advice}" in refusal(values, [0, 1])
-    assert "apply the logistic function, or pass from_logits=True" in refusal(values, [0, 1])
-    assert "apply the softmax, or pass" in refusal([[values[0], values[1]]], [0])
+def test_advice_on_values_outside(advice, low, highs):
+    for values in ([low, high] for high in highs):
+        assert f"in all). {advice}" in refusal(values, [0, 1])
+        assert "apply the logistic function, or pass from_logits=True" in refusal(values, [0, 1])
+        assert "apply the softmax, or pass" in refusal([values], [0])
 
 
 def test_logits_against_their_definition():
@@ -171,19 +167,12 @@ def test_what_looks_swapped(probs, labels, swapped):
         reading.refuse_swapped(*arrays)
 
 
-@pytest.mark.parametrize(
-    ("labels", "advice"),
-    [
-        ([1, 2, 3], "They seem to run from 1: pass classes=range(1, 4) (--classes 1,…,3)"),
-        ([1, 3, 3], "They seem to run from 1: pass classes=range(1, 4) (--classes 1,…,3)"),
-        ([0, 2, 3], ""),
-        ([1, 2, 4], ""),
-        ([0, 1, -1], ""),
-    ],
-)
-def test_advice_on_labels(labels, advice):
+@pytest.mark.parametrize("labels", [[1, 2, 3], [1, 3, 3], [0, 2, 3], [1, 2, 4], [0, 1, -1]])
+def test_advice_on_labels(labels):
     said = refusal(np.full((3, 3), 1 / 3), labels)
-    assert said.endswith(f"labels run from 0 to 2{'. ' * bool(advice)}{advice}")
+    advice = ". They seem to run from 1: pass classes=range(1, 4) (--classes 1,…,3)"
+    from_1 = min(labels) == 1 and max(labels) == 3
+    assert said.endswith(f"labels run from 0 to 2{advice * from_1}")
     wrong = next(i for i, y in enumerate(labels) if not 0 <= y < 3)
     assert said.startswith(f"labels: row {wrong} is {labels[wrong]},")
 
@@ -245,11 +234,8 @@ def test_facts_of_the_rows():
     assert data.effective_n == pytest.approx(7.5**2 / (1 + 4 + 16 + 0.25))
     assert data.in_ratios().weights.tolist() == [2, 4, 8, 1]
     some = data.take(np.array([3, 1]))
-    assert some.labels.tolist() == [0, 1]
-    assert some.weights.tolist() == [0.5, 2.0]
-    assert some.clusters.tolist() == [1, 0]
-    assert some.by.tolist() == ["b", "a"]
-    assert some.ids.tolist() == ["z", "x"]
+    taken = [getattr(some, k).tolist() for k in ("labels", "weights", "clusters", "by", "ids")]
+    assert taken == [[0, 1], [0.5, 2.0], [1, 0], ["b", "a"], ["z", "x"]]
     assert data.take(data.labels == 0).ids.tolist() == ["w", "z"]
 
 
