@@ -5,7 +5,9 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 :class:`Picture` of what it drew, and leaves matplotlib's settings alone.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from caltest.plots.canvas import Picture
 from caltest.plots.curves import evidence, fitted, sensitivity
@@ -14,6 +16,9 @@ from caltest.plots.reliability import comparison, difference, reliability
 from caltest.plots.simplex import simplex
 from caltest.plots.tables import differences, forest, pvalues, segments, sites
 from caltest.results import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "Picture",
@@ -34,7 +39,7 @@ __all__ = [
 ]
 
 
-def draw(result: Record, ax: Any = None, **options: Any) -> Picture:
+def draw(result: Record, ax: Axes | None = None, **options: Any) -> Picture:
     """Draw a result: the same as its ``plot``, with the options of the function that draws it."""
     picture: Picture = result.plot(ax, **options)
     return picture

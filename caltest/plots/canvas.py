@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from caltest.errors import StatisticError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
 
 #: The width of a column of a two-column paper, in inches.
 COLUMN = 3.25
@@ -21,6 +22,8 @@ COLUMN = 3.25
 INK, RED, BLUE, PALE, GREY = "#111111", "#c8281e", "#2b6cab", "#a9cce8", "#9a9a9a"
 #: Sizes of axis labels and of all other words, in points: what small print must at least have.
 LABEL, SMALL = 8.0, 7.0
+#: Settings of an artist, by their names in matplotlib.
+Style = dict[str, Any]
 #: Lines that are not solid.
 DASHED = (0, (4, 2))
 #: Where each format keeps the recipe.
@@ -65,11 +68,11 @@ class Picture:
         self._write(file, ".svg")
         return file.getvalue().decode()
 
-    def _write(self, file: Any, kind: str) -> None:
+    def _write(self, file: str | Path | IO[bytes], kind: str) -> None:
         from matplotlib import rc_context
 
         undated = {".pdf": "CreationDate", ".svg": "Date"}
-        metadata: dict[str, Any] = {RECIPE_IN[kind]: self.recipe}
+        metadata: dict[str, str | None] = {RECIPE_IN[kind]: self.recipe}
         metadata |= {undated[kind]: None} if kind in undated else {}
         settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "caltest"}
         with rc_context(settings):  # restored on leaving
@@ -84,12 +87,12 @@ class Picture:
         return file.getvalue()
 
 
-def root(ax: Any) -> Any:
+def root(ax: Axes) -> Figure:
     """Return the figure of some axes, also where they lie on a part of it."""
     return ax.figure.figure
 
 
-def paper(ax: Any, width: float, height: float, **options: Any) -> Any:
+def paper(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes to draw on: those given, or those of a new figure of this size in inches.
 
     A new figure belongs to pyplot where pyplot is in use, so that ``plt.show()`` shows it; else it
@@ -98,9 +101,9 @@ def paper(ax: Any, width: float, height: float, **options: Any) -> Any:
     if ax is None:
         from matplotlib.figure import Figure
 
-        pyplot: Any = sys.modules.get("matplotlib.pyplot")
+        pyplot = sys.modules.get("matplotlib.pyplot")
         make = Figure if pyplot is None else pyplot.figure
-        return make(figsize=(width, height), layout="constrained").add_subplot(**options)
+        return make(figsize=(width, height), layout="constrained").add_subplot()
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
@@ -108,7 +111,7 @@ def paper(ax: Any, width: float, height: float, **options: Any) -> Any:
     return ax
 
 
-def _place(ax: Any) -> Any:
+def _place(ax: Axes) -> SubplotSpec:
     """Return the place of some axes in a grid; for axes without one, a grid of their own."""
     if (spec := ax.get_subplotspec()) is not None:
         return spec
@@ -117,13 +120,13 @@ def _place(ax: Any) -> Any:
     return ax.figure.add_gridspec(1, 1, **edges)[0]
 
 
-def divided(ax: Any, rows: int, columns: int, count: int, strip: float) -> list[Any]:
+def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list[Axes]:
     """Divide the place of some axes among ``count`` panels that share their axes.
 
     The last item is an empty strip below them, ``strip`` panels high.
     """
     grid = _place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
-    panels: list[Any] = []
+    panels: list[Axes] = []
     for j in range(count):
         place, first = grid[j // columns, j % columns], panels[0] if panels else None
         panels.append(ax.figure.add_subplot(place, sharex=first, sharey=first))
@@ -133,19 +136,19 @@ def divided(ax: Any, rows: int, columns: int, count: int, strip: float) -> list[
     return panels
 
 
-def above(ax: Any, share: float) -> Any:
+def above(ax: Axes, share: float) -> Axes:
     """Return new axes in the upper part of the place of some axes, which keep the lower part."""
     parts = _place(ax).subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
     ax.set_subplotspec(parts[1])
     return ax.figure.add_subplot(parts[0], sharex=ax)
 
 
-def room(ax: Any) -> float:
+def room(ax: Axes) -> float:
     """Return about how wide the place of some axes is with their labels, in points."""
     figure, spec = ax.figure, ax.get_subplotspec()
     whole = 72.0 * figure.bbox.width / root(ax).dpi - 9.0
     if spec is None:
         return float(whole * ax.get_position().width)
     frame = figure.subplotpars
-    share = spec.get_position(figure).width / (frame.right - frame.left)
+    share = spec.get_position(root(ax)).width / (frame.right - frame.left)
     return float(whole * min(share, 1.0))

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from caltest._base.arrays import AnyArray
 from caltest.plots import canvas
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture, room
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture, Style, room
 from caltest.plots.words import foot, heading, in_two_lines, key, p_equals, sign, wide
 from caltest.predictions import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+    from matplotlib.lines import Line2D
+
+    from caltest.plots.words import Handle
+
+Mark = TypeVar("Mark", bound="Handle")
 
 #: The share of the width that names of lines may take, and the points of an axis with numbers.
 NAMES, AXIS = 0.4, 28.0
@@ -27,14 +38,14 @@ class Chart:
     settings of such artists.
     """
 
-    ax: Any
+    ax: Axes
     artists: dict[str, Any] = field(default_factory=dict)
-    entries: dict[str, Any] = field(default_factory=dict)
-    summit: Any = None  # the axes over which the key stands, if others
+    entries: dict[str, Handle] = field(default_factory=dict)
+    summit: Axes | None = None  # the axes over which the key stands, if others
     names_width: float = 0.0  # of the names of lines, where the vertical axis has such, in points
 
     @classmethod
-    def of(cls, ax: Any, height: float) -> Chart:
+    def of(cls, ax: Axes | None, height: float) -> Chart:
         """Begin on the axes given, or on a new figure of one column."""
         return cls(canvas.paper(ax, canvas.COLUMN, height))
 
@@ -43,7 +54,7 @@ class Chart:
         self.summit = canvas.above(self.ax, share)
         return Chart(self.summit, self.artists, self.entries)
 
-    def mark(self, name: str, artist: Any, words: str = "", sign: Any = None) -> Any:
+    def mark(self, name: str, artist: Mark, words: str = "", sign: Handle | None = None) -> Mark:
         """Keep an artist by its name, and its words for the key."""
         if name:
             self.artists[name] = artist
@@ -51,40 +62,42 @@ class Chart:
             self.entries[words] = artist if sign is None else sign
         return artist
 
-    def line(self, name: str, x: Any, y: Any, words: str = "", **style: Any) -> Any:
+    def line(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", **style: Any) -> Line2D:
         """Draw a line through points."""
-        (artist,) = self.ax.plot(x, y, **({"color": INK, "lw": 0.8, "ms": 3.0} | style))
+        (artist,) = self.ax.plot(x, y, **Style(color=INK, lw=0.8, ms=3.0) | style)
         return self.mark(name, artist, words)
 
     def rule(self, name: str, words: str = "", *, x: float | None = None, y: float = 0.0,
-             **style: Any) -> Any:  # fmt: skip
+             **style: Any) -> Line2D:  # fmt: skip
         """Draw a line across the axes, at one x or at one y."""
-        style = {"color": GREY, "lw": 0.8} | style
+        style = Style(color=GREY, lw=0.8) | style
         artist = self.ax.axhline(y, **style) if x is None else self.ax.axvline(x, **style)
         return self.mark(name, artist, words)
 
-    def area(self, name: str, x: Any, low: Any, high: Any, words: str = "", **style: Any) -> Any:
+    def area(self, name: str, x: ArrayLike, low: FloatArray, high: FloatArray, words: str = "",
+             **style: Any) -> PolyCollection:  # fmt: skip
         """Fill what lies between two curves."""
-        artist = self.ax.fill_between(x, low, high, **({"color": PALE, "lw": 0} | style))
+        artist = self.ax.fill_between(x, low, high, **Style(color=PALE, lw=0) | style)
         return self.mark(name, artist, words)
 
-    def spans(self, name: str, y: Any, low: Any, high: Any, words: str = "", *, color: str = BLUE,
-              lw: float = 1.3, head: str = "_") -> Any:  # fmt: skip
+    def spans(self, name: str, y: ArrayLike, low: ArrayLike, high: ArrayLike, words: str = "", *,
+              color: str = BLUE, lw: float = 1.3, head: str = "_") -> LineCollection:  # fmt: skip
         """Draw a horizontal line from ``low`` to ``high`` at every height."""
         artist = self.ax.hlines(y, low, high, color=color, lw=lw)
         return self.mark(name, artist, words, sign(head, color, line="-"))
 
-    def dots(self, name: str, x: Any, y: Any, words: str = "", *, color: str = INK,
-             marker: str = "o", filled: Any = True, **style: Any) -> Any:  # fmt: skip
+    def dots(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", *, color: str = INK,
+             marker: str = "o", filled: ArrayLike = True,
+             **style: Any) -> PathCollection:  # fmt: skip
         """Draw marks with an area of ``s`` square points, filled or open."""
-        style = {"s": 16, "zorder": 3, "marker": marker} | style
+        style = Style(s=16, zorder=3, marker=marker) | style
         if marker in "|_":
             style |= {"color": color}
         else:
             style |= {"fc": np.where(np.atleast_1d(filled), color, "white"), "ec": color}
         return self.mark(name, self.ax.scatter(x, y, **style), words, sign(marker, color))
 
-    def rows(self, names: Sequence[str], y: Any = None) -> FloatArray:
+    def rows(self, names: Sequence[str], y: FloatArray | None = None) -> FloatArray:
         """Give every line of a table its height, from the top, and its name at the left."""
         at = np.arange(len(names))[::-1] if y is None else y
         texts = [in_two_lines(name, NAMES * room(self.ax)) for name in names]
@@ -100,7 +113,7 @@ class Chart:
 
     def beside(self, y: Iterable[float], texts: Iterable[str]) -> None:
         """Write texts to the right of the axes, at heights of the data."""
-        place = {"transform": self.ax.get_yaxis_transform(), "fontsize": SMALL, "va": "center"}
+        place = Style(transform=self.ax.get_yaxis_transform(), fontsize=SMALL, va="center")
         self.artists["labels"] = [
             self.ax.text(1.02, at, text, **place) for at, text in zip(y, texts, strict=True)
         ]
@@ -120,7 +133,9 @@ class Chart:
         if ticks is not None:
             ax.locator_params(axis="x", nbins=ticks)
 
-    def log(self, which: str, ticks: Any, texts: Sequence[str] | None = None) -> None:
+    def log(
+        self, which: str, ticks: Sequence[float] | AnyArray, texts: Sequence[str] | None = None
+    ) -> None:
         """Make an axis logarithmic, with ticks at these values only."""
         from matplotlib.ticker import NullLocator
 

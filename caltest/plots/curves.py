@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,14 +13,18 @@ from caltest.plots.canvas import BLUE, DASHED, GREY, INK, RED, Picture
 from caltest.plots.chart import Chart
 from caltest.plots.scales import Frame, Truth, decades
 from caltest.plots.words import headline
+from caltest.predictions import FloatArray
 from caltest.results import BinSensitivity, CoxRecalibration, Plan, ReliabilityFit
 from caltest.results.numbers import SMALLEST_SHOWN, in_percent
 from caltest.sequential import ComparisonMonitor, Monitor
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def fitted(
     curve: ReliabilityFit,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     style: Literal["deviation", "classical"] = "classical",
     axis: Literal["probability", "log-odds"] = "probability",
@@ -68,7 +72,7 @@ def fitted(
     return chart.finish(curve.recipe, recipe, headline=words)
 
 
-def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Picture:
+def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the frequency that Cox's recalibration gives to every prediction, with its band."""
     chart, p = Chart.of(ax, 3.2), np.linspace(0.0, 1.0, 401)[1:-1]
     frequency, low, high = result.curve(p)
@@ -80,7 +84,7 @@ def cox(result: CoxRecalibration, ax: Any = None, *, recipe: bool = True) -> Pic
     return chart.finish(result.recipe, recipe)
 
 
-def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -> Picture:
+def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the ECE, its noise floor and its p-value against the number of bins.
 
     The artists are "estimate", "floor", "band" and "pvalue", which lies on a second panel in the
@@ -88,13 +92,12 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     """
     chart, order = Chart.of(ax, 3.1), np.argsort(table.size, kind="stable")
     upper, x = chart.above(0.33), table.size[order]
-    style: dict[str, Any] = {"color": RED, "marker": "o", "lw": 1.1}
-    chart.line("estimate", x, table.estimate[order], "observed", **style)
+    chart.line("estimate", x, table.estimate[order], "observed", color=RED, marker="o", lw=1.1)
     chart.line("floor", x, table.null_mean[order], "if calibrated: mean", ls=DASHED, lw=1.5)
     words = f"central {100 * table.level:g} %"
     chart.area("band", x, table.low[order], table.high[order], words, color="#d9d9d9")
-    sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]] or x[:1]
-    chart.log("x", sizes)
+    sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]]
+    chart.log("x", sizes or x[:1].tolist())
     chart.axes("number of bins", "ECE", ylim=(0.0, None))
     p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
     pvalue = upper.line("", x, p, marker="o", ms=2.5)
@@ -108,7 +111,7 @@ def sensitivity(table: BinSensitivity, ax: Any = None, *, recipe: bool = True) -
     return chart.finish(table.recipe, recipe, panels=panels)
 
 
-def planned(result: Plan, ax: Any = None, *, recipe: bool = True) -> Picture:
+def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw what was reached with how many rows, what was wanted, and the rows that are needed."""
     chart, power = Chart.of(ax, 2.2), result.width is None
     goal = result.power if power else result.width
@@ -125,7 +128,7 @@ def planned(result: Plan, ax: Any = None, *, recipe: bool = True) -> Picture:
 
 
 def evidence(
-    monitor: Monitor | ComparisonMonitor, ax: Any = None, *, recipe: bool = True
+    monitor: Monitor | ComparisonMonitor, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
     """Draw e-values against rows, on a logarithmic scale, and where the alarm rings.
 
@@ -148,7 +151,7 @@ def evidence(
     else:
         _evidence_between(chart, upper, monitor)
     if monitor.alarm is not None:
-        at: Any = monitor.alarm
+        at: Any = monitor.alarm  # or a date, which matplotlib takes as well
         if monitor.times is not None and monitor.alarm_time is not None:
             at = as_dates(monitor.alarm_time) if monitor.dates else monitor.alarm_time
         upper.rule("alarm", f"alarm {monitor.alarm_words}", x=at, color=RED, ls=":", lw=1.2)
@@ -177,7 +180,7 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
     chart.axes(_unit(monitor), "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
 
 
-def _along(monitor: Monitor | ComparisonMonitor) -> Any:
+def _along(monitor: Monitor | ComparisonMonitor) -> FloatArray:
     """Return the times of the history, or else its rows."""
     return monitor.history[:, 0] if monitor.times is None else monitor.times
 
@@ -188,7 +191,7 @@ def _unit(monitor: Monitor | ComparisonMonitor) -> str:
     return "" if monitor.dates else "time"
 
 
-def _as_e_values(ax: Any) -> None:
+def _as_e_values(ax: Axes) -> None:
     """Write powers of ten at an axis of logarithms."""
     low, high = np.ceil(ax.get_ylim()[0]), np.floor(ax.get_ylim()[1])
     powers = np.arange(low, high + 1.0, max(1.0, np.ceil((high - low) / 5.0)))

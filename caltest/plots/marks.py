@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.plots.canvas import GREY, INK, RED, SMALL, room
+from caltest.plots.canvas import GREY, INK, RED, SMALL, Style, room
 from caltest.plots.scales import Frame
 from caltest.plots.words import sign
 from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.results.numbers import in_percent
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+
+    from caltest.plots.words import Handle, Line
+
 #: How the values of cells beyond the frame are written: along their bars, over what is there.
-WRITTEN: dict[str, Any] = {
+WRITTEN: Style = {
     **{"textcoords": "offset points", "ha": "center", "rotation": 90, "fontsize": SMALL},
     **{"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}, "zorder": 6},
 }
@@ -34,9 +39,9 @@ def reach(count: IntArray, *sides: FloatArray) -> float:
     return max(0.01, 1.12 * float(far.max() if far.max() <= 1.5 * enough else enough))
 
 
-def cells(ax: Any, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray,
+def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray,
           count: IntArray, filled: BoolArray, *, color: str = INK, marker: str = "o",
-          bar: Mapping[str, Any], neighbours: IntArray | None = None, line: Any = "-",
+          bar: Style, neighbours: IntArray | None = None, line: Line = "-",
           shift: float = 0.0) -> dict[str, Any]:  # fmt: skip
     """Draw cells as marks with an area by their rows, some filled, each with its bar.
 
@@ -49,9 +54,9 @@ def cells(ax: Any, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray, 
     if neighbours is not None:
         pairs = np.flatnonzero(np.abs(np.diff(neighbours)) == 1)
         segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
-        look: Any = {"colors": color, "linestyles": line, "linewidths": 0.8, "zorder": 2}
-        drawn["lines"] = ax.add_collection(LineCollection(segments, **look))
-    style: Any = {"linewidths": 0.9, "edgecolors": color}
+        lines = LineCollection(segments, colors=color, linestyles=line, linewidths=0.8, zorder=2)
+        drawn["lines"] = ax.add_collection(lines)
+    style = Style(linewidths=0.9, edgecolors=color)
     area = np.maximum(0.3, count / count.max()) * (36.0 if x.size <= 30 else 24.0)
     within, faces = np.where(frame.beyond(y), np.nan, y), np.where(filled, color, "white")
     style |= {"marker": marker, "facecolors": faces, "zorder": 4, "clip_on": False}
@@ -72,8 +77,8 @@ def cells(ax: Any, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray, 
     return drawn
 
 
-def bars(ax: Any, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float],
-         **style: Any) -> Any:  # fmt: skip
+def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float],
+         **style: Any) -> LineCollection:  # fmt: skip
     """Draw vertical bars with caps; those that leave the frame have an arrow head there."""
     from matplotlib.collections import LineCollection
 
@@ -81,9 +86,9 @@ def bars(ax: Any, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple
     far = frame[1] - frame[0]
     x, low = x[finite], np.maximum(low[finite], frame[0] - far)
     high = np.minimum(high[finite], frame[1] + far)
-    style = {"color": RED, "lw": 1.1, "zorder": 3, **style}
+    style = Style(color=RED, lw=1.1, zorder=3) | style
     spans = [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)]
-    stems = ax.add_collection(LineCollection(spans, **style))
+    ax.add_collection(stems := LineCollection(spans, **style))
     cap = {"s": 25.0 if x.size <= 20 else 6.0, "color": style["color"], "zorder": 3}
     for ends, out, edge, head in (
         (low, low < frame[0], frame[0] + 0.012 * far, "v"),
@@ -94,9 +99,9 @@ def bars(ax: Any, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple
     return stems
 
 
-def entries(count: IntArray, out: BoolArray) -> dict[str, Any]:
+def entries(count: IntArray, out: BoolArray) -> dict[str, Handle]:
     """Return what the key says of the area of marks, and of those beyond the frame."""
-    words = {"larger: more rows": sign(color=GREY)}
+    words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)}
     if out.any():
         share = in_percent(count[out].sum() / count.sum())
         words[f"off the scale: {share} of rows"] = sign("^", filled=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.nulls import ExactNull, NullDistribution, SimulatedNull
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture, Style
 from caltest.plots.chart import Chart
 from caltest.plots.words import headline, sign
 from caltest.predictions import FloatArray
@@ -23,6 +23,9 @@ from caltest.results import (
     short,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 #: The parts of a score with the sign with which they count, in the order of the steps.
 PARTS: dict[type, dict[str, int]] = {
     CORPDecomposition: {"uncertainty": 1, "discrimination": -1, "miscalibration": 1},
@@ -33,8 +36,9 @@ PARTS: dict[type, dict[str, int]] = {
 }
 
 
-def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe: bool = True
-           ) -> Picture:  # fmt: skip
+def limits(
+    result: GateResult | EquivalenceTestResult, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
     """Draw errors with their bounds, one a line, and what they are to lie below."""
     if isinstance(result, GateResult):
         rows = [(c.question, c.corrected, c.low, c.high, c.limit) for c in result.checks]
@@ -54,7 +58,9 @@ def limits(result: GateResult | EquivalenceTestResult, ax: Any = None, *, recipe
     return chart.finish(result.recipe, recipe)
 
 
-def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool = True) -> Picture:
+def interval(
+    result: ConfidenceIntervalResult, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
     """Draw an estimate, its interval (an arrow where it is open) and the noise floor."""
     chart = Chart.of(ax, 1.5)
     low = None if result.side == "upper" else result.low
@@ -78,7 +84,7 @@ def interval(result: ConfidenceIntervalResult, ax: Any = None, *, recipe: bool =
 
 
 def decomposition(
-    parts: CORPDecomposition | BrierDecomposition, ax: Any = None, *, recipe: bool = True
+    parts: CORPDecomposition | BrierDecomposition, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
     """Draw the parts of a mean score as steps from 0 to it."""
     signs = PARTS[type(parts)]
@@ -107,7 +113,7 @@ def decomposition(
 COLUMNS, ATOMS = 60, 40
 
 
-def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) -> Picture:
+def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the null distribution, which JSON does not keep, with the estimate: how unusual is it?
 
     The artists are "columns", "estimate", "floor" and "key".
@@ -124,7 +130,7 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     estimate = result.estimate - result.centre
     extreme = middle >= estimate if not result.two_sided else np.abs(middle) >= abs(estimate)
     extreme |= np.abs(middle - estimate) < 1e-9 * (edges[-1] - edges[0])
-    style = {"align": "edge", "edgecolor": "white", "linewidth": 0.2}
+    style = Style(align="edge", edgecolor="white", linewidth=0.2)
     colors = np.where(extreme, RED, PALE)
     columns = chart.ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
     chart.rule("estimate", "observed", x=result.estimate, color=RED, lw=1.4)
@@ -133,8 +139,9 @@ def null(result: CalibrationTestResult, ax: Any = None, *, recipe: bool = True) 
     chart.mark("columns", columns, words, columns[int(np.argmax(extreme))])
     low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)
     margin = 0.04 * (high - low)
-    limits: Any = {"xlim": (low - margin, high + margin), "ylim": (0.0, 1.2 * float(mass.max()))}
-    chart.axes(short(result.statistic), "probability", **limits)
+    ends = low - margin, high + margin
+    most = 1.2 * float(mass.max())
+    chart.axes(short(result.statistic), "probability", xlim=ends, ylim=(0.0, most))
     return chart.finish(result.recipe, recipe, headline=headline(result))
 
 

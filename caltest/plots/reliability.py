@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.plots import canvas, marks, scales
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture, Style
 from caltest.plots.chart import Chart
 from caltest.plots.scales import Frame, Scale, Truth
 from caltest.plots.words import foot, heading, headline, key, p_equals, sign
@@ -18,8 +18,14 @@ from caltest.predictions import FloatArray
 from caltest.results import ReliabilityCurve, ReliabilityDifference
 from caltest.results.numbers import in_percent
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
+
+    from caltest.plots.words import Handle, Line
+
 #: Colour, marker and line of each model; the colours differ in darkness as well.
-STYLES: tuple[tuple[str, str, Any], ...] = (
+STYLES: tuple[tuple[str, str, Line], ...] = (
     (INK, "o", "-"),
     (RED, "s", (0, (5, 1.5))),
     ("#5fa2dd", "D", (0, (1, 1))),
@@ -30,7 +36,7 @@ STYLES: tuple[tuple[str, str, Any], ...] = (
 
 def reliability(
     curve: ReliabilityCurve,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     style: Literal["deviation", "classical"] = "deviation",
     axis: Literal["probability", "log-odds"] = "probability",
@@ -95,8 +101,9 @@ def reliability(
     return chart.finish(curve.recipe, recipe, headline=headline(curve.tests[0]))
 
 
-def _panels(parts: Sequence[ReliabilityCurve], ax: Any, draw: Callable[..., None], frame: Frame,
-            common: dict[str, Any], text: str, recipe: bool) -> Picture:  # fmt: skip
+def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[..., None],
+            frame: Frame, common: dict[str, Handle], text: str,
+            recipe: bool) -> Picture:  # fmt: skip
     """Draw a panel for every component, with one key and one pair of labels for all."""
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
@@ -120,10 +127,11 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Any, draw: Callable[..., None
     return Picture(ax, artists, tuple(panels), text)
 
 
-def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Any]:
+def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
     """Return what the key says of marks and bars, those of any panel."""
     first, outside = parts[0], np.concatenate([part.outside for part in parts])
-    entries, bars = {}, first.band != "none"
+    entries: dict[str, Handle] = {}
+    bars = first.band != "none"
     if not outside.all():
         entries["inside its bar" if bars else "one bin"] = sign(filled=False)
     if outside.any():
@@ -137,7 +145,7 @@ def _panel(
     chart: Chart, curve: ReliabilityCurve, frame: Frame, tallest: float, truth: Truth | None
 ) -> None:
     """Draw the cells of one component with their bars, and columns or the histogram behind."""
-    ink: dict[str, Any] = {"color": RED} if curve.is_consistency else {"color": INK, "lw": 0.8}
+    ink = Style(color=RED) if curve.is_consistency else Style(color=INK, lw=0.8)
     scale, ax = frame.scale, chart.ax
     if frame.deviation:
         chart.rule("zero", lw=0.7, zorder=1)
@@ -145,7 +153,7 @@ def _panel(
         chart.mark("histogram", shares, f"rows (tallest column {in_percent(tallest)})")
     elif not scale.log_odds:  # a column has no foot on an axis of log-odds
         left, width, y = curve.bin_low, curve.bin_high - curve.bin_low, curve.observed
-        style: Any = {"align": "edge", "linewidth": 0.5, "edgecolor": BLUE, "color": PALE}
+        style = Style(align="edge", linewidth=0.5, edgecolor=BLUE, color=PALE)
         chart.mark("columns", ax.bar(left, y, width, **style), "observed")
         style |= {"color": "none", "edgecolor": "#d9756d", "hatch": "////", "bottom": y}
         gaps = ax.bar(left, curve.predicted - y, width, **style)
@@ -192,7 +200,7 @@ def _share(curve: ReliabilityCurve) -> FloatArray:
     return curve.count / curve.count.sum()
 
 
-def _shares(ax: Any, curve: ReliabilityCurve, frame: Frame) -> Any:
+def _shares(ax: Axes, curve: ReliabilityCurve, frame: Frame) -> BarContainer:
     """Draw the shares of the bins under their marks."""
     far = 0.5 * (frame.x[1] - frame.x[0])
     ends = frame.scale([curve.bin_low, curve.bin_high])
@@ -203,7 +211,7 @@ def _shares(ax: Any, curve: ReliabilityCurve, frame: Frame) -> Any:
 
 def comparison(
     curves: Sequence[ReliabilityCurve],
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     names: Sequence[str],
     recipe: bool = True,
@@ -228,13 +236,13 @@ def comparison(
     frame = _frame(curves, Scale(), deviation=True, whole=first.subject != "top")
     _models(chart, frame, first.subject)
     spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
-    pale: Any = {"lw": 0.9, "alpha": 0.55, "zorder": 1.5}
+    pale = Style(lw=0.9, alpha=0.55, zorder=1.5)
     for name, curve, shift, style in zip(names, curves, spread, STYLES, strict=False):
         (color, marker, line), test = style, curve.tests[0]
-        look = {"color": color, "marker": marker, "line": line, "neighbours": curve.cell}
-        look |= {"bar": {**pale, "color": color}, "shift": shift}
+        look = Style(color=color, marker=marker, line=line, neighbours=curve.cell)
+        look |= {"bar": pale | {"color": color}, "shift": shift}
         low, high = curve.low - curve.predicted, curve.high - curve.predicted
-        bins: Any = curve.predicted, curve.deviation, low, high, curve.count, curve.outside
+        bins = curve.predicted, curve.deviation, low, high, curve.count, curve.outside
         for kind, artist in marks.cells(chart.ax, frame, *bins, **look).items():
             chart.artists.setdefault(kind, []).append(artist)
         words = f"{name}: ECE {test.shown_estimate}, {p_equals(test.shown_p)}"
@@ -255,7 +263,9 @@ def _models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
     chart.axes(xlabel, ylabel or usual)
 
 
-def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = True) -> Picture:
+def difference(
+    curve: ReliabilityDifference, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
     """Draw the difference of the deviations of two models, with its band.
 
     Marks are filled where the band leaves out 0. The artists are "marks", "lines", "bars", "edge".
@@ -266,8 +276,8 @@ def difference(curve: ReliabilityDifference, ax: Any = None, *, recipe: bool = T
     ends = scales.tenths(x.min(), x.max()) if curve.subject == "top" else (0.0, 1.0)
     frame = Frame(ends, (-top, top))
     _models(chart, frame, curve.subject, "difference of deviations")
-    style: Any = {"neighbours": curve.cell, "bar": {"color": BLUE}}
-    chart.artists |= marks.cells(chart.ax, frame, x, *heights, count, away, **style)
+    bins = x, *heights, count, away
+    chart.artists |= marks.cells(chart.ax, frame, *bins, neighbours=curve.cell, bar={"color": BLUE})
     chart.entries |= {"differs from 0": sign(), "may be 0": sign(filled=False)}
     chart.entries[f"{100 * curve.level:g} % interval"] = sign("|", BLUE)
     chart.entries |= marks.entries(count, frame.beyond(curve.difference))

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from caltest._base.checks import one_of
-from caltest.plots.canvas import PALE
+from caltest.plots.canvas import PALE, Style
 from caltest.plots.chart import Chart
 from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.results.reliability import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
 
 #: What draws the true probability given the prediction.
 Truth = Callable[[FloatArray], FloatArray]
@@ -24,7 +29,7 @@ class Scale:
 
     log_odds: bool = False
 
-    def __call__(self, p: Any) -> FloatArray:
+    def __call__(self, p: ArrayLike) -> FloatArray:
         p = np.asarray(p, dtype=np.float64)
         if not self.log_odds:
             return p
@@ -58,7 +63,7 @@ class Frame:
         """The height half-way up."""
         return 0.5 * (self.y[0] + self.y[1])
 
-    def height(self, value: Any, predicted: FloatArray) -> FloatArray:
+    def height(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
         """Return where a frequency lies, or how far from its prediction."""
         if not self.deviation:
             return self.scale(value)
@@ -107,13 +112,13 @@ def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, Float
     return ends[:-1], np.diff(ends), share
 
 
-def columns(ax: Any, left: FloatArray, width: FloatArray, share: FloatArray) -> Any:
+def columns(ax: Axes, left: FloatArray, width: FloatArray, share: FloatArray) -> BarContainer:
     """Draw pale columns."""
-    style = {"color": PALE, "edgecolor": "white", "linewidth": 0.4, "zorder": 0}
+    style = Style(color=PALE, edgecolor="white", linewidth=0.4, zorder=0)
     return ax.bar(left, share, width, align="edge", **style)
 
 
-def behind(ax: Any, tallest: float) -> Any:
+def behind(ax: Axes, tallest: float) -> Axes:
     """Return second axes for a histogram, in the lower quarter and behind everything else."""
     twin = ax.twinx()
     twin.set_ylim(0.0, 4.2 * tallest)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest.plots.canvas import INK, RED, SMALL, Picture, room
+from caltest.plots.canvas import INK, RED, SMALL, Picture, Style, room
 from caltest.plots.chart import Chart
 from caltest.plots.words import headline, lines, sign, wide
-from caltest.predictions import FloatArray
+from caltest.predictions import BoolArray, FloatArray
 from caltest.results import ReliabilitySimplex
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.text import Text
 
 #: Where the corners of the triangle lie, and those of a tetrahedron seen from above one edge.
 TRIANGLE: FloatArray = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
@@ -21,7 +27,7 @@ THIN = 1e-3
 
 
 def simplex(
-    cells: ReliabilitySimplex, ax: Any = None, *, min_count: int = 5, recipe: bool = True
+    cells: ReliabilitySimplex, ax: Axes | None = None, *, min_count: int = 5, recipe: bool = True
 ) -> Picture:
     """Draw predictions and outcomes of three classes on the triangle, or of four in a tetrahedron.
 
@@ -45,7 +51,7 @@ def simplex(
     ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
     ax.margins(0.0)
     _arrows(chart, cells, corners, min_count)
-    chart.mark("corners", _corners(ax, cells.names, corners))
+    chart.artists["corners"] = _corners(ax, cells.names, corners)
     return chart.finish(cells.recipe, recipe, headline=headline(cells.test), shift=0.0)
 
 
@@ -62,13 +68,14 @@ def _density(chart: Chart, cells: ReliabilitySimplex) -> None:
     norm = LogNorm(min(0.9 * density.min(), 0.1 * density.max()), 1.1 * density.max())
     # the lighter half of the blues, so that arrows stand out, in grey as well
     blues = ListedColormap(colormaps["Blues"](np.linspace(0.05, 0.5, 256)))
-    borders: Any = {"edgecolors": "#7f7f7f", "linewidths": 0.5, "zorder": 0}
-    shades = PolyCollection(polygons, array=density, norm=norm, cmap=blues, **borders)
+    shades = PolyCollection(polygons, array=density, norm=norm, cmap=blues, zorder=0,
+                            edgecolors="#7f7f7f", linewidths=0.5)  # fmt: skip
     chart.mark("cells", chart.ax.add_collection(shades))
     significant = [polygons[j] for j in np.flatnonzero(cells.significant)]
-    outline: Any = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.1, "zorder": 2.5}
-    chart.mark("marked", chart.ax.add_collection(PolyCollection(significant, **outline)))
-    chart.mark("colorbar", _colorbar(chart.ax, shades, density))
+    outlines = PolyCollection(significant, facecolors="none", edgecolors=INK, linewidths=1.1,
+                              zorder=2.5)  # fmt: skip
+    chart.mark("marked", chart.ax.add_collection(outlines))
+    chart.artists["colorbar"] = _colorbar(chart.ax, shades, density)
 
 
 def _area(polygon: FloatArray) -> float:
@@ -76,12 +83,12 @@ def _area(polygon: FloatArray) -> float:
     return 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
 
 
-def _colorbar(ax: Any, shades: Any, density: FloatArray) -> Any:
+def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar:
     """Draw the scale of the density in the empty corner at the upper right."""
     place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)
     ends = np.unique([f"{d:.2g}" for d in (density.min(), density.max())]).astype(float)
-    bar.set_ticks(ends, labels=[f"{end:g}" for end in ends], minor=False)
+    bar.set_ticks(ends.tolist(), labels=[f"{end:g}" for end in ends], minor=False)
     bar.minorticks_off()
     bar.ax.tick_params(labelsize=SMALL, length=1.5, width=0.5, pad=1.5)
     bar.outline.set_linewidth(0.4)
@@ -117,7 +124,7 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
     significant = cells.significant
     few = (cells.count < min_count) & ~significant
     fine = 0.65 if few.size > 36 else 1.0
-    kinds: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
+    kinds: dict[str, tuple[BoolArray, str, str, Style]] = {
         "few": (few, "#808080", "#808080", {}),
         "chance": (~few & ~significant, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
         "significant": (significant, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
@@ -129,10 +136,10 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
     artists |= {"arrows": {}, "dots": {}}
     for name, (rows, color, face, style) in kinds.items():
         tails, ways = (cells.predicted[rows] @ corners).T, (cells.deviation[rows] @ corners).T
-        dots = {"s": size[rows] if style else 2.0, "linewidths": 0.6, "zorder": 4}
+        dots = Style(s=size[rows] if style else 2.0, linewidths=0.6, zorder=4)
         artists["dots"][name] = chart.ax.scatter(*tails, facecolors=face, edgecolors=color, **dots)
         if style:
-            look = {"edgecolor": "none", "linewidth": 0.5, "minlength": 0.5, "minshaft": 1.0}
+            look = Style(edgecolor="none", linewidth=0.5, minlength=0.5, minshaft=1.0)
             look |= {"color": color, **units, **heads, **style}
             artists["arrows"][name] = chart.ax.quiver(*tails, *ways, **look)
     if significant.any():
@@ -143,9 +150,9 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
         entries[f"fewer than {min_count} rows"] = sign(".", "#808080")
 
 
-def _corners(ax: Any, names: tuple[str, ...], corners: FloatArray) -> list[Any]:
+def _corners(ax: Axes, names: tuple[str, ...], corners: FloatArray) -> list[Text]:
     """Write the names below and above the corners; long ones begin or end there."""
-    style, texts = {"fontsize": SMALL, "parse_math": False}, []
+    style, texts = Style(fontsize=SMALL, parse_math=False), []
     for name, (x, y) in zip(names, corners, strict=True):
         middle = wide(name) < 50.0 or 0.1 < x < 0.9
         ha = "center" if middle else "left" if x < 0.5 else "right"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from caltest._base.checks import one_of
 from caltest.errors import StatisticError
-from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture
+from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture, Style
 from caltest.plots.chart import Chart
 from caltest.plots.scales import decades
 from caltest.plots.words import sign
@@ -29,8 +29,11 @@ from caltest.results import (
 )
 from caltest.results.numbers import SMALLEST_SHOWN
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 #: The name and the sign of every finding; they differ in shape, not only in colour.
-FINDINGS: dict[Finding, tuple[str, dict[str, Any]]] = {
+FINDINGS: dict[Finding, tuple[str, Style]] = {
     Finding.MISCALIBRATED: ("rejected", {"marker": "s", "color": RED}),
     Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
     Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
@@ -39,7 +42,7 @@ FINDINGS: dict[Finding, tuple[str, dict[str, Any]]] = {
 
 
 def forest(
-    subgroups: Subgroups, ax: Any = None, *, alpha: float = 0.05, recipe: bool = True
+    subgroups: Subgroups, ax: Axes | None = None, *, alpha: float = 0.05, recipe: bool = True
 ) -> Picture:
     """Draw the statistic of every subgroup, and what a calibrated model would show there.
 
@@ -49,8 +52,10 @@ def forest(
     test, adjusted = subgroups.tested[0], subgroups.adjusted
     if not isinstance(test, CalibrationTestResult):
         shown = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
-        style: Any = {"alpha": alpha, "xlabel": "adjusted p-value", "text": subgroups.recipe}
-        return pvalues(list(shown.values()), list(shown), ax, recipe=recipe, **style)
+        return pvalues(
+            *(list(shown.values()), list(shown), ax), alpha=alpha, xlabel="adjusted p-value",
+            text=subgroups.recipe, recipe=recipe,
+        )  # fmt: skip
     chart = Chart.of(ax, 1.3 + 0.2 * len(subgroups.names))
     named = zip(subgroups.names, subgroups.counts, strict=True)
     y = chart.rows([f"{name} ({n})" for name, n in named])
@@ -72,7 +77,7 @@ def forest(
     return chart.finish(subgroups.recipe, recipe)
 
 
-def segments(result: SegmentSearch, ax: Any = None, *, recipe: bool = True) -> Picture:
+def segments(result: SegmentSearch, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the difference of all rows and of every listed segment, with its interval.
 
     The end of the interval nearest to 0 is heavier where it leaves 0 out; adjusted p-values are at
@@ -90,8 +95,8 @@ def segments(result: SegmentSearch, ax: Any = None, *, recipe: bool = True) -> P
     sure = np.array([row.on_average for row in rows])
     nearest = np.where(np.abs(low) < np.abs(high), low, high)[sure]
     if sure.any():
-        look: Any = {"s": 45, "linewidths": 2.4, "zorder": 2}
-        chart.dots("least", nearest, y[sure], "at least", marker="|", color=RED, **look)
+        chart.dots("least", nearest, y[sure], "at least", marker="|", color=RED, s=45,
+                   linewidths=2.4, zorder=2)  # fmt: skip
     listed = [row in result.segments for row in rows]
     chart.dots("differences", mean, y, s=18, filled=listed, linewidths=0.9)
     if any(listed):
@@ -106,7 +111,7 @@ def segments(result: SegmentSearch, ax: Any = None, *, recipe: bool = True) -> P
 
 def sites(
     result: MetaAnalysis,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     effect: Literal["O:E", "intercept", "slope", "curve"] = "O:E",
     recipe: bool = True,
@@ -124,7 +129,7 @@ def sites(
         return _centres(result, ax, recipe)
     ratio, percent = effect == "O:E", f"{100 * result.level:g} %"
     pooled = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
-    scale: Any = np.exp if ratio else np.asarray
+    scale = np.exp if ratio else np.asarray
     chart = Chart.of(ax, 1.5 + 0.2 * len(result.sites))
     values, errors = np.array(pooled.values), np.array(pooled.errors)
     half = float(ndtri(0.5 + 0.5 * result.level)) * errors
@@ -147,15 +152,15 @@ def sites(
 
         chart.ax.set_xscale("log")
         left, right = chart.ax.get_xlim()
-        at: Any = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+        at = [0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0]
         if sum(left < t < right for t in at) < 3:
-            at = MaxNLocator(4).tick_values(left, right)
+            at = list(MaxNLocator(4).tick_values(left, right))
         chart.log("x", [t for t in at if left < t < right])
     chart.axes("observed : expected events" if ratio else f"Cox's {effect}")
     return chart.finish(result.recipe, recipe)
 
 
-def _centres(result: MetaAnalysis, ax: Any, recipe: bool) -> Picture:
+def _centres(result: MetaAnalysis, ax: Axes | None, recipe: bool) -> Picture:
     """Draw the curve of every site, their mean with its interval, and where a new one may lie."""
     if (curve := result.curve) is None:
         raise StatisticError("these sites have no curves: ask meta_analysis(…, curve=True)")
@@ -174,7 +179,7 @@ def _centres(result: MetaAnalysis, ax: Any, recipe: bool) -> Picture:
     return chart.finish(result.recipe, recipe)
 
 
-def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Picture:
+def grades(result: GradeTests, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the rate of every grade with its interval beside its probability, on a logarithmic axis.
 
     Marks are filled where the probability is rejected; adjusted p-values are at the right. A rate
@@ -193,10 +198,10 @@ def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Pictur
     chart.spans("intervals", y, np.maximum(low, least), high, color=INK, lw=1.0)
     filled = [row.verdict is not GradeVerdict.NO_EVIDENCE for row in rows]
     # a rate of 1 lies on the frame
-    style: Any = {"s": 18, "filled": filled, "linewidths": 0.9, "clip_on": False}
-    chart.dots("rates", np.where(rate > 0, rate, np.nan), y, **style)
-    style = {"s": 60, "marker": "|", "color": RED, "zorder": 4, "linewidths": 1.6}
-    chart.dots("probabilities", np.where(p > 0, p, np.nan), y, "predicted", **style)
+    chart.dots("rates", np.where(rate > 0, rate, np.nan), y, s=18, filled=filled, linewidths=0.9,
+               clip_on=False)  # fmt: skip
+    chart.dots("probabilities", np.where(p > 0, p, np.nan), y, "predicted", s=60, marker="|",
+               color=RED, zorder=4, linewidths=1.6)  # fmt: skip
     observed = f"observed, {100 * (1 - result.alpha):g} % interval"
     chart.entries[observed] = sign(filled=False, line="-")
     if any(filled):
@@ -213,7 +218,7 @@ def grades(result: GradeTests, ax: Any = None, *, recipe: bool = True) -> Pictur
 
 def differences(
     results: Sequence[ComparisonResult] | ComparisonResult | ComparisonTable,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     pvalues: Sequence[float] | None = None,
     recipe: bool = True,
@@ -250,7 +255,7 @@ def differences(
 def pvalues(
     values: Sequence[float],
     names: Sequence[str],
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     alpha: float = 0.05,
     findings: Sequence[Finding] = (),
@@ -286,16 +291,16 @@ def pvalues(
     return chart.finish(text, recipe)
 
 
-def audit(report: AuditReport, ax: Any = None, **options: Any) -> Picture:
+def audit(report: AuditReport, ax: Axes | None = None, **options: Any) -> Picture:
     """Draw the adjusted p-values of an audit."""
-    words: Any = {"xlabel": "adjusted p-value", "text": report.recipe, "alpha": report.alpha}
+    words = Style(xlabel="adjusted p-value", text=report.recipe, alpha=report.alpha)
     words |= {"findings": [row.verdict for row in report.rows]} | options
     adjusted, lenses = [row.adjusted for row in report.rows], [row.lens for row in report.rows]
     return pvalues(adjusted, lenses, ax, **words)
 
 
-def joint(result: JointTestResult, ax: Any = None, **options: Any) -> Picture:
+def joint(result: JointTestResult, ax: Axes | None = None, **options: Any) -> Picture:
     """Draw the adjusted p-values of tests."""
-    words: Any = {"xlabel": "adjusted p-value", "text": result.recipe}
+    words = {"xlabel": "adjusted p-value", "text": result.recipe}
     names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]
     return pvalues(result.adjusted, names, ax, **{**words, **options})

@@ -5,28 +5,45 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest.plots.canvas import INK, SMALL, room, root
+from caltest.plots.canvas import INK, SMALL, Style, room, root
 from caltest.results import CalibrationTestResult, format_p, short
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
+    from matplotlib.container import Container
+    from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
+    from matplotlib.transforms import BboxBase
+
+    Handle = Artist | Container  # what stands in a key beside its words
+    Line = str | tuple[float, tuple[float, ...]]  # a style of lines: its name, or its dashes
 
 #: Longer texts are cut on the paper, not in the recipe that the file carries.
 MOST = 5
 
 
-def sign(marker: str = "o", color: str = INK, *, filled: bool = True, line: Any = "none") -> Any:
+def sign(
+    marker: str = "o", color: str = INK, *, filled: bool = True, line: Line = "none"
+) -> Line2D:
     """Return what stands for marks of one kind in a key."""
     from matplotlib.lines import Line2D
 
     size = 7.0 if marker == "|" else 4.0
-    style: Any = {"markersize": size, "markeredgewidth": 0.9, "linewidth": 0.9}
     face = color if filled else "white"
-    return Line2D([], [], color=color, marker=marker, markerfacecolor=face, linestyle=line, **style)
+    style = Style(
+        linestyle=line, marker=marker, markersize=size, markeredgewidth=0.9, markerfacecolor=face
+    )
+    return Line2D([], [], color=color, linewidth=0.9, **style)
 
 
-def key(ax: Any, entries: Mapping[str, Any], shift: float = 28.0, **options: Any) -> Any:
+def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options: str) -> Legend:
     """Say what the signs mean above the axes, beginning ``shift`` points to their left."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -34,9 +51,9 @@ def key(ax: Any, entries: Mapping[str, Any], shift: float = 28.0, **options: Any
     while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
         columns -= 1
     start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
-    style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": columns}
+    style = Style(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL)
     style |= {"handlelength": 1.6, "labelspacing": 0.25, "borderaxespad": 0.2, "borderpad": 0.1}
-    style |= {"columnspacing": 1.0, "handletextpad": 0.5, "fontsize": SMALL, "frameon": False}
+    style |= {"columnspacing": 1.0, "handletextpad": 0.5, "frameon": False}
     style |= {"bbox_transform": ax.transAxes + start} | options
     legend = ax.legend(list(entries.values()), list(entries), **style)
     for text in legend.get_texts():
@@ -58,12 +75,16 @@ def p_equals(p: float | str | None) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def heading(ax: Any, text: str, over: Any = None, start: Any = None) -> Any:
+def heading(
+    ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
+) -> Annotation:
     """Write over the axes, or over what is already there, in as many lines as it takes."""
     return _written(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
 
 
-def foot(ax: Any, recipe: str, shown: bool, under: Any = None, start: Any = None) -> Any:
+def foot(
+    ax: Axes, recipe: str, shown: bool, under: Artist | None = None, start: Axes | None = None
+) -> Annotation | None:
     """Write the recipe below axes, or below what is there, in as many lines as it takes."""
     if not shown:
         return None
@@ -71,19 +92,20 @@ def foot(ax: Any, recipe: str, shown: bool, under: Any = None, start: Any = None
     return _written(ax, recipe, 0.0, below, start, va="top", color="#555555")
 
 
-def _written(ax: Any, text: str, y: float, beyond: Any, start: Any, **style: Any) -> Any:
+def _written(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
+             **style: str) -> Annotation:  # fmt: skip
     """Write lines that begin where the labels of the axes do, or those of others."""
 
-    def labels(renderer: Any) -> Any:
-        first = start or ax
+    def labels(renderer: RendererBase) -> BboxBase:
+        first = ax if start is None or isinstance(start, str) else start
         box = first.yaxis.get_tightbbox(renderer) if first.axison else None
         return box or first.get_window_extent(renderer)
 
     broken = "\n".join(lines(part, room(ax)) for part in text.split("\n"))
-    place = {"xycoords": (start if isinstance(start, str) else labels, beyond), "ha": "left"}
+    place = Style(xycoords=(start if isinstance(start, str) else labels, beyond), ha="left")
     place |= {"xytext": (0, 3 if y else -3), "textcoords": "offset points"}
-    style |= {"fontsize": SMALL, "linespacing": 1.15, "parse_math": False}
-    return ax.annotate(broken, (0.0, y), **place, **style)
+    look = Style(fontsize=SMALL, linespacing=1.15, parse_math=False) | style
+    return ax.annotate(broken, (0.0, y), **place, **look)
 
 
 def wide(text: str) -> float:
