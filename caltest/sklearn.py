@@ -5,12 +5,12 @@ Needs the extra ``caltest[sklearn]``. Arguments have scikit-learn's order and na
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from caltest._base.arrays import RNG
+from caltest._base.arrays import RNG, AnyArray
 from caltest._base.checks import whole
 from caltest._base.containers import as_ndarray
 from caltest.errors import InvalidPredictionsError
@@ -34,14 +34,28 @@ except ImportError as error:
     needed = "caltest.sklearn needs scikit-learn: pip install 'caltest[sklearn]'"
     raise ImportError(needed) from error
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.utils import Tags
+
+
+class Classifier(Protocol):
+    """A classifier of scikit-learn, or one that has the same methods."""
+
+    classes_: ArrayLike
+    n_features_in_: int
+
+    def fit(self, X: object, y: ArrayLike, **facts: object) -> Self: ...
+    def predict_proba(self, X: object) -> FloatArray: ...
+
 
 def calibration_error(
-    y_true: Any,
-    y_prob: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
     *,
-    labels: Any = None,
+    labels: ArrayLike | None = None,
     statistic: StatisticLike = ECE(),
     lens: LensLike | None = None,
 ) -> float:
@@ -76,7 +90,11 @@ def calibration_error(
 
 
 def calibration_pvalue(
-    y_true: Any, y_prob: Any, sample_weight: Any = None, pos_label: Any = None, **options: Any
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    **options: Any,
 ) -> float:
     """Return the p-value of :func:`caltest.calibration_test`, which takes ``options``.
 
@@ -97,25 +115,29 @@ class CalibrationTestDisplay:
         self.curve = curve
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+    def from_estimator(cls, estimator: Classifier, X: object, y: ArrayLike, **options: Any) -> Self:
         """Draw the probabilities of a fitted classifier; options as for predictions."""
         probs = estimator.predict_proba(X)
         return cls.from_predictions(y, probs, labels=estimator.classes_, **options)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> Self:
+    def from_predictions(
+        cls, y_true: ArrayLike, y_prob: ArrayLike, *, ax: Axes | None = None, **options: Any
+    ) -> Self:
         """Draw predictions; options of :func:`calibration_error` and of ``reliability_curve``."""
         data, options = _problem(y_true, y_prob, **options)
         return cls(reliability_curve(data, **options)).plot(ax)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
         """Draw the curve, with the options of :func:`caltest.plots.reliability`."""
         self.picture_ = self.curve.plot(ax, **options)
         self.ax_, self.figure_ = self.picture_.ax, self.picture_.figure
         return self
 
 
-def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: RNG = None) -> Predictions:
+def out_of_fold(
+    estimator: Classifier, X: object, y: ArrayLike, cv: int = 10, rng: RNG = None
+) -> Predictions:
     """Predict every row by a model that was fitted on the others, and say which model it was.
 
     ``cv`` copies of a classifier with ``predict_proba`` are fitted, to features ``X`` (n, d) and
@@ -132,21 +154,21 @@ def out_of_fold(estimator: Any, X: Any, y: Any, cv: int = 10, rng: RNG = None) -
     Predictions(n=150, K=3, 5 folds)
     """
     whole("cv", cv, 2)
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    classes, counts = np.unique(y, return_counts=True)
+    truth: AnyArray = column_or_1d(y, warn=True)
+    check_classification_targets(truth)
+    classes, counts = np.unique(truth, return_counts=True)
     if classes.size < 2 or counts.min() < cv:
         raise InvalidPredictionsError(
-            f"y: class {classes[counts.argmin()]} has {counts.min()} of {y.size} rows, "
+            f"y: class {classes[counts.argmin()]} has {counts.min()} of {truth.size} rows, "
             f"fewer than cv={cv} folds: every model has to see two classes, each in every fold"
         )
-    deal = np.random.default_rng(rng).permutation(y.size)
-    order = deal[np.argsort(y[deal], kind="stable")]
-    fold = np.empty(y.size, dtype=np.int64)
-    fold[order] = np.arange(y.size) % cv
-    options: Any = {"cv": PredefinedSplit(fold), "method": "predict_proba"}
-    probs = cross_val_predict(clone(estimator), X, y, **options)
-    return Predictions.of(probs, _codes(classes, y), [str(c) for c in classes], folds=fold)
+    deal = np.random.default_rng(rng).permutation(truth.size)
+    order = deal[np.argsort(truth[deal], kind="stable")]
+    fold = np.empty(truth.size, dtype=np.int64)
+    fold[order] = np.arange(truth.size) % cv
+    split = PredefinedSplit(fold)
+    probs = cross_val_predict(clone(estimator), X, truth, cv=split, method="predict_proba")
+    return Predictions.of(probs, _codes(classes, truth), [str(c) for c in classes], folds=fold)
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -170,51 +192,55 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     (50, 3)
     """
 
-    def __init__(self, estimator: Any, method: Recalibration | None = None, cv: Any = 5) -> None:
+    def __init__(
+        self, estimator: Classifier, method: Recalibration | None = None, cv: object = 5
+    ) -> None:
         self.estimator, self.method, self.cv = estimator, method, cv
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: object = None
+    ) -> Self:
         """Fit the recalibration, and the estimator unless it is fitted; y holds its classes.
 
         Weights go to both. Rows of one group, such as a patient, are kept in one fold.
         """
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        truth: AnyArray = column_or_1d(y, warn=True)
+        check_classification_targets(truth)
         try:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
             probs = self.estimator.predict_proba(X)
         except NotFittedError:
-            smallest = int(np.unique(y, return_counts=True)[1].min())
-            if np.unique(y).size < 2 or smallest < 2:
+            smallest = int(np.unique(truth, return_counts=True)[1].min())
+            if np.unique(truth).size < 2 or smallest < 2:
                 raise ValueError(
                     "y holds one class, or a class of one sample: nothing to fit"
                 ) from None
-            folds: Any = self.cv
+            folds = self.cv
             if isinstance(folds, int):
                 folds = min(folds, smallest)
                 folds = folds if groups is None else StratifiedGroupKFold(folds)
             model = clone(self.estimator)
-            given = {} if sample_weight is None else {"sample_weight": sample_weight}
-            options: Any = {"cv": folds, "groups": groups, "params": given or None}
-            probs = cross_val_predict(model, X, y, method="predict_proba", **options)
-            self.estimator_ = model.fit(X, y, **given)
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+            split = {"cv": folds, "groups": groups, "params": weights or None}
+            probs = cross_val_predict(model, X, truth, method="predict_proba", **split)
+            self.estimator_ = model.fit(X, truth, **weights)
         self.classes_ = np.asarray(self.estimator_.classes_)
         method = VectorScaling() if self.method is None else self.method
-        self.recalibrated_ = method.fit(probs, _codes(self.classes_, y), weights=sample_weight)
+        self.recalibrated_ = method.fit(probs, _codes(self.classes_, truth), weights=sample_weight)
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Return the recalibrated probabilities, shape (n, K)."""
         check_is_fitted(self, "recalibrated_")
         return np.asarray(self.recalibrated_(self.estimator_.predict_proba(X)))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> AnyArray:
         """Return the classes of largest recalibrated probability, shape (n,)."""
         probs = self.predict_proba(X)  # which says first whether there was a fit
         return self.classes_[probs.argmax(axis=1)]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import get_tags  # newer than the oldest that is supported, as is this
 
         tags = super().__sklearn_tags__()
@@ -227,7 +253,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return int(self.estimator_.n_features_in_)
 
 
-def _codes(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
+def _codes(classes: AnyArray, y: AnyArray) -> IntArray:
     """Return the places of the labels among the classes."""
     order = np.argsort(classes, kind="stable")
     codes = order[np.minimum(np.searchsorted(classes[order], y), classes.size - 1)]
@@ -240,11 +266,11 @@ def _codes(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
 
 
 def _problem(
-    y_true: Any,
-    y_prob: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    labels: Any = None,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    labels: ArrayLike | None = None,
     lens: LensLike | None = None,
     **options: Any,
 ) -> tuple[Predictions, dict[str, Any]]:
@@ -254,9 +280,9 @@ def _problem(
     weights = None if sample_weight is None else as_ndarray(sample_weight, "sample_weight")
     if weights is not None and weights.size and weights.min() == weights.max() > 0:
         weights = np.ones_like(weights)
-    values = np.unique(y)
+    values, order = np.unique(y), None if labels is None else np.asarray(labels)
     if probs.ndim == 2 and probs.shape[1] > 1:
-        classes = values if labels is None else np.asarray(labels)
+        classes = values if order is None else order
         if classes.size != probs.shape[1]:
             raise InvalidPredictionsError(
                 f"y_prob has {probs.shape[1]} columns, but there are {classes.size} classes: pass "
@@ -268,11 +294,11 @@ def _problem(
         codes, names = _codes(classes, y), [str(c) for c in classes]
         data = Predictions.of(probs, codes, names, weights=weights)
         return data.in_ratios(), {"lens": lens, **options}
-    if pos_label is None and labels is not None:
-        pos_label = labels[-1]
+    if pos_label is None and order is not None:
+        pos_label = order[-1]
     elif pos_label is None and (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {-1, 1}):
         pos_label = 1
-    others = (values if labels is None else np.union1d(values, labels)).tolist()
+    others = (values if order is None else np.union1d(values, order)).tolist()
     others = [value for value in others if value != pos_label]
     if pos_label is None or len(others) > 1:
         raise InvalidPredictionsError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -34,13 +34,13 @@ class CalibrationMetric:
 
     def __init__(
         self,
-        verb: Callable[..., Any] = calibration_test,
+        verb: Callable[..., object] = calibration_test,
         *,
         gather: Callable[[FloatArray], list[FloatArray]] | None = None,
-        classes: Any = None,
+        classes: Sequence[object] | None = None,
         from_logits: bool = False,
-        pos_label: Any = None,
-        **options: Any,
+        pos_label: object = None,
+        **options: object,
     ) -> None:
         self.verb, self.options = verb, options
         self.classes, self.from_logits, self.pos_label = classes, from_logits, pos_label
@@ -51,14 +51,14 @@ class CalibrationMetric:
         """Forget all rows."""
         self._batches: list[FloatArray] = []
 
-    def update(self, preds: Any, target: Any) -> None:
+    def update(self, preds: object, target: object) -> None:
         """Add a batch: probabilities of shape (b,) or (b, K), and the observed classes.
 
         InvalidPredictionsError for what is no forecast, or not of as many classes as before.
         """
-        facts: dict[str, Any] = {"from_logits": self.from_logits, "pos_label": self.pos_label}
-        labels = Predictions.of(preds, target, self.classes, **facts).labels
-        self._add([np.column_stack([as_numbers(as_array(preds, "preds"), "preds"), labels])])
+        logits, event = self.from_logits, self.pos_label
+        data = Predictions.of(preds, target, self.classes, from_logits=logits, pos_label=event)
+        self._add([np.column_stack([as_numbers(as_array(preds, "preds"), "preds"), data.labels])])
 
     def merge_state(self, other: Self) -> None:
         """Add what another metric has collected."""
@@ -68,7 +68,7 @@ class CalibrationMetric:
         _joined([*self._batches[:1], *batches])  # which refuses other numbers of classes
         self._batches += batches
 
-    def compute(self) -> Any:
+    def compute(self) -> object:
         """Return what the verb says of all rows, of all processes."""
         rows = _joined(self._gather(_joined(self._batches)))
         if not rows.size:

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 from caltest.results import Result
+
+if TYPE_CHECKING:
+    from wandb.sdk.wandb_run import Run
 
 #: Numbers that were asked for, not found; they are in the files.
 SETTINGS = {
@@ -36,7 +39,7 @@ def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None
 
 
 def log_to_wandb(
-    result: Result, name: str = "calibration", *, run: Any = None, step: int | None = None
+    result: Result, name: str = "calibration", *, run: Run | None = None, step: int | None = None
 ) -> None:
     """Log a result to a run of Weights & Biases, the active one, as :func:`log_to_mlflow` does.
 
@@ -50,7 +53,7 @@ def log_to_wandb(
     if run is None:
         raise RuntimeError("there is no active run of W&B: call wandb.init() first, or pass run=")
     with _files(result) as folder:
-        content: dict[str, Any] = dict(_numbers(result, name))
+        content: dict[str, object] = dict(_numbers(result, name))
         if (folder / "figure.png").exists():
             content[f"{name}/figure"] = wandb.Image(str(folder / "figure.png"))
         run.log(content, step=step)
@@ -63,7 +66,7 @@ def _numbers(result: Result, name: str) -> dict[str, float]:
     """Return the numbers of a result, and of the rows and tests in it, by names of metrics."""
     metrics: dict[str, float] = {}
 
-    def collect(where: str, value: Any) -> None:
+    def collect(where: str, value: object) -> None:
         if isinstance(value, dict):
             for key in value.keys() - SETTINGS:
                 collect(f"{where}/{key}", value[key])

@@ -25,11 +25,14 @@ from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import choose_labels, named
 from caltest.tables.source import Column, Request
 
+#: Of one column its name, or that of a file; of several their names, or a pattern.
+Columns = str | PathLike[str] | Sequence[str]
+
 
 def read_predictions(
     path: str | PathLike[str] | Sequence[str | PathLike[str]],
     probs: str | Sequence[str] | None = None,
-    label: str | PathLike[str] | Sequence[str] | None = None,
+    label: Columns | None = None,
     *,
     predicted_label: str | None = None,
     weights: str | None = None,
@@ -134,7 +137,10 @@ def read_predictions(
 
 
 def read_forecasters(
-    path: str | PathLike[str], probs: str, label: Any = None, **options: Any
+    path: str | PathLike[str],
+    probs: str,
+    label: Columns | None = None,
+    **options: Any,
 ) -> dict[str, Predictions]:
     """Read several forecasters from one file, each a column or a pattern of columns.
 
@@ -159,7 +165,7 @@ def read_forecasters(
 def read_waiting(
     path: str | PathLike[str],
     probs: str | Sequence[str] | None = None,
-    label: Any = None,
+    label: str | Sequence[str] | None = None,
     **options: Any,
 ) -> tuple[Predictions, BoolArray]:
     """Read a file that is still being written, and which rows wait for their label.

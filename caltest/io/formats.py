@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
@@ -21,6 +21,9 @@ from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
 from caltest.io.text import read_delimited
 from caltest.tables.source import Column, Source
+
+if TYPE_CHECKING:
+    from pyarrow import ChunkedArray
 
 
 def _read_json(opened: Opened) -> Source:
@@ -69,7 +72,7 @@ def _parsed(text: str, line: int | None = None) -> Any:
     raise InvalidPredictionsError(reason)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     record = dict(pairs)
     if len(record) < len(pairs):
         [(repeated, _)] = Counter(key for key, _ in pairs).most_common(1)
@@ -77,7 +80,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _of_objects(name: str, cells: Sequence[Any]) -> Column:
+def _of_objects(name: str, cells: Sequence[object]) -> Column:
     if any(isinstance(cell, dict) for cell in cells):
         raise InvalidPredictionsError(
             f"column {name} holds objects; write the probabilities as a list in the order of the "
@@ -169,7 +172,7 @@ def _read_arrow(opened: Opened) -> Source:
     return Source(names, read)
 
 
-def of_arrow(name: str, column: Any) -> Column:
+def of_arrow(name: str, column: ChunkedArray) -> Column:
     """Return a column of Arrow as an array."""
     from pyarrow import compute, types
 

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, column_of, names_of, opened
 from caltest._base.naming import in_a_file, nth
 from caltest._base.reading import as_numbers, at, first
@@ -65,7 +64,7 @@ class Grades(NamedTuple):
 
 
 @contextmanager
-def table_of(table: Any) -> Iterator[Source]:
+def table_of(table: object) -> Iterator[Source]:
     """Open a table at hand, or a file that has one, whose rows are counted from 1."""
     if isinstance(table, (str, PathLike)):
         with source_of(table, Request()) as source, in_a_file(range(1, MOST), []):
@@ -80,13 +79,13 @@ def table_of(table: Any) -> Iterator[Source]:
         )
     columns = {str(name): name for name in names}
 
-    def read(wanted: Sequence[str]) -> list[NDArray[Any]]:
+    def read(wanted: Sequence[str]) -> list[AnyArray]:
         return [as_ndarray(column_of(frame, columns[name]), name) for name in wanted]
 
     yield Source(list(columns), read)
 
 
-def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
+def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, AnyArray]:
     """Return columns by what they are; they have one length."""
     absent = {what: name for what, name in wanted.items() if name not in source.names}
     if absent:
@@ -108,12 +107,12 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, NDArray[An
 
 
 def read_grades(
-    source: Source, given: dict[str, str | None], percent: bool | None = None
+    source: Source, heads: dict[str, str | None], percent: bool | None = None
 ) -> Grades:
-    """Read and check a table of grades; columns that are not ``given`` are found by ``TERMS``."""
+    """Read and check a table of grades; columns without ``heads`` are found by ``TERMS``."""
     wanted: dict[str, str] = {}
     for what, terms in TERMS.items():
-        name = given.get(what) or _column(source.names, what, terms)
+        name = heads.get(what) or _column(source.names, what, terms)
         wanted |= {} if name is None and what == "names" else {what: name or what}
     if len(set(wanted.values())) < len(wanted):
         twice = ", ".join(f"{what} {name}" for what, name in wanted.items())
@@ -177,7 +176,7 @@ def _of_percents(name: str) -> bool:
     return bool(re.search(r"%|\bpct\b|\bpercent", name.lower().replace("_", " ")))
 
 
-def _in_percent(column: NDArray[Any], name: str, percent: bool | None) -> bool:
+def _in_percent(column: AnyArray, name: str, percent: bool | None) -> bool:
     """Say whether probabilities are percents: as asked, or by a sign in cells or heading."""
     if percent is not None:
         return percent
@@ -215,7 +214,7 @@ def _sum_of_others(row: int, name: str, counts: dict[str, IntArray]) -> str:
     return f"{nth(row)}, {name}, is the sum of the others and no grade"
 
 
-def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> IntArray:
+def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArray:
     """Return whole numbers, and refuse what is none."""
     if column.dtype.kind == "O" and all(type(value) is int for value in column):
         column = np.array(column.tolist())
@@ -233,7 +232,7 @@ def whole_numbers(column: NDArray[Any], name: str, least: int = -(2**63)) -> Int
 
 
 def _checked(
-    counts: dict[str, IntArray], column: NDArray[Any], names: dict[str, str], percents: bool
+    counts: dict[str, IntArray], column: AnyArray, names: dict[str, str], percents: bool
 ) -> FloatArray:
     """Return the probabilities, and refuse what cannot be; they are missing of sums of others."""
     n, events = counts.values()

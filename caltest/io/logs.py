@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from caltest._base.arrays import FloatArray
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import readable
 from caltest.io.opening import Opened, unzst
@@ -23,7 +26,7 @@ _KEYS = {"inspect": {"eval", "samples"}, "lm-eval": {"doc_id", "filtered_resps"}
 _KEYS |= {"helm": {"instance_id", "stats"}}
 
 
-def log_format(content: Any) -> str | None:
+def log_format(content: object) -> str | None:
     """Return which log JSON is, if it is one."""
     first = content[0] if isinstance(content, list) and content else content
     if not isinstance(first, dict):
@@ -45,7 +48,7 @@ def read_log(opened: Opened, format: str, content: Any, per_character: bool) -> 
         return _inspect(_samples(opened) if content is None else content["samples"])
 
 
-def _source(columns: dict[str, Any], *notes: str) -> Source:
+def _source(columns: Mapping[str, ArrayLike], *notes: str) -> Source:
     arrays = {name: np.asarray(cells) for name, cells in columns.items()}
     return Source(list(arrays), lambda names: [arrays[n] for n in names], log=True, notes=notes)
 
@@ -85,14 +88,15 @@ def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
         weights = np.exp(logits - logits.max())
         probs[row, : counts[row]] = weights / weights.sum()
     task = re.match(r"samples_(.+?)(_\d{4}-\d\d-\d\dT|\.jsonl)", name)
-    tasks = [record.get("task_name", task[1] if task else name) for record in records]
+    name = task[1] if task else name
+    tasks = np.array([record.get("task_name", name) for record in records])
     divided = "each divided by the characters of its option"
     scale = divided if per_character else "not length-normalised"
     notes = [f"softmax of the options' log-likelihoods, {scale}"]
     if fewer := sum(count < max(counts) for count in counts):
         notes.append(f"{fewer} rows have fewer options: absent ones have probability 0")
-    columns = {"probs": probs, "label": labels, "task": tasks}
-    return _source(columns | {"id": _ids(records, "doc_hash", "doc_id")}, *notes)
+    ids = _ids(records, "doc_hash", "doc_id")
+    return _source({"probs": probs, "label": labels, "task": tasks, "id": ids}, *notes)
 
 
 def _options(record: dict[str, Any]) -> list[str]:
@@ -101,7 +105,7 @@ def _options(record: dict[str, Any]) -> list[str]:
     return [(p["arg_1"] if isinstance(p, dict) else p[1]).strip() for p in pairs]
 
 
-def _target(record: dict[str, Any], row: int, logits: Any) -> int:
+def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
     """Return the number of the right option, and check it against ``acc``."""
     given = str(record["target"]).strip()
     target = int(given) if given.isdecimal() else _options(record).index(given)
@@ -129,7 +133,7 @@ def _helm(records: Records) -> Source:
         raise InvalidPredictionsError(
             "all log-probabilities are 0: the model gave none, and its max_prob means nothing"
         )
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "probs": [float(row["max_prob"]["mean"]) for row in stats],
         "label": [int(row["exact_match"]["mean"]) for row in stats],
         "id": _ids(unperturbed, "instance_id", "train_trial_index"),
@@ -172,7 +176,7 @@ def _inspect(samples: Records) -> Source:
     confidences = [(score.get("metadata") or {}).get("confidence") for score in scores]
     stated = np.array(confidences, dtype=np.float64)  # None becomes NaN
     percent = bool((stated > 1.0).any())
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "probs": stated / 100.0 if percent else stated,
         "label": [_right(score.get("value")) for score in scores],
         "id": _ids(samples, "id", "epoch"),
@@ -183,8 +187,8 @@ def _inspect(samples: Records) -> Source:
     return _source(columns, remark)
 
 
-def _right(value: Any) -> float:
-    known = {"C": 1.0, 1: 1.0, "I": 0.0, 0: 0.0, None: np.nan}
-    if value not in known:
+def _right(value: object) -> float:
+    points = {"C": 1.0, 1: 1.0, "I": 0.0, 0: 0.0, None: np.nan}
+    if value not in points:
         raise InvalidPredictionsError(f"the score {value!r} is neither C or 1 nor I or 0")
-    return known[value]
+    return points[value]

@@ -115,7 +115,7 @@ def unzst(data: bytes) -> bytes:
     return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd").read())
 
 
-def imported(module: str, extra: str, what: str) -> Any:
+def imported(module: str, extra: str, what: str) -> Any:  # of libraries without types
     """Import an optional library, or name the extra that installs it."""
     package = module.partition(".")[0]
     try:

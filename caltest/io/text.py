@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO, TextIOWrapper
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,8 +123,9 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
     except ImportError:
         if words or text.comma:
             raise
-        options: Any = {"delimiter": text.delimiter, "skiprows": text.skipped, "quotechar": '"'}
-        return list(np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, **options)[:, wanted].T)
+        table = np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, delimiter=text.delimiter,
+                           skiprows=text.skipped, quotechar='"')  # fmt: skip
+        return list(table[:, wanted].T)
     from pyarrow import compute, float64, string
     from tqdm.utils import CallbackIOWrapper
 

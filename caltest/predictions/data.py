@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caltest._base import facts as known
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from caltest._base.facts import READERS, in_whole_numbers
 from caltest._base.features import Features
 from caltest._base.provenance import Provenance
 from caltest._base.rows import stacked
@@ -91,8 +90,8 @@ class Predictions(NamedClasses):
     clusters: IntArray | None = None
     crossed: IntArray | None = None
     cluster_names: tuple[str, ...] = ()
-    by: NDArray[Any] | None = None
-    ids: NDArray[Any] | None = None
+    by: AnyArray | None = None
+    ids: AnyArray | None = None
     folds: IntArray | None = None
     times: IntArray | None = None
     horizon: int | None = None
@@ -122,20 +121,20 @@ class Predictions(NamedClasses):
     @explained
     def of(
         cls,
-        probs: Any,
-        labels: Any = None,
-        classes: Sequence[Any] | None = None,
+        probs: object,
+        labels: object = None,
+        classes: Sequence[object] | None = None,
         *,
-        weights: Any = None,
-        clusters: Any = None,
-        by: Any = None,
-        ids: Any = None,
-        folds: Any = None,
-        features: Any = None,
-        time: Any = None,
+        weights: object = None,
+        clusters: object = None,
+        by: object = None,
+        ids: object = None,
+        folds: object = None,
+        features: object = None,
+        time: object = None,
         horizon: int | None = None,
         from_logits: bool = False,
-        pos_label: Any = None,
+        pos_label: object = None,
         predicted_label: str | None = None,
         renormalise: bool = False,
         drop_missing: bool = False,
@@ -222,8 +221,8 @@ class Predictions(NamedClasses):
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
-        given = {"labels": labels, "weights": weights, "clusters": clusters, "by": by, "ids": ids}
-        given |= {"folds": folds, "features": features, "time": time}
+        arguments = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
+        arguments |= {"ids": ids, "folds": folds, "features": features, "time": time}
         request = Request(
             classes=classes,
             pos_label=pos_label,
@@ -234,10 +233,12 @@ class Predictions(NamedClasses):
             horizon=horizon,
             ordered=ordered,
         )
-        return read(cls, probs, given, request)
+        return read(cls, probs, arguments, request)
 
     @classmethod
-    def of_labels(cls, probs: Any, labels: Any, names: Sequence[Any] | None = None) -> Predictions:
+    def of_labels(
+        cls, probs: object, labels: object, names: Sequence[object] | None = None
+    ) -> Predictions:
         """Stack the labels of rows that have several: findings of an image, topics of a text.
 
         The n · L pairs of a row and a label are two-class rows; ``by`` is the name of the label,
@@ -286,7 +287,7 @@ class Predictions(NamedClasses):
         if not w.all():
             note = f"left out {several(int((w == 0.0).sum()), 'row')} of weight 0"
             return replace(self.take(w > 0.0), notes=(*self.notes, note)).in_ratios()
-        return replace(self, weights=None if w.min() == w.max() else known.in_whole_numbers(w))
+        return replace(self, weights=None if w.min() == w.max() else in_whole_numbers(w))
 
     @property
     def effective_n(self) -> float:
@@ -345,7 +346,7 @@ class Predictions(NamedClasses):
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
         """Return some of the rows, in the order given, with all that is known of them."""
-        facts = {name: vars(self)[name] for name in known.READERS}
+        facts = {name: vars(self)[name] for name in READERS}
         facts |= {"times": self.times, "crossed": self.crossed}
         fields: Any = {name: values[rows] for name, values in facts.items() if values is not None}
         if self.folds is not None:

@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from caltest._base import facts as known
 from caltest._base import reading
 from caltest._base.checks import one_of
 from caltest._base.containers import names_of
 from caltest._base.copies import doubts
+from caltest._base.facts import READERS, as_columns, as_series
 from caltest._base.naming import in_a_file
 from caltest._base.rows import as_rows, relabelled
 from caltest._base.written import refuse_form
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 class RowFacts(TypedDict, total=False):
     """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
 
-    classes: Sequence[Any] | None
-    weights: Any
-    clusters: Any
-    by: Any
-    ids: Any
-    folds: Any
+    classes: Sequence[object] | None
+    weights: object
+    clusters: object
+    by: object
+    ids: object
+    folds: object
     from_logits: bool
     ordered: bool
-    pos_label: Any
+    pos_label: object
     predicted_label: str | None
     renormalise: bool
     drop_missing: bool
@@ -47,27 +47,27 @@ class RowFacts(TypedDict, total=False):
 class Facts(RowFacts, total=False):
     """The same with what monitors and searches have as parameters of their own."""
 
-    features: Any
-    time: Any
+    features: object
+    time: object
     horizon: int | None
 
 
 def read(
-    cls: type[Predictions], probs: Any, given: dict[str, Any], request: Request
+    cls: type[Predictions], probs: object, arguments: dict[str, object], request: Request
 ) -> Predictions:
-    """Check arguments as :meth:`Predictions.of` says; ``given`` are labels and facts by name."""
+    """Check what :meth:`Predictions.of` takes; ``arguments`` are labels and facts by name."""
     if isinstance(probs, Followup):
         raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
-    labels = given["labels"]
+    labels = arguments["labels"]
     followup = labels if isinstance(labels, Followup) else None
     if followup is not None:
-        given = given | {"labels": followup.labels}
+        arguments = arguments | {"labels": followup.labels}
     one_of("drop_missing", request.drop_missing, (True, False))
-    table = arranged(probs, given, request)
+    table = arranged(probs, arguments, request)
     if isinstance(table, Understood):
         data = of_table(cls, table, request)
     else:
-        data = _with_facts(_of_arrays(cls, table, given, request), given, request)
+        data = _with_facts(_of_arrays(cls, table, arguments, request), arguments, request)
     if followup is None and data.followup is None:
         return data
     for name in ("weights", "clusters", "crossed", "folds", "horizon"):
@@ -88,7 +88,7 @@ def read(
 
 
 def of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
-    """Return the predictions of what was found in a table."""
+    """Return the predictions of a table whose columns are understood."""
     options: Any = {"from_logits": request.from_logits, "pos_label": request.pos_label}
     options |= {"renormalise": request.renormalise, "ordered": request.ordered}
     options |= {"horizon": request.ahead, **table.facts}
@@ -99,14 +99,14 @@ def of_table(cls: type[Predictions], table: Understood, request: Request) -> Pre
 
 
 def _of_arrays(
-    cls: type[Predictions], probs: Any, given: Mapping[str, Any], request: Request
+    cls: type[Predictions], probs: object, arguments: Mapping[str, object], request: Request
 ) -> Predictions:
     """Return the predictions of arrays, or of predictions with labels and classes if given."""
-    labels, classes = given["labels"], request.classes
+    labels, classes = arguments["labels"], request.classes
     from_logits, pos_label = request.from_logits, request.pos_label
     if request.predicted_label is not None:
         raise InvalidPredictionsError("predicted_label names a column of a table with labels")
-    for name, values in {"probs": probs, "classes": classes, **given}.items():
+    for name, values in {"probs": probs, "classes": classes, **arguments}.items():
         refuse_form(values, name)
     one_of("from_logits", from_logits, (True, False))
     one_of("renormalise", request.renormalise, (True, False))
@@ -128,19 +128,23 @@ def _of_arrays(
     with in_a_file(range(sys.maxsize), columns) if columns else nullcontext():
         rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, request.renormalise)
     data = cls(*rows, notes=notes)
-    for doubt in doubts(data.probs, data.labels, probs, from_logits, given["folds"] is not None):
+    for doubt in doubts(
+        data.probs, data.labels, probs, from_logits, arguments["folds"] is not None
+    ):
         warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
     return data
 
 
-def _with_facts(data: Predictions, given: Mapping[str, Any], request: Request) -> Predictions:
-    """Return the same with what else was given, each fact read by its reader."""
-    clusters, horizon = given["clusters"], request.horizon
-    pair = None if clusters is None else known.as_columns(clusters, data.n)
+def _with_facts(
+    data: Predictions, arguments: Mapping[str, object], request: Request
+) -> Predictions:
+    """Return the same with the other facts, each read by its reader."""
+    clusters, horizon = arguments["clusters"], request.horizon
+    pair = None if clusters is None else as_columns(clusters, data.n)
     facts: dict[str, Any] = {
-        name: read_fact(given[name], data.n)
-        for name, read_fact in known.READERS.items()
-        if given[name] is not None and (name != "clusters" or pair is None)
+        name: read_fact(arguments[name], data.n)
+        for name, read_fact in READERS.items()
+        if arguments[name] is not None and (name != "clusters" or pair is None)
     }
     if pair is not None:
         facts |= {"clusters": pair.first, "crossed": pair.second}
@@ -155,6 +159,6 @@ def _with_facts(data: Predictions, given: Mapping[str, Any], request: Request) -
             "of several labels a row each is a subgroup, and the row a cluster: they take no "
             "other by=, clusters= or folds="
         )
-    if horizon is not None or given["time"] is not None:
-        facts |= known.as_series(given, horizon, data)
+    if horizon is not None or arguments["time"] is not None:
+        facts |= as_series(arguments, horizon, data)
     return replace(data, **facts) if facts else data

@@ -287,8 +287,9 @@ def rows_of(
         from caltest.recalibration import refuse_fitted_rows
 
         refuse_fitted_rows(data)
-    facts_of_rows = {"clusters": data.n_clusters, "by": data.by, "folds": data.folds}
-    facts_of_rows |= {"horizon": data.horizon, "features": facts.get("features")}
+    facts_of_rows: dict[str, object] = {"clusters": data.n_clusters, "by": data.by}
+    facts_of_rows |= {"folds": data.folds, "horizon": data.horizon}
+    facts_of_rows["features"] = facts.get("features")
     for name, fact in facts_of_rows.items():
         if fact is not None:
             raise StatisticError(
