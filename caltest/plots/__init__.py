@@ -7,7 +7,7 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from caltest.plots.canvas import Picture
 from caltest.plots.curves import evidence, fitted, sensitivity
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 
-def draw(result: Record, ax: Axes | None = None, **options: Any) -> Picture:
+def draw(result: Record, ax: Axes | None = None, **options: object) -> Picture:
     """Draw a result: the same as its ``plot``, with the options of the function that draws it."""
-    picture: Picture = result.plot(ax, **options)
-    return picture
+    return result.plot(ax, **options)

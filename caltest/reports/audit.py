@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal, Unpack, cast
+from typing import Literal, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.multiplicity import holm
@@ -16,31 +17,31 @@ from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticE
 from caltest.inference import calibration_test, joint_test
 from caltest.inference.admission import ROWS, admitted, admitted_tally
 from caltest.inference.dependence import warn_of_few
-from caltest.predictions import Facts, Predictions
+from caltest.predictions import Facts
 from caltest.reports.findings import Answer, row_of, worst_test
 from caltest.reports.questions import Question, left_out, null_of, questions, summed
-from caltest.reports.size import Bounds
+from caltest.reports.size import Bounds, Draws
 from caltest.reports.verdicts import NOTICED, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
 from caltest.results.base import go_on
 from caltest.results.subgroups import WORST_ALPHA
 from caltest.segments import segment_search
 from caltest.simulate import Workers, check_run
-from caltest.tally import AnyTally, Tallies
+from caltest.tally import AnyTally, Source, Tallies
 
 #: The facts of rows that an audit asks with.
 TAKES = ROWS | {"by", "followup", "features", "several labels a row"}
 
 
 def audit(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     alpha: float = 0.05,
     tolerance: float | None = None,
     adjust: Literal["holm", "max-T"] = "holm",
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> AuditReport:
@@ -98,19 +99,19 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    return audited(probs, labels, facts, alpha, tolerance, adjust, alpha, run)
+    draws = Draws(n_resamples=n_resamples, rng=rng, workers=workers)
+    return audited(probs, labels, facts, alpha, tolerance, adjust, alpha, draws)
 
 
 def audited(
-    probs: Any,
-    labels: Any,
+    probs: object,
+    labels: object,
     facts: Facts,
     alpha: float,
     tolerance: float | None,
     adjust: str,
     bound_alpha: float,
-    run: dict[str, Any],
+    draws: Draws,
 ) -> AuditReport:
     """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
     data, tally = _admitted(probs, labels, facts, tolerance), isinstance(probs, AnyTally)
@@ -118,7 +119,7 @@ def audited(
     if tolerance is not None:
         fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
-    check_run(**run)
+    check_run(**draws)
     if adjust == "max-T" and _apart(data):
         raise StatisticError(
             "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
@@ -126,7 +127,7 @@ def audited(
         )
     if left := left_out(data):
         data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
-    agenda, n_resamples = questions(data), run["n_resamples"]
+    agenda, n_resamples = questions(data), draws["n_resamples"]
     if len(agenda) > alpha * (1 + n_resamples):
         raise StatisticError(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
@@ -137,13 +138,13 @@ def audited(
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", FewClustersWarning)
         if adjust == "holm":
-            data, agenda, answers = _answers(data, agenda, run, alpha)
+            data, agenda, answers = _answers(data, agenda, draws, alpha)
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
-            answers, adjusted = _together(data, agenda, run)
+            answers, adjusted = _together(data, agenda, draws)
         if tally or (data.followup is None and not data.multilabel):
             try:
-                bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, run)
+                bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, draws)
             except StatisticError as error:  # blocks of a short series are too few for an interval
                 if tolerance is not None or tally or data.horizon is None:
                     raise
@@ -157,13 +158,12 @@ def audited(
     )
     elsewhere: dict[str, Bounds] = {}
     if tolerance is not None:
-        elsewhere = _elsewhere(data, agenda, answers, rows, (tolerance, alpha), run)
+        elsewhere = _elsewhere(data, agenda, answers, rows, (tolerance, alpha), draws)
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
 
 
-def _admitted(probs: Any, labels: Any, facts: Facts, tolerance: float | None) -> Any:
+def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> Source:
     """Return the rows, or what there is of them."""
-    data: Any
     if isinstance(probs, AnyTally):
         data = admitted_tally("audit", probs, labels, facts, whole=True)
         return data.through(None) if isinstance(data, Tallies) and data.n_classes == 2 else data
@@ -177,7 +177,7 @@ def _admitted(probs: Any, labels: Any, facts: Facts, tolerance: float | None) ->
     return data
 
 
-def _apart(data: Any) -> bool:
+def _apart(data: Source) -> bool:
     """Say whether questions are asked of different rows, or of labels drawn apart."""
     if isinstance(data, AnyTally):
         return isinstance(data, Tallies) or data.n_clusters is not None
@@ -186,10 +186,12 @@ def _apart(data: Any) -> bool:
 
 
 def _together(
-    data: Any, agenda: list[Question], run: dict[str, Any]
+    data: Source, agenda: list[Question], draws: Draws
 ) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
-    joint = joint_test(data, pairs=[pair for question in agenda for pair in question.pairs], **run)
+    joint = joint_test(
+        data, pairs=[pair for question in agenda for pair in question.pairs], **draws
+    )
     go_on(joint.ended)
     answers, adjusted, end = list[Answer](), list[float](), 0
     for question in agenda:
@@ -202,12 +204,12 @@ def _together(
 
 
 def _elsewhere(
-    data: Predictions | AnyTally,
+    data: Source,
     agenda: list[Question],
     answers: list[Answer],
     rows: tuple[AuditRow, ...],
     limits: tuple[float, float],
-    run: dict[str, Any],
+    draws: Draws,
 ) -> dict[str, Bounds]:
     """Bound the worst error of every other row that is rejected and shows more than the tolerance.
 
@@ -217,22 +219,24 @@ def _elsewhere(
     kinds = ("error", "classes", "ordered", "groups")
     errors = [j for j, row in enumerate(rows) if j and row.aspect in kinds]
     share = alpha / max(sum(len(answers[j][0]) for j in errors), 1)
-    run = run | {"n_resamples": max(run["n_resamples"], int(20.0 / share))}
+    draws = draws | {"n_resamples": max(draws["n_resamples"], int(20.0 / share))}
     bounds = {}
     for j in errors:
         if not rows[j].verdict.rejects or rows[j].test.excess <= tolerance:
             continue
         (tests, _, parts), part, worst = answers[j], _whole(data), 0
-        if isinstance(parts, Subgroups):  # of rows: a tally has none
-            part = part.take(list(cast(Predictions, data).subgroups().values())[parts.worst])
+        if isinstance(parts, Subgroups):
+            assert data.rows is not None  # a tally has no subgroups
+            whole, places = replace(data.rows, by=None, features=None), data.rows.subgroups()
+            part = whole.take(list(places.values())[parts.worst])
         else:
             worst = worst_test(agenda[j], tests)
         name = f"{rows[j].lens} {rows[j].worst}".strip()
-        bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, run)
+        bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, draws)
     return bounds
 
 
-def _whole(data: Any) -> Any:
+def _whole(data: Source) -> Source:
     """Return rows without subgroups and features; those without any stay the same object."""
     if isinstance(data, AnyTally) or (data.by is None and data.features is None):
         return data
@@ -240,13 +244,13 @@ def _whole(data: Any) -> Any:
 
 
 def _answers(
-    data: Any, agenda: list[Question], run: dict[str, Any], alpha: float
-) -> tuple[Any, list[Question], list[Answer]]:
+    data: Source, agenda: list[Question], draws: Draws, alpha: float
+) -> tuple[Source, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in agenda:
         try:
-            answers.append(_answer(data, question, run, alpha))
+            answers.append(_answer(data, question, draws, alpha))
             answered.append(question)
         except StatisticError as error:
             if question.kind not in ("groups", "segments"):
@@ -255,26 +259,26 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Any, question: Question, run: dict[str, Any], alpha: float) -> Answer:
+def _answer(data: Source, question: Question, draws: Draws, alpha: float) -> Answer:
     statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
-        joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **run)
+        joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **draws)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
         grouped = replace(data, features=None)
-        groups = calibration_test(grouped, None, statistic, lens=lens, **run).subgroups
+        groups = calibration_test(grouped, None, statistic, lens=lens, **draws).subgroups
         assert groups is not None
         return groups.tested, groups.pvalue, groups
     if question.kind == "segments":
-        search = segment_search(replace(data, by=None), lens=lens, alpha=alpha, **run)
+        search = segment_search(replace(data, by=None), lens=lens, alpha=alpha, **draws)
         go_on(search.ended)
         return [], search.pvalue, search
-    tests, worst, run = list[CalibrationTestResult](), 0, run | {"null": null_of(data, question)}
+    tests, worst, null = list[CalibrationTestResult](), 0, null_of(data, question)
     whole = _whole(data)
     with progress(len(question.pairs), "classes") as advance:
         for j, (statistic, lens) in enumerate(question.pairs):
-            test = calibration_test(whole, None, statistic, lens=lens, **run)
+            test = calibration_test(whole, None, statistic, lens=lens, null=null, **draws)
             go_on(test.ended)
             tests.append(test)
             if j > 0:  # only the worst keeps its null distribution, which can be large

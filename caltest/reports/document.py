@@ -13,7 +13,7 @@ import numpy as np
 
 from caltest.errors import StatisticError
 from caltest.plots import Picture
-from caltest.plots.canvas import GREY
+from caltest.plots.canvas import GREY, Style
 from caltest.reports.answers import WORDING, DataSummary, Measures
 from caltest.results import (
     AuditReport,
@@ -48,8 +48,6 @@ MOST_OPEN, MOST_ROWS = 5, 16
 #: Marks of statements in templates, where those of Jinja2 mean something in the language.
 TEX: dict[str, Any] = {"variable_start_string": "<<", "variable_end_string": ">>"}
 TEX |= {"block_start_string": "<%", "block_end_string": "%>"}
-
-
 #: What is shown of answers whose tables hold more than a reader asks for.
 SHOWN: dict[type[Result], tuple[str, ...]] = {
     BandTest: ("at_least", "at_most", "crosses"),
@@ -85,16 +83,15 @@ class _Done(str):
     """Text that is written in the language of a document already."""
 
 
-def _plotted(result: Any) -> Picture:
-    picture: Picture = result.plot(recipe=False)
-    return picture
+def _plotted(result: Record) -> Picture:
+    return result.plot(recipe=False)
 
 
 def _attributes(curve: ReliabilityCurve) -> Picture:
     """Draw the diagram of the weather services: the climate, and where forecasts begin to help."""
     picture = curve.plot(style="classical", recipe=False)
     mean = float(np.average(curve.observed, weights=curve.count))
-    thin: Any = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (1, 1.5)), "zorder": 1}
+    thin = Style(color=GREY, linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1)
     picture.ax.axhline(mean, **thin)
     picture.ax.axvline(mean, **thin)
     picture.ax.plot([0.0, 1.0], [0.5 * mean, 0.5 * (1.0 + mean)], marker="", **thin)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from caltest._base.multiplicity import holm
 from caltest.inference.analysis import problem_through
 from caltest.lenses import OneVsRest
-from caltest.predictions import Predictions
 from caltest.reports.questions import Question
 from caltest.results import (
     AuditRow,
@@ -24,7 +22,7 @@ from caltest.results import (
 )
 from caltest.results.numbers import percent
 from caltest.results.subgroups import worst_of
-from caltest.tally import AnyTally
+from caltest.tally import Source
 
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups or segments.
@@ -32,7 +30,7 @@ Answer = tuple[Tests, float, Subgroups | SegmentSearch | None]
 
 
 def row_of(
-    data: Predictions | AnyTally,
+    data: Source,
     question: Question,
     answer: Answer,
     adjusted: float,
@@ -90,12 +88,13 @@ def worst_test(question: Question, tests: Tests) -> int:
     return worst_of(tests)
 
 
-def _worst(data: Any, question: Question, worst: int) -> str:
+def _worst(data: Source, question: Question, worst: int) -> str:
     statistic, lens = question.pairs[worst]
     if isinstance(lens, OneVsRest) and question.kind == "classes":
-        return f"class {data.class_name(lens.c)}"
+        return f"class {data.class_name(data.class_index(lens.c))}"
     if question.kind == "ordered":
-        return lens.components(data)[0]
+        assert data.rows is not None  # a tally knows no order
+        return lens.components(data.rows)[0]
     return "" if len(question.pairs) == 1 else type(statistic).__name__
 
 
@@ -144,7 +143,7 @@ def _of_subgroups(parts: Subgroups, alpha: float) -> str:
 
 
 def _detail(
-    data: Any,
+    data: Source,
     question: Question,
     tests: Tests,
     worst: int,
@@ -153,12 +152,12 @@ def _detail(
     alpha: float,
 ) -> str:
     test = tests[worst]
-    lens: Any = question.pairs[worst][1]
+    lens = question.pairs[worst][1]
     if question.kind in ("classes", "ordered"):
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
         what, which, side = "Cumulative probabilities", f"that of {shown}", ""
         if isinstance(lens, OneVsRest):
-            what, which = "Classes", data.class_name(lens.c)
+            what, which = "Classes", data.class_name(data.class_index(lens.c))
             which += f" ({test.lens})" if which != str(lens.c) else ""
             side = f" ({direction_of(*means_of(data, lens.c), test.estimate)})"
         return (
@@ -198,6 +197,6 @@ def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
     return f"predicts {means}{side}"
 
 
-def means_of(data: Predictions | AnyTally, c: int | str) -> tuple[float, float]:
+def means_of(data: Source, c: int | str) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
     return problem_through(data, OneVsRest(c)).means()

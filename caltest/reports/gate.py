@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Unpack
+from typing import Unpack
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
@@ -12,25 +13,25 @@ from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
 from caltest.inference.admission import ROWS, admitted, admitted_tally, checked
 from caltest.inference.analysis import Analysis
-from caltest.lenses import LensLike
+from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.reports.size import Bounds
+from caltest.reports.size import Bounds, Draws
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Tallies
+from caltest.tally import AnyTally, Source, Tallies
 
 #: By whether an error is within its limit, the one that decides over others first.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
 
 
 def gate(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     statistic: StatisticLike = ECE(),
     *,
-    against: Any = None,
+    against: object = None,
     tolerance: float | None = None,
     margin: float | None = None,
     lens: LensLike | None = None,
@@ -38,7 +39,7 @@ def gate(
     alpha: float = 0.05,
     names: tuple[str, str] = ("new", "old"),
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> GateResult:
@@ -111,15 +112,15 @@ def gate(
         )
     analysis = Analysis.of_data("gate", data, lens, rng)
     through, share = analysis.lens, alpha / len(limits)
-    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    draws = Draws(n_resamples=n_resamples, rng=rng, workers=workers)
     checks = []
     if tolerance is not None:
-        bounds = Bounds.of(data, (statistic, through), share, run)
+        bounds = Bounds.of(data, (statistic, through), share, draws)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
     if margin is not None:
         cells = analysis.evaluate(statistic)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
-        bounds = _difference(both, old, paired, squared, through, share, names, run)
+        bounds = _difference(both, old, paired, squared, through, share, names, draws)
         question = f"{names[0]} less {names[1]}"
         checks.append(_check(question, squared, bounds, margin, data.n, "root of "))
     verdicts = [check.verdict for check in checks]
@@ -143,11 +144,16 @@ def _check(
 
 
 def _models(
-    probs: Any, labels: Any, against: Any, paired: bool, lens: LensLike | None, facts: Facts
-) -> tuple[Any, Any, tuple[Any, ...]]:
+    probs: object,
+    labels: object,
+    against: object,
+    paired: bool,
+    lens: LensLike | None,
+    facts: Facts,
+) -> tuple[Source, Source | None, tuple[Source, Source | None]]:
     """Return the model, the one in use if any, and both as they are compared."""
     data = checked("gate", probs, labels, facts, ROWS, lens)
-    old = against
+    old: Source | None = None
     if isinstance(against, AnyTally):
         old = admitted_tally("gate", against, None, facts, lens)
     elif against is not None:
@@ -160,23 +166,24 @@ def _models(
 
 
 def _difference(
-    both: tuple[Any, ...],
-    old: Any,
+    both: tuple[Source, Source | None],
+    old: Source | None,
     paired: bool,
-    statistic: Any,
-    lens: Any,
+    statistic: StatisticLike,
+    lens: Lens,
     share: float,
     names: tuple[str, str],
-    run: dict[str, Any],
+    draws: Draws,
 ) -> Bounds:
     """Bound the difference of the root mean squared errors of two models."""
     from caltest.inference import compare  # only gates with two models need it
 
-    options: dict[str, Any] = {"lens": lens, "level": 1.0 - share, **run}
-    new, in_use = both
-    comparison = compare(new, in_use, None, statistic, paired=paired, names=names, **options)
+    (new, in_use), level = both, 1.0 - share
+    comparison = compare(
+        *(new, in_use, None, statistic), lens=lens, paired=paired, level=level, names=names, **draws
+    )
     go_on(comparison.ended)
-    interval = confidence_interval(old, None, statistic, **options)
+    interval = confidence_interval(old, None, statistic, lens=lens, level=level, **draws)
     ends = (interval.low, interval.high, comparison.low, comparison.high)
     least, most, low, high = (float(end) for end in ends if end is not None)
 

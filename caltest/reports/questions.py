@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from caltest.predictions import IntArray, Predictions
 from caltest.problem import TallyProblem
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
 from caltest.statistics.scores import ScoreSum
-from caltest.tally import AnyTally, Tallies, Tally
+from caltest.tally import AnyTally, Source, Tallies, Tally
 from caltest.tally.grid import SUMS
 
 Pair = tuple[StatisticLike, Lens]
@@ -50,7 +50,7 @@ class Question:
 NORMAL = 1.0 / 400.0
 
 
-def null_of(data: Predictions | AnyTally, question: Question) -> Literal["auto", "asymptotic"]:
+def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
     """Return the limit law for scores of very many rows, where it is as good as drawn."""
     if question.kind != "score" or isinstance(data, AnyTally) or data.n <= MANY:
         return "auto"
@@ -60,7 +60,7 @@ def null_of(data: Predictions | AnyTally, question: Question) -> Literal["auto",
     return "asymptotic" if normal else "auto"
 
 
-def summed(data: Any, question: Question) -> Any:
+def summed(data: Source, question: Question) -> Source:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
     few = isinstance(data, AnyTally) or question.kind != "shape" or data.n <= MANY
     if few or data.weights is not None or data.n_clusters or data.folds is not None:
@@ -68,7 +68,7 @@ def summed(data: Any, question: Question) -> Any:
     return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
 
 
-def impossible_in(data: Predictions | AnyTally) -> IntArray:
+def impossible_in(data: Source) -> IntArray:
     """Return the rows, or of tallies as many zeros, whose label had probability 0."""
     if isinstance(data, Predictions):
         return data.impossible
@@ -82,17 +82,17 @@ def impossible_in(data: Predictions | AnyTally) -> IntArray:
     return np.broadcast_to(np.int64(0), (int(sum(zeros)),))
 
 
-def questions(data: Predictions | AnyTally) -> list[Question]:
+def questions(data: Source) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
     return _defined([question for question in _asked(data) if _held(data, question)], data)
 
 
-def left_out(data: Predictions | AnyTally) -> str:
+def left_out(data: Source) -> str:
     """Return what would be asked about the rows, and tallies do not hold."""
     return ", ".join(question.lens for question in _asked(data) if not _held(data, question))
 
 
-def _held(data: Predictions | AnyTally, question: Question) -> bool:
+def _held(data: Source, question: Question) -> bool:
     if not isinstance(data, AnyTally) or data.n_classes == 2:
         return True
     lenses = data.lenses if isinstance(data, Tallies) else (data.lens,)
@@ -106,7 +106,7 @@ def _held(data: Predictions | AnyTally, question: Question) -> bool:
     return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, lenses))
 
 
-def _asked(data: Predictions | AnyTally) -> list[Question]:
+def _asked(data: Source) -> list[Question]:
     sampled = data.rows if isinstance(data, Tallies) else None
     n_rows = data.n if sampled is None else sampled.n  # that whole vectors are asked of
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
@@ -164,7 +164,7 @@ def _asked(data: Predictions | AnyTally) -> list[Question]:
     return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *groups(TopK(1))]
 
 
-def _defined(agenda: list[Question], data: Predictions | AnyTally) -> list[Question]:
+def _defined(agenda: list[Question], data: Source) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in agenda:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.facts import RIGHT
@@ -31,12 +32,13 @@ from caltest.reliability.view import View
 from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
 from caltest.reports.audit import audited
 from caltest.reports.document import Report, Section, paragraph
+from caltest.reports.size import Draws
 from caltest.reports.smooth import lowess
 from caltest.results import AuditReport, Result, ending
 from caltest.segments import segment_search
 from caltest.simulate import Workers
 from caltest.statistics import StatisticLike
-from caltest.tally import AnyTally
+from caltest.tally import AnyTally, Source
 
 #: The facts of rows that a report honours, in the parts that can.
 TAKES = ROWS | {"by", "followup", "features"}
@@ -46,18 +48,18 @@ Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
 def report(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     profile: Profile = "ml",
     name: str = "",
     lens: LensLike | None = None,
-    recalibrated: Any = None,
+    recalibrated: object = None,
     also: Sequence[StatisticLike] = (),
     tolerance: float | None = None,
     alpha: float = 0.05,
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> Report:
@@ -123,7 +125,7 @@ def report(
     """
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
-    data: Any
+    data: Source
     if isinstance(probs, AnyTally):
         data = admitted_tally("report", probs, labels, facts)
         whole, grouped, featured = data, None, None
@@ -133,13 +135,13 @@ def report(
         grouped = None if data.by is None else replace(data, features=None)
         featured = None if data.features is None else replace(data, by=None)
     after = None if recalibrated is None else _after(recalibrated, data)
-    run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    draws = Draws(n_resamples=n_resamples, rng=rng, workers=workers)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
-    verdict = audited(data, None, {}, alpha, tolerance, "holm", each, run)
+    verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws)
     request = Request(
-        view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, run
+        view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws
     )
     sections, unexamined = contents(request, profile)
     apart = () if verdict.verdict.failed else _apart(sections, alpha, data.n_clusters is not None)
@@ -162,7 +164,7 @@ def report(
     )
 
 
-def _after(recalibrated: Any, data: Any) -> Predictions:
+def _after(recalibrated: object, data: Source) -> Predictions:
     """Return the recalibrated rows, with the design of the others where they are an array."""
     if isinstance(data, AnyTally):
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
@@ -193,12 +195,7 @@ class Request:
     also: tuple[StatisticLike, ...]
     level: float
     level_of_size: float
-    run: dict[str, Any]
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """The rows and the lens, as verbs take them."""
-        return {"probs": self.view.data, "lens": self.view.lens}
+    draws: Draws
 
 
 class Absent(Exception):
@@ -216,14 +213,20 @@ def _data(request: Request) -> list[Result]:
 
 def _curve(request: Request) -> list[Result]:
     bins = int(np.clip(request.view.data.n // IN_A_BIN, 3, N_BINS))
-    options: dict[str, Any] = {"simultaneous": True, "level": request.level, **request.run}
-    return [reliability_curve(**request.source, bins=bins, **options)]
+    view, level = request.view, request.level
+    return [
+        reliability_curve(
+            *(view.data, None), bins=bins, lens=view.lens, simultaneous=True, level=level,
+            **request.draws,
+        )
+    ]  # fmt: skip
 
 
 def _size(request: Request) -> list[Result]:
     if request.view.data.n < IN_A_BIN * N_BINS:
         raise Absent(WORDING["unexamined"]["size"].format(request.view.data.n))
-    return [confidence_interval(**request.source, level=request.level_of_size, **request.run)]
+    data, lens, level = request.view.data, request.view.lens, request.level_of_size
+    return [confidence_interval(data, None, lens=lens, level=level, **request.draws)]
 
 
 def _sites(request: Request) -> list[Result]:
@@ -237,7 +240,8 @@ def _sites(request: Request) -> list[Result]:
 
 
 def _band(request: Request) -> list[Result]:
-    fit = reliability_fit(**request.source, fit="band", level=request.level)
+    data, lens = request.view.data, request.view.lens
+    fit = reliability_fit(data, None, lens=lens, fit="band", level=request.level)
     low, high = request.view.units.quantiles((0.05, 0.95))
     return [fit.band_test(request.audit.tolerance or 0.0, between=(low, high)), fit]
 
@@ -251,7 +255,7 @@ def _classes(request: Request) -> list[Result]:
 def _groups(request: Request) -> list[Result]:
     if request.grouped is None or not request.grouped.subgroups():
         raise _absent("groups")
-    test = calibration_test(request.grouped, lens=request.view.lens, **request.run)
+    test = calibration_test(request.grouped, lens=request.view.lens, **request.draws)
     assert test.subgroups is not None
     return [replace(test, subgroups=test.subgroups.worst_first())]
 
@@ -259,24 +263,24 @@ def _groups(request: Request) -> list[Result]:
 def _where(request: Request) -> list[Result]:
     if request.featured is None:
         raise _absent("where")
-    lens, run = request.view.lens, {"alpha": 1.0 - request.level, **request.run}
+    lens, alpha = request.view.lens, 1.0 - request.level
     searches = [row.search for row in request.audit.rows if row.search is not None]
     same = [search for search in searches if search.lens == name_of(lens)]
-    return list(same or [segment_search(request.featured, lens=lens, **run)])
+    return list(same or [segment_search(request.featured, lens=lens, alpha=alpha, **request.draws)])
 
 
 def _also(request: Request) -> list[Result]:
     if not request.also:
         raise Absent
     pairs = [(statistic, request.view.lens) for statistic in request.also]
-    return [joint_test(request.view.data, pairs=pairs, **request.run)]
+    return [joint_test(request.view.data, pairs=pairs, **request.draws)]
 
 
 def _recalibration(request: Request) -> list[Result]:
     if (after := request.recalibrated) is None:
         raise _absent("recalibration")
     names, lens = ("as it is", "recalibrated"), request.view.lens
-    pair = compare(request.view.data, after, lens=lens, names=names, **request.run)
+    pair = compare(request.view.data, after, lens=lens, names=names, **request.draws)
     return [Measures.of(View("report", after, lens, lens(after)), request.level), pair]
 
 
@@ -294,8 +298,8 @@ PARTS: dict[str, Callable[[Request], list[Result]]] = {
     "lenses": lambda r: [r.audit],
     "classes": _classes,
     "groups": _groups,
-    "decomposition": lambda r: [corp_decomposition(**r.source)],
-    "murphy": lambda r: [brier_decomposition(**r.source)],
+    "decomposition": lambda r: [corp_decomposition(r.view.data, lens=r.view.lens)],
+    "murphy": lambda r: [brier_decomposition(r.view.data, lens=r.view.lens)],
     "where": _where,
     "also": _also,
     "recalibration": _recalibration,

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from scipy.special import ndtri
 
+from caltest._base.arrays import RNG
 from caltest.inference import confidence_interval
-from caltest.predictions import Predictions
 from caltest.reports.questions import Pair
 from caltest.results import format_range
-from caltest.tally import AnyTally
+from caltest.simulate import Workers
+from caltest.tally import Source
 
 #: Rows to tell are those that tell with this probability.
 POWER = 0.8
+
+
+class Draws(TypedDict):
+    """How many replicates are drawn, from which seed, and by whom."""
+
+    n_resamples: int
+    rng: RNG
+    workers: Workers
 
 
 @dataclass(frozen=True)
@@ -29,14 +38,12 @@ class Bounds:
     alpha: float
 
     @classmethod
-    def of(
-        cls, data: Predictions | AnyTally, pair: Pair, alpha: float, options: dict[str, Any]
-    ) -> Bounds:
+    def of(cls, data: Source, pair: Pair, alpha: float, draws: Draws) -> Bounds:
         """Bound the error of a statistic seen through a lens."""
         statistic, lens = pair
         alpha = min(alpha, 0.25)
         interval = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
-                                    **options)  # fmt: skip
+                                    **draws)  # fmt: skip
         assert interval.low is not None
         assert interval.high is not None
         return cls(interval.estimate, interval.corrected, interval.low, interval.high, alpha)

@@ -14,7 +14,7 @@ from caltest.reports.questions import impossible_in
 from caltest.reports.size import Bounds
 from caltest.results import AuditReport, AuditRow, AuditVerdict, Finding, format_value
 from caltest.results.numbers import percent
-from caltest.tally import AnyTally
+from caltest.tally import Source
 
 #: Directions of the top class in words.
 CONFIDENCE = {
@@ -27,7 +27,7 @@ NOTICED = 0.1
 
 
 def report_of(
-    data: Predictions | AnyTally,
+    data: Source,
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
@@ -88,13 +88,13 @@ def report_of(
     )
 
 
-def _one_event(data: Predictions | AnyTally) -> bool:
+def _one_event(data: Source) -> bool:
     """Say whether all is asked of one event, and nothing of the top class."""
     return isinstance(data, Predictions) and (data.followup is not None or data.multilabel)
 
 
 def _wrong(
-    data: Predictions | AnyTally,
+    data: Source,
     rows: tuple[AuditRow, ...],
     top: AuditRow,
     alpha: float,
@@ -147,7 +147,7 @@ def _passing(row: AuditRow) -> str:
     return format_value(row.critical, row.test.null_std)
 
 
-def _notes(data: Predictions | AnyTally, rows: tuple[AuditRow, ...]) -> list[str]:
+def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     lenses_of: dict[str, dict[str, None]] = {}
     for lens, row in zip(lenses, rows, strict=True):
@@ -193,9 +193,7 @@ def _beside(
     return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
 
 
-def _not_rejected(
-    data: Predictions | AnyTally, row: AuditRow, noticed: float
-) -> tuple[AuditVerdict, str]:
+def _not_rejected(data: Source, row: AuditRow, noticed: float) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (

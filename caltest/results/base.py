@@ -27,6 +27,9 @@ from caltest.results.verdicts import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from caltest.plots.canvas import Picture
     from caltest.results.designs import FoldSummary, HorizonSummary
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
@@ -104,7 +107,7 @@ class Record:
         """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
+    def plot(self, ax: Axes | None = None, **options: object) -> Picture:
         """Draw it as a :class:`caltest.plots.Picture`; StatisticError where there is none.
 
         Parameters
@@ -280,13 +283,13 @@ class Result(Record):
         return "\n".join(["<div>", *map(tables.html, self._all_tables()), *sentences, "</div>"])
 
 
-def _plain_names(value: Any) -> Any:
+def _plain_names(value: object) -> object:
     if isinstance(value, tuple):  # words within tuples lose their control characters, too
         return tuple(map(_plain_names, value))
     return printable(value) if type(value) is str else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Record):
         return value.as_dict()
     if isinstance(value, str):
@@ -300,7 +303,7 @@ def _plain(value: Any) -> Any:
     return None if value != value else value  # JSON has no NaN
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     if isinstance(value, list):
         return tuple(_frozen(v) for v in value)
     if isinstance(value, dict) and "kind" in value:
