@@ -47,8 +47,8 @@ def refuse_strange(verb: str, facts: RowFacts) -> None:
 
 def admitted(
     verb: str,
-    probs: Any,
-    labels: Any,
+    probs: object,
+    labels: object,
     facts: RowFacts,
     takes: Collection[str] = (),
     *,
@@ -130,7 +130,7 @@ def rows_where_needed(
 def admitted_tally(
     verb: str,
     tally: AnyTally,
-    labels: Any,
+    labels: object,
     facts: RowFacts,
     lens: LensLike | None = None,
     *,
@@ -151,8 +151,8 @@ def admitted_tally(
 
 def checked(
     verb: str,
-    probs: Any,
-    labels: Any,
+    probs: object,
+    labels: object,
     facts: Facts,
     takes: Collection[str],
     lens: LensLike | None,

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import ROWS, admitted, checked
@@ -51,18 +52,18 @@ class Analysis:
     data: Any
     lens: Lens
     problem: Any = field(repr=False)
-    rng: Any = None
+    rng: RNG = None
 
     @classmethod
     def of(
         cls,
         verb: str,
-        probs: Any,
-        labels: Any,
+        probs: object,
+        labels: object,
         facts: Facts,
         *,
         lens: LensLike | None = None,
-        rng: Any = None,
+        rng: RNG = None,
         takes: Collection[str] = ROWS,
         summable: Collection[StatisticLike] = (),
         statistic: StatisticLike | None = None,
@@ -92,7 +93,7 @@ class Analysis:
         verb: str,
         data: Predictions | AnyTally,
         lens: LensLike | None,
-        rng: Any = None,
+        rng: RNG = None,
         summable: Collection[StatisticLike] = (),
     ) -> Self:
         """Look at checked data: rows through a lens, a tally by the sums that it has for one."""

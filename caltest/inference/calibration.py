@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import one_of
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.progress import progress
@@ -37,15 +38,15 @@ from caltest.statistics import ECE, EValue, StatisticLike
 
 
 def calibration_test(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     statistic: StatisticLike = ECE(),
     *,
     lens: LensLike | None = None,
     null: Null = "auto",
     n_resamples: int = N_RESAMPLES,
     early_stop: bool = False,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> CalibrationTestResult:

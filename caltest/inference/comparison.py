@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, number, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
@@ -28,20 +29,20 @@ from caltest.tally import AnyTally, Tallies, Tally
 
 
 def compare(
-    probs_a: Any,
-    probs_b: Any = None,
-    labels: Any = None,
+    probs_a: object,
+    probs_b: object = None,
+    labels: object = None,
     statistic: StatisticLike = DebiasedL2(),
     *,
     lens: LensLike | None = None,
     paired: bool = True,
-    labels_b: Any = None,
+    labels_b: object = None,
     method: Method = "auto",
     level: float = LEVEL,
     margin: float = 0.02,
     names: tuple[str, str] = ("A", "B"),
     n_resamples: int = N_RESAMPLES,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ComparisonResult:
@@ -153,7 +154,7 @@ def compare(
 
 def compare_models(
     models: Mapping[str, Any],
-    labels: Any = None,
+    labels: object = None,
     statistic: StatisticLike = DebiasedL2(),
     *,
     lens: LensLike | None = None,
@@ -161,7 +162,7 @@ def compare_models(
     level: float = LEVEL,
     margin: float = 0.02,
     n_resamples: int = N_RESAMPLES,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ComparisonTable:

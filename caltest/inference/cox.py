@@ -30,8 +30,8 @@ Likelihood = tuple[FloatArray, FloatArray, FloatArray | None]
 
 
 def cox_recalibration(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     level: float = 0.95,

@@ -20,8 +20,8 @@ from caltest.statistics.isotonic import Score, best_score
 
 
 def corp_decomposition(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     score: Score = "brier",
@@ -77,8 +77,8 @@ def corp_decomposition(
 
 
 def brier_decomposition(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     bins: Binning | int = UniformBins(15),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, number
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.written import name_of
@@ -21,15 +22,15 @@ from caltest.statistics import ECE, StatisticLike
 
 
 def equivalence_test(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     statistic: StatisticLike = ECE(),
     *,
     tolerance: float,
     lens: LensLike | None = None,
     alpha: float = 0.05,
     n_resamples: int = N_RESAMPLES,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> EquivalenceTestResult:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
@@ -23,7 +24,7 @@ def swapped_differences(
     b: Predictions,
     paired: bool,
     n_resamples: int,
-    rng: Any,
+    rng: RNG,
     workers: Workers,
 ) -> tuple[FloatArray, str]:
     """Return replicates of T_a − T_b, and how the run ended.

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.written import name_of
@@ -36,8 +37,8 @@ METHODS = ("auto", "inversion", "bootstrap")
 
 
 def confidence_interval(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     statistic: StatisticLike = ECE(),
     *,
     lens: LensLike | None = None,
@@ -45,7 +46,7 @@ def confidence_interval(
     method: Method = "auto",
     side: Side = "two-sided",
     n_resamples: int = N_RESAMPLES,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ConfidenceIntervalResult:

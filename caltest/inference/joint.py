@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
@@ -44,12 +45,12 @@ OF_ALL_PAIRS = (
 
 
 def joint_test(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     pairs: Sequence[tuple[StatisticLike, LensLike | None]],
     n_resamples: int = N_RESAMPLES,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> JointTestResult:

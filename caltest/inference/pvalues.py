@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from caltest import simulate as draws
-from caltest._base.arrays import reaching
+from caltest._base.arrays import RNG, reaching
 from caltest._base.poisson_binomial import clopper_pearson
 from caltest._base.written import name_of
 from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
@@ -43,7 +43,7 @@ class Run(NamedTuple):
     """What a simulation takes."""
 
     n_resamples: int
-    rng: Any
+    rng: RNG
     workers: Workers
 
 
@@ -184,7 +184,7 @@ def replicate(
     scheme: Scheme,
     *,
     n_resamples: int,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
 ) -> SimulatedNull:
     """Evaluate a statistic on drawn data: the engine behind every verb.

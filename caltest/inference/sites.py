@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from scipy.special import expit
@@ -21,8 +21,8 @@ from caltest.statistics.regression import log_odds
 
 
 def meta_analysis(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     level: float = 0.95,

@@ -6,6 +6,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.written import name_of
@@ -36,8 +37,8 @@ Band = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Schem
 
 
 def reliability_curve(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     bins: Binning | int = UniformBins(15),
@@ -45,7 +46,7 @@ def reliability_curve(
     level: float = BAND_LEVEL,
     simultaneous: bool = False,
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ReliabilityCurve:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from caltest.results import ReliabilityDifference
 
 
 def reliability_difference(
-    probs_a: Any,
-    probs_b: Any,
-    labels: Any = None,
+    probs_a: object,
+    probs_b: object,
+    labels: object = None,
     *,
     names: tuple[str, str] = ("A", "B"),
     lens: LensLike | None = None,

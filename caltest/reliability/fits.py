@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest.errors import StatisticError
@@ -30,8 +31,8 @@ MOST_ROWS = 10**7
 
 
 def reliability_fit(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     fit: Fit = "isotonic",
@@ -40,7 +41,7 @@ def reliability_fit(
     simultaneous: bool = False,
     points: int = 200,
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ReliabilityFit:

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.written import name_of
@@ -29,15 +30,15 @@ COUNTS = (2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
 def bin_sensitivity(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike | None = None,
     bins: Sequence[int | Binning] = COUNTS,
     distance: str | Distance = "tv",
     level: float = BAND_LEVEL,
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> BinSensitivity:

@@ -7,6 +7,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import MOST_BINS, fraction, is_whole, whole
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
 from caltest._base.multiplicity import holm
@@ -65,14 +66,14 @@ class SimplexGrid(Written):
 
 
 def reliability_simplex(
-    probs: Any,
-    labels: Any = None,
+    probs: object,
+    labels: object = None,
     *,
     lens: LensLike = Canonical(),
     bins: Binning | int = SimplexGrid(5),
     level: float = BAND_LEVEL,
     n_resamples: int = N_TOGETHER,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> ReliabilitySimplex:

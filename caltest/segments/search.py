@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from scipy.special import ndtri
 
+from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.facts import by_appearance
 from caltest._base.features import Feature, words_of
@@ -33,9 +34,9 @@ STRONGEST = 5
 
 
 def segment_search(
-    probs: Any,
-    labels: Any = None,
-    features: Any = None,
+    probs: object,
+    labels: object = None,
+    features: object = None,
     *,
     lens: LensLike | None = None,
     max_depth: int | None = None,
@@ -44,7 +45,7 @@ def segment_search(
     alpha: float = 0.05,
     n_resamples: int = 999,
     early_stop: bool = False,
-    rng: Any = None,
+    rng: RNG = None,
     workers: Workers = 1,
     **facts: Unpack[RowFacts],
 ) -> SegmentSearch:

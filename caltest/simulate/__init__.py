@@ -10,6 +10,7 @@ from caltest.simulate.engine import CHUNK as CHUNK
 from caltest.simulate.engine import EXCEEDING as EXCEEDING
 from caltest.simulate.engine import Batches as Batches
 from caltest.simulate.engine import Reaching as Reaching
+from caltest.simulate.engine import Run as Run
 from caltest.simulate.engine import Shortcut as Shortcut
 from caltest.simulate.engine import Workers as Workers
 from caltest.simulate.engine import check_run as check_run

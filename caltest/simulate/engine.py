@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,16 @@ Draw = TypeVar("Draw")
 Task = TypeVar("Task")
 #: Threads, or a function like ``map``.
 Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class Run(TypedDict):
+    """What a simulation takes, by the names that verbs have for it."""
+
+    n_resamples: int
+    rng: RNG
+    workers: Workers
+
+
 #: Says which replicates reach the observed value.
 Reaching = Callable[[FloatArray], BoolArray]
 

@@ -68,8 +68,8 @@ class ClusteredTally(AnyTally):
     @classmethod
     def of(
         cls,
-        probs: Any,
-        labels: Any = None,
+        probs: object,
+        labels: object = None,
         *,
         lens: LensLike | None = None,
         n_cells: int = CELLS,

@@ -69,8 +69,8 @@ class Tallies(AnyTally):
     @classmethod
     def of(
         cls,
-        probs: Any,
-        labels: Any = None,
+        probs: object,
+        labels: object = None,
         lenses: Sequence[Lens] | None = None,
         *,
         grid: int | None = None,

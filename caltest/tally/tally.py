@@ -94,8 +94,8 @@ class Tally(AnyTally, Counted):
     @classmethod
     def of(
         cls,
-        probs: Any,
-        labels: Any = None,
+        probs: object,
+        labels: object = None,
         lens: Lens | None = None,
         grid: int = GRID,
         **facts: Unpack[Facts],
