@@ -12,7 +12,7 @@ from caltest._base.arrays import FloatArray, largest
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Relabelling, Subject, TopK
-from caltest.predictions import Predictions
+from caltest.predictions import NamedClasses, Predictions
 from caltest.results import FoldSummary
 
 
@@ -99,7 +99,7 @@ class Aligned(Lens):
     def subject(self) -> Subject:
         return self.lens.subject
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         return self.lens.components(data)
 
     def relabelling(self, data: Predictions) -> Relabelling:

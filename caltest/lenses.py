@@ -19,7 +19,7 @@ import numpy as np
 from caltest._base.checks import is_whole, whole
 from caltest._base.written import Written, name_of
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.predictions import FloatArray, IntArray, NamedClasses, Predictions
 
 #: Turns labels, of shape (…, n), into the labels of the induced problem.
 Relabelling = Callable[[IntArray], IntArray]
@@ -40,8 +40,9 @@ class Lens(ABC, Written):
         """What is looked at."""
         return "vector"
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         """Return what the induced classes are called; of two, what the event is called."""
+        assert isinstance(data, Predictions)  # of a tally, whose lenses name classes themselves
         return _names(self(data))
 
     def relabelling(self, data: Predictions) -> Relabelling:
@@ -110,7 +111,7 @@ class TopK(Lens):
     def subject(self) -> Subject:
         return "top" if self.k == 1 else "ranks"
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         if self.k == 1:
             return ("top class",)
         ordinals = ["largest", "second", "third", *(f"{j}th" for j in range(4, self.k + 1))]
@@ -198,7 +199,7 @@ class Partition(Lens):
     def subject(self) -> Subject:
         return "event" if len(self.groups) == 2 else "classes"
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         """Return the members of the groups; of two groups, those of the first."""
         names = [", ".join(map(data.class_name, group)) for group in self._numbered(data)]
         return tuple(names[: 1 if len(names) == 2 else None])
@@ -209,7 +210,7 @@ class Partition(Lens):
             group_of[group] = j
         return partial(np.take, group_of)
 
-    def _numbered(self, data: Predictions) -> list[list[int]]:
+    def _numbered(self, data: NamedClasses) -> list[list[int]]:
         groups = [[data.class_index(c) for c in group] for group in self.groups]
         left_out = set(range(data.n_classes)) - set(chain.from_iterable(groups))
         if left_out:
@@ -247,7 +248,7 @@ class OneVsRest(Lens):
     def subject(self) -> Subject:
         return "event"
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         return (f"class {data.class_name(data.class_index(self.c))}",)
 
     def relabelling(self, data: Predictions) -> Relabelling:
@@ -281,7 +282,7 @@ class Cumulative(Lens):
     def subject(self) -> Subject:
         return "event"
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         return (f"class ≤ {data.class_name(self.k)}",)
 
     def relabelling(self, data: Predictions) -> Relabelling:
@@ -308,7 +309,7 @@ class Canonical(Lens):
     def __call__(self, data: Predictions) -> Predictions:
         return replace(data, induced=True)
 
-    def components(self, data: Predictions) -> tuple[str, ...]:
+    def components(self, data: NamedClasses) -> tuple[str, ...]:
         """Return the names of the classes; of two, that of the event."""
         return _names(data)
 
@@ -316,7 +317,7 @@ class Canonical(Lens):
         return np.asarray
 
 
-def _names(seen: Predictions) -> tuple[str, ...]:
+def _names(seen: NamedClasses) -> tuple[str, ...]:
     shown = 1 if seen.n_classes == 2 else seen.n_classes
     return tuple(f"class {seen.class_name(j)}" for j in range(shown))
 

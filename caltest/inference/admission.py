@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,8 +20,9 @@ from caltest.problem import TallyProblem
 from caltest.results.designs import ASSOCIATED
 from caltest.simulate.agreement import association
 from caltest.statistics.base import StatisticLike, prepare
-from caltest.tally import AnyTally, ClusteredTally, Tallies
+from caltest.tally import AnyTally, Data
 
+T = TypeVar("T")
 #: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
 ROWS = frozenset({"clusters", "weights", "folds", "horizon", "two columns of clusters"})
 #: Why a verb takes no such rows.
@@ -111,11 +112,16 @@ def admitted(
     return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
 
 
+def tallies_of(*models: object) -> list[AnyTally]:
+    """Return those of the models that are tallies."""
+    return [model for model in models if isinstance(model, AnyTally)]
+
+
 def rows_where_needed(
-    probs: Any, pairs: Iterable[tuple[StatisticLike | None, LensLike | None]]
-) -> Any:
+    probs: T, pairs: Iterable[tuple[StatisticLike | None, LensLike | None]]
+) -> T | Predictions:
     """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
-    if not isinstance(probs, Tallies) or probs.rows is None:
+    if not isinstance(probs, AnyTally) or probs.rows is None:
         return probs
     try:
         for statistic, lens in pairs:
@@ -135,18 +141,16 @@ def admitted_tally(
     lens: LensLike | None = None,
     *,
     whole: bool = False,
-) -> Any:
+) -> AnyTally:
     """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
-    if isinstance(tally, ClusteredTally) and verb not in OF_CLUSTERS:
+    if tally.n_clusters is not None and verb not in OF_CLUSTERS:
         raise StatisticError(
             f"{verb} takes no tally of clusters: {' and '.join(OF_CLUSTERS)} do, and it has "
             "mean_gap()"
         )
-    if whole:
-        return tally
-    return tally.through(lens)
+    return tally if whole else tally.through(lens)
 
 
 def checked(
@@ -157,7 +161,7 @@ def checked(
     takes: Collection[str],
     lens: LensLike | None,
     statistics: Collection[StatisticLike | None] = (None,),
-) -> Any:
+) -> Data:
     """Return the data of a verb that takes tallies, too: rows, or a tally as the lens sees it.
 
     Of :class:`Tallies` the sampled rows where sums leave a statistic open.

@@ -18,12 +18,12 @@ from caltest.inference.series import summary_of
 from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.problem import ClusteredProblem, Problem, TallyProblem
+from caltest.problem import Problem, TallyProblem, problem_of_tally
 from caltest.results.base import Result
 from caltest.results.followup import FollowupSummary
 from caltest.statistics.base import Statistic, StatisticLike, prepare, problem_of
 from caltest.statistics.prepared import Prepared
-from caltest.tally import AnyTally, ClusteredTally, Tally
+from caltest.tally import Data, Tally
 
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
@@ -42,16 +42,16 @@ class Analysis:
         What the caller passed, checked.
     lens : Lens
         Which aspect is asked about.
-    problem : Predictions or TallyProblem
+    problem : Predictions or Problem
         What the lens shows: rows, or sums over micro-cells.
     rng : None, int, Generator or SeedSequence
         As the caller gave it: a seed is named in the result.
     """
 
     verb: str
-    data: Any
+    data: Data
     lens: Lens
-    problem: Any = field(repr=False)
+    problem: Predictions | Problem = field(repr=False)
     rng: RNG = None
 
     @classmethod
@@ -91,19 +91,29 @@ class Analysis:
     def of_data(
         cls,
         verb: str,
-        data: Predictions | AnyTally,
+        data: Data,
         lens: LensLike | None,
         rng: RNG = None,
         summable: Collection[StatisticLike] = (),
     ) -> Self:
         """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
-        if isinstance(data, AnyTally):
+        if not isinstance(data, Predictions):
             tally = data.through(lens)
-            if isinstance(tally, ClusteredTally):
-                return cls(verb, tally, tally.lens, ClusteredProblem.of(tally), rng)
-            return cls(verb, tally, tally.lens, TallyProblem.of(tally), rng)
+            return cls(verb, tally, tally.lens, problem_of_tally(tally), rng)
         through = as_lens(lens, data)
         return cls(verb, data, through, seen_through(data, through, summable), rng)
+
+    @property
+    def rows(self) -> Predictions:
+        """The data, for what is asked of rows only."""
+        assert isinstance(self.data, Predictions)
+        return self.data
+
+    @property
+    def induced(self) -> Predictions:
+        """What the lens shows of rows."""
+        assert isinstance(self.problem, Predictions)
+        return self.problem
 
     @property
     def units(self) -> Problem:
@@ -118,9 +128,14 @@ class Analysis:
     @cached_property
     def followup(self) -> FollowupSummary | None:
         """How far rows were followed, where follow-up stands for labels."""
-        if self.from_sums or self.problem.followup is None:
+        if self.from_sums or self.induced.followup is None:
             return None
-        return self.problem.followup.summary(self.problem.risks)
+        return self.induced.followup.summary(self.induced.risks)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """What the induced classes are called; of two, what the event is called."""
+        return self.lens.components(self.data)
 
     def evaluate(self, statistic: StatisticLike) -> tuple[Prepared, float]:
         """Return a statistic with the predictions fixed, and its value, a finite number."""
@@ -137,9 +152,9 @@ class Analysis:
     @property
     def facts(self) -> dict[str, Any]:
         """What every result says of its data and their design."""
-        source = self.data if self.from_sums else self.problem
+        source = self.data if self.from_sums else self.induced
         folds = self.lens.summary if isinstance(self.lens, Aligned) else None
-        series = None if self.from_sums else summary_of(self.data)
+        series = None if self.from_sums else summary_of(self.rows)
         return {
             "lens": name_of(self.lens),
             "n": self.problem.n,
@@ -170,12 +185,14 @@ class Analysis:
         return kind(**facts | named | numbers)
 
 
-def problem_through(data: Predictions | AnyTally, lens: LensLike | None) -> Problem:
+def problem_through(data: Data, lens: LensLike | None) -> Problem:
     """Return what a lens shows of checked data."""
     return Analysis.of_data("audit", data, lens).units
 
 
-def seen_through(data: Predictions, lens: Lens, statistics: Collection[StatisticLike]) -> Any:
+def seen_through(
+    data: Predictions, lens: Lens, statistics: Collection[StatisticLike]
+) -> Predictions | TallyProblem:
     """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
 
     Those are of two classes, rows that count alike, and statistics whose estimate sums know to
@@ -219,6 +236,6 @@ def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple
     return prepared, value
 
 
-def seed_of(rng: Any) -> int | None:
+def seed_of(rng: RNG) -> int | None:
     """Return the seed, if the generator was given by one."""
     return int(rng) if isinstance(rng, (int, np.integer)) else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,7 +17,7 @@ from caltest._base.written import name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.admission import ROWS
 from caltest.inference.analysis import Analysis
-from caltest.inference.pvalues import Null, Run, null_distribution, result_of
+from caltest.inference.pvalues import Null, null_distribution, result_of
 from caltest.inference.subgroups import alike, each_subgroup, of_worst, on_shared_labels
 from caltest.lenses import LensLike
 from caltest.nulls import ExactNull
@@ -29,6 +28,7 @@ from caltest.simulate import (
     OneRowPerCluster,
     PopulationWeights,
     RedrawLabels,
+    Run,
     SharedRedraws,
     WildSigns,
     Workers,
@@ -131,7 +131,7 @@ def calibration_test(
             "together by joint_test"
         )
     one_of("early_stop", early_stop, (True, False))
-    check_run(*(run := Run(n_resamples, rng, workers)))
+    check_run(**(run := Run(n_resamples=n_resamples, rng=rng, workers=workers)))
     if null == "betting" and not isinstance(statistic, EValue):
         raise StatisticError(
             f"null='betting' is the law of EValue(): give statistic=EValue() with it, or another "
@@ -145,28 +145,31 @@ def calibration_test(
     )  # fmt: skip
     if analysis.from_sums:
         return _tested(analysis, statistic, null, run, early_stop)
-    data, through = analysis.data, analysis.lens
+    data, through, induced = analysis.rows, analysis.lens, analysis.induced
     refuse_bets(data, statistic)
-    options: Any = {"lens": through, "n_resamples": n_resamples, "workers": workers}
     if data.by is not None:
-        options |= {"statistic": statistic, "null": null, "early_stop": early_stop, "rng": rng}
-        ask: Any = partial(calibration_test, **options)
+
+        def ask(part: Predictions) -> CalibrationTestResult:
+            options: Any = {"lens": through, "null": null, "early_stop": early_stop}
+            return calibration_test(part, None, statistic, **options, **run)
+
         if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
-            parts = each_subgroup(data, ask)
-            return of_worst(parts, analysis)
-        whole, induced = ask(replace(data, by=None)), analysis.problem
+            return of_worst(each_subgroup(data, ask), analysis)
+        whole = ask(replace(data, by=None))
         go_on(whole.ended)
         parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
     apart = (data.horizon, data.crossed, data.followup)  # other nulls then say why not
     if isinstance(null, OneRowPerCluster) and all(fact is None for fact in apart):
-        return _by_one_row_per_cluster(analysis, statistic, null, options)
+        return _by_one_row_per_cluster(analysis, statistic, null, run)
     if isinstance(null, PopulationWeights):
-        null.refuse(analysis.problem)
-        ask = partial(calibration_test, data, None, statistic, rng=rng, **options)
+        null.refuse(induced)
         # Labels are redrawn as if predictions were right, signs keep the observed scatter: the
         # larger p-value counts, as neither alone holds for every way in which weights arise.
-        both = [ask(null=scheme) for scheme in (RedrawLabels(), WildSigns())]
+        both = [
+            calibration_test(data, None, statistic, lens=through, null=scheme, **run)
+            for scheme in (RedrawLabels(), WildSigns())
+        ]
         note = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
         larger = max(both, key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, note))
@@ -190,7 +193,8 @@ def _tested(
     early: bool,
 ) -> CalibrationTestResult:
     prepared, estimate = analysis.evaluate(statistic)
-    alone = analysis.problem.n_clusters is None or analysis.data.horizon is not None
+    problem = analysis.units
+    alone = problem.n_clusters is None or analysis.data.horizon is not None
     if null == "auto" and prepared.usual_null and alone:
         null = prepared.usual_null
     law = null_distribution(statistic, prepared, estimate, null, run, early)
@@ -198,10 +202,10 @@ def _tested(
     if isinstance(law, ExactNull):
         null = "exact"
     elif null == "auto":
-        null = RedrawLabels() if analysis.problem.n_clusters is None else SharedRedraws()
-        null = prepared.problem.only_null or null
+        null = RedrawLabels() if problem.n_clusters is None else SharedRedraws()
+        null = problem.only_null or null
     if isinstance(null, SharedRedraws) and not analysis.from_sums:
-        null = replace(null, horizon=analysis.problem.horizon)
+        null = replace(null, horizon=analysis.induced.horizon)
     name = null if isinstance(null, str) else repr(null)
     result = result_of(analysis, prepared, statistic, name, estimate, law)
     if result.degenerate:
@@ -215,16 +219,16 @@ def _tested(
 
 
 def _by_one_row_per_cluster(
-    analysis: Analysis, statistic: StatisticLike, null: OneRowPerCluster, options: Any
+    analysis: Analysis, statistic: StatisticLike, null: OneRowPerCluster, run: Run
 ) -> CalibrationTestResult:
     """Test draws of one row per cluster."""
-    data, generator = analysis.data, np.random.default_rng(analysis.rng)
-    plain = replace(data, clusters=None)
-    tests = []
+    data, generator = analysis.rows, np.random.default_rng(analysis.rng)
+    plain, tests = replace(data, clusters=None), list[CalibrationTestResult]()
+    options: Any = {"lens": analysis.lens, **run, "rng": generator}
     with progress(null.draws, "draws") as advance:
         for _ in range(null.draws):
             part = plain.take(null.rows(data, generator))
-            tests.append(calibration_test(part, None, statistic, rng=generator, **options))
+            tests.append(calibration_test(part, None, statistic, **options))
             go_on(tests[-1].ended)
             advance(1)
     # P(the k-th smallest of M p-values ≤ α k / M) ≤ α whatever their dependence (Rüger)
@@ -244,7 +248,7 @@ def _by_one_row_per_cluster(
         pvalue=pvalue,
         pvalue_bracket=(pvalue, pvalue),
         pvalue_error=0.0,
-        impossible=analysis.problem.impossible.size,
+        impossible=analysis.induced.impossible.size,
         n_resamples=null.draws,
         **analysis.facts | {"notes": (*data.notes, note)},
         null_distribution=None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from itertools import combinations
 from typing import Any, Unpack
 
@@ -15,7 +14,7 @@ from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.admission import ROWS, admitted, admitted_tally, refuse_strange
+from caltest.inference.admission import ROWS, admitted, admitted_tally, refuse_strange, tallies_of
 from caltest.inference.analysis import Analysis
 from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
 from caltest.inference.series import refuse_few_blocks
@@ -23,9 +22,9 @@ from caltest.inference.subgroups import with_subgroups
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.results import ComparisonResult, ComparisonTable, ending
-from caltest.simulate import Workers
+from caltest.simulate import Run, Workers
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Tallies, Tally
+from caltest.tally import AnyTally, Data
 
 
 def compare(
@@ -119,15 +118,10 @@ def compare(
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
-    data: dict[str, Any]
-    if paired and isinstance(probs_a, Tallies) and isinstance(probs_b, Tallies):
-        for each in (probs_a, probs_b):
-            admitted_tally("compare", each, labels, facts, whole=True)
-        data = _same_rows(dict(zip(names, probs_a.paired(probs_b), strict=True)), None, {})
-    elif any(isinstance(p, AnyTally) for p in (probs_a, probs_b)):
+    data: Mapping[str, Data]
+    if tallies := tallies_of(probs_a, probs_b):
         labels = labels_b if labels is None else labels
-        tallies = _tallies((probs_a, probs_b), labels, paired, method, facts, lens)
-        data = dict(zip(names, tallies, strict=True))
+        data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
     elif paired and labels_b is None:
         both_models = dict(zip(names, (probs_a, probs_b), strict=True))
         data = _same_rows(both_models, labels, facts, "or pass labels_b, paired=False (--unpaired)")
@@ -140,20 +134,22 @@ def compare(
         both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
         data = {name: _predictions(name, p, y, facts) for name, p, y in both}
     method = "z" if method == "auto" else method
-    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     if any(d.by is not None for d in data.values()):
         if not paired:
             raise StatisticError("by is of two models on the same rows: compare them two by two")
-        kind: Any = {"lens": lens, "method": method, "level": level, "margin": margin, **run}
-        ask: Any = partial(compare, names=names, statistic=statistic, **kind)
-        whole: ComparisonResult = with_subgroups(ask, *data.values())
-        return whole
+
+        def ask(a: Predictions, b: Predictions) -> ComparisonResult:
+            settings: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
+            return compare(a, b, None, statistic, names=names, **settings, **run)
+
+        return with_subgroups(ask, *(d for d in data.values() if isinstance(d, Predictions)))
     settings, models = _models(data, statistic, lens, method, paired, level, margin, run)
     return compared(settings, *models)
 
 
 def compare_models(
-    models: Mapping[str, Any],
+    models: Mapping[str, object],
     labels: object = None,
     statistic: StatisticLike = DebiasedL2(),
     *,
@@ -192,7 +188,7 @@ def compare_models(
     data = _same_rows(dict(models), labels, facts) if models else {}
     if any(d.by is not None for d in data.values()):
         raise StatisticError("by is of two models on the same rows: compare them two by two")
-    run = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     method = "z" if method == "auto" else method
     settings, members = _models(data, statistic, lens, method, True, level, margin, run)
     ranked = sorted(members, key=lambda m: m.estimate)
@@ -237,35 +233,36 @@ def _refuse_settings(verb: str, level: float, margin: float, method: str, facts:
 
 
 def _models(
-    data: dict[str, Any], statistic: StatisticLike, lens: LensLike | None, *question: Any
-) -> tuple[Settings, list[Model]]:
+    data: Mapping[str, Data], statistic: StatisticLike, lens: LensLike | None, method: Method,
+    paired: bool, level: float, margin: float, run: Run,
+) -> tuple[Settings, list[Model]]:  # fmt: skip
     """Look at every model through the lens of the first, and test it by itself."""
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     first = Analysis.of_data("compare", next(iter(data.values())), lens)
-    settings = Settings(statistic, first.lens, *question)
+    settings = Settings(statistic, first.lens, method, paired, level, margin, run)
     return settings, [Model.of(name, model, settings) for name, model in data.items()]
 
 
-def _tallies(
-    models: Any, labels: Any, paired: bool, method: str, facts: Facts, lens: LensLike | None
-) -> list[Tally]:
-    """Return two tallies as the lens sees them."""
+def _of_tallies(
+    models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool, method: Method,
+    facts: Facts, lens: LensLike | None,
+) -> Mapping[str, Data]:  # fmt: skip
+    """Return two tallies as the lens sees them, or the rows that their samples share."""
+    if len(models) < 2:
+        raise StatisticError("a tally is compared with a tally: tally the rows of both models")
+    first, second = (
+        admitted_tally("compare", model, labels, facts, lens, whole=paired) for model in models
+    )
+    if paired:
+        return _same_rows(dict(zip(names, first.paired(second), strict=True)), None, {})
     if method == "swap":
         raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
-    if not all(isinstance(model, AnyTally) for model in models):
-        raise StatisticError("a tally is compared with a tally: tally the rows of both models")
-    if paired:
-        raise StatisticError(
-            "two tallies do not say which rows go together: paired=False compares those of other "
-            "observations; of the same observations compare two Tallies, which keep rows of both"
-        )
-    tallies = [admitted_tally("compare", each, labels, facts, lens) for each in models]
-    tallies[0].refuse_other(tallies[1], "cannot be compared")
-    return tallies
+    first.refuse_other(second, "cannot be compared")
+    return dict(zip(names, (first, second), strict=True))
 
 
-def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Predictions:
+def _predictions(name: str, probs: object, labels: object, facts: Facts) -> Predictions:
     try:
         data = admitted("compare", probs, labels, facts, takes=ROWS | {"by"})
         refuse_few_blocks("compare", data)
@@ -275,7 +272,7 @@ def _predictions(name: str, probs: Any, labels: Any, facts: Facts) -> Prediction
 
 
 def _same_rows(
-    probs: dict[str, Any], labels: Any, facts: Facts, remedy: str = ""
+    probs: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
 ) -> dict[str, Predictions]:
     """Read models that predict the same observations; one that knows the labels tells the rest."""
     with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]

@@ -19,9 +19,10 @@ from caltest.inference.squared_error import added
 from caltest.inference.two_ways import columns_of, freedom_of, joined
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import RowProblem, TallyProblem
+from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
 from caltest.statistics.regression import fit_logistic, log_likelihood, log_odds
+from caltest.tally import Data
 
 #: What is estimated, as fields of the result.
 ESTIMATES = ("intercept", "slope", "offset_intercept")
@@ -95,7 +96,7 @@ def cox_recalibration(
     if (followup := analysis.followup) is not None:
         if method == "profile":
             raise StatisticError("method='profile' takes no follow-up: use method='wald'")
-        fits, (ratio, se) = followed_fits(analysis.problem, followup.share, link)
+        fits, (ratio, se) = followed_fits(analysis.induced, followup.share, link)
         numbers = _wald(fits, level, np.inf) | {"oe": ratio, "oe_se": se, "link": link}
         reach = np.exp(float(scipy.special.ndtri(0.5 + level / 2.0)) * se)
         numbers["oe_interval"] = (float(ratio / reach), float(ratio * reach))
@@ -103,7 +104,7 @@ def cox_recalibration(
         return analysis.result(CoxRecalibration, **numbers)
     if link != "logit":
         raise StatisticError(f"link={link!r} is for risks with follow-up: use link='logit'")
-    source = analysis.data if analysis.from_sums else analysis.problem
+    source = analysis.data if analysis.from_sums else analysis.induced
     freedom = _freedom(source)
     folded = analysis.data.folds is not None
     if (designed := folded or bool(np.isfinite(freedom))) and method == "profile":
@@ -177,11 +178,11 @@ def _read(
     takes = {*ROWS, "tally", "followup"}
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens, takes=takes)
     if not analysis.from_sums:
-        refuse_few_blocks("cox_recalibration", analysis.data)
-        return analysis, (*_of_rows(analysis.problem), analysis.problem.weights)
+        refuse_few_blocks("cox_recalibration", analysis.rows)
+        return analysis, (*_of_rows(analysis.induced), analysis.induced.weights)
     if analysis.data.weights is not None:
         raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
-    return analysis, _of_sums(analysis.problem)
+    return analysis, _of_sums(analysis.units)
 
 
 def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
@@ -193,11 +194,12 @@ def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     return z, y
 
 
-def _of_sums(micro: TallyProblem) -> Likelihood:
+def _of_sums(micro: Problem) -> Likelihood:
     """Return log-odds, outcomes and multiplicities of rows that have the likelihood of a tally.
 
     Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
     """
+    assert isinstance(micro, TallyProblem)
     _of_rows(micro.expand()[0])
     atoms = micro.atoms
     some = atoms.times > 0.0
@@ -233,7 +235,7 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
 
 
 def covariance_of(
-    design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Any
+    design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Data
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
     w = np.ones(source.n) if w is None else w
@@ -255,12 +257,12 @@ def covariance_of(
     return without_each(units_of(source))
 
 
-def units_of(source: Predictions) -> IntArray:
+def units_of(source: Data) -> IntArray:
     """Return which rows vary together, those of a cluster, or each alone; (n,)."""
     return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 
 
-def _freedom(source: Predictions) -> float:
+def _freedom(source: Data) -> float:
     """Return the effective number of units less 1; infinite for plain rows."""
     if source.weights is None and source.n_clusters is None:
         return np.inf

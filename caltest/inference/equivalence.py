@@ -13,11 +13,10 @@ from caltest.inference.admission import ROWS, checked
 from caltest.inference.interval_methods import about_cells, largest_above, noise_of
 from caltest.inference.intervals import interval_problem
 from caltest.inference.inversion import SIZES
-from caltest.inference.pvalues import Run
 from caltest.lenses import LensLike
 from caltest.predictions import Facts
 from caltest.results import EquivalenceTestResult
-from caltest.simulate import Workers
+from caltest.simulate import Run, Workers
 from caltest.statistics import ECE, StatisticLike
 
 
@@ -80,8 +79,8 @@ def equivalence_test(
     data = checked("equivalence_test", probs, labels, facts, ROWS, lens)
     fraction("alpha", alpha)
     number("tolerance", tolerance, 0.0, float("inf"))
-    question = (1.0 - alpha, "upper", Run(n_resamples, rng, workers))
-    request = interval_problem("equivalence_test", data, statistic, lens, *question)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    request = interval_problem("equivalence_test", data, statistic, lens, 1.0 - alpha, "upper", run)
     estimand = request.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or request.prepared.cells is None

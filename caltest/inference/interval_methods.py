@@ -14,10 +14,10 @@ from caltest.exact import cell_null
 from caltest.inference.analysis import Analysis
 from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.inference.inversion import SIZES, Above, reached
-from caltest.inference.pvalues import Run, null_distribution, replicates_of
+from caltest.inference.pvalues import null_distribution, replicates_of
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Estimand
-from caltest.simulate import Bootstrap
+from caltest.simulate import Bootstrap, Run
 from caltest.statistics.base import StatisticLike, prepare
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.prepared import Prepared
@@ -147,13 +147,13 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 def noise_of(request: IntervalProblem) -> CellNoise:
     """Sum the residuals of the cells, and draw their noise."""
-    rng = np.random.default_rng(request.run.rng)
+    rng = np.random.default_rng(request.run["rng"])
     return cell_noise(request.induced, request.cells, _n_draws(request), rng)
 
 
 def _n_draws(request: IntervalProblem) -> int:
     """Return how many draws to make: fewer for many cells, but enough for the level."""
-    n_resamples = request.run.n_resamples
+    n_resamples = request.run["n_resamples"]
     if request.alpha * (n_resamples + 1) < 1.0:
         raise StatisticError(
             f"level={request.level:g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
@@ -212,7 +212,7 @@ def _redrawn(request: IntervalProblem) -> FloatArray:
     rows, times, place = micro.expand()
     cell, draws = (
         request.cells.of_unit[place],
-        (_n_draws(request), np.random.default_rng(request.run.rng)),
+        (_n_draws(request), np.random.default_rng(request.run["rng"])),
     )
     gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
     return np.array([_gap(request, float(gap)) for gap in gaps])

@@ -18,7 +18,6 @@ from caltest.inference import interval_methods as methods
 from caltest.inference.admission import ROWS, checked
 from caltest.inference.analysis import Analysis
 from caltest.inference.interval_methods import Bounds, IntervalProblem
-from caltest.inference.pvalues import Run
 from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import each_subgroup
 from caltest.lenses import LensLike
@@ -26,9 +25,9 @@ from caltest.predictions import Facts, Predictions
 from caltest.problem import Estimand
 from caltest.results import ConfidenceIntervalResult
 from caltest.results.base import go_on
-from caltest.simulate import Workers, check_run
+from caltest.simulate import Run, Workers, check_run
 from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally
+from caltest.tally import Data
 
 Method = Literal["auto", "inversion", "bootstrap"]
 Side = Literal["two-sided", "lower", "upper"]
@@ -106,12 +105,16 @@ def confidence_interval(
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
-    run = Run(n_resamples, rng, workers)
-    if data.by is not None:
-        kind = {"lens": lens, "method": method, "side": side, **run._asdict()}
-        return _in_subgroups(data, statistic, float(level), kind)
-    asked_for = (float(level), side, run, method)
-    request = interval_problem("confidence_interval", data, statistic, lens, *asked_for)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    if isinstance(data, Predictions) and data.by is not None:
+
+        def ask(level: float, part: Predictions) -> ConfidenceIntervalResult:
+            options: Any = {"lens": lens, "method": method, "side": side}
+            return confidence_interval(part, None, statistic, level=level, **options, **run)
+
+        return _in_subgroups(data, ask, float(level))
+    question = (float(level), side, run, method)
+    request = interval_problem("confidence_interval", data, statistic, lens, *question)
     prepared, estimate = request.prepared, request.estimate
     bounds = _fitting(request, method)(request)
     floor = methods.noise_floor(request) if bounds.null_mean is None else bounds.null_mean
@@ -141,24 +144,23 @@ def confidence_interval(
 
 
 def _in_subgroups(
-    data: Predictions, statistic: StatisticLike, level: float, kind: dict[str, Any]
+    data: Predictions, ask: Callable[[float, Predictions], ConfidenceIntervalResult], level: float
 ) -> ConfidenceIntervalResult:
     """Bound the error of all rows, and those of all subgroups together (Bonferroni)."""
-    of_all: Any = partial(confidence_interval, labels=None, statistic=statistic, **kind)
-    whole: ConfidenceIntervalResult = of_all(replace(data, by=None), level=level)
+    whole = ask(level, replace(data, by=None))
     go_on(whole.ended)
     if whole.pvalue is None:
         raise StatisticError(f"by needs method='inversion', not {whole.method!r}: leave out by")
     # Bonferroni needs no independence: subgroups may overlap and share clusters.
     share = 1.0 - (1.0 - level) / len(data.subgroups())
-    parts = each_subgroup(data, partial(of_all, level=share))
+    parts = each_subgroup(data, partial(ask, share))
     note = f"intervals of {share:.4g} each, which cover together with {level:.4g}"
     return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))
 
 
 def interval_problem(
     verb: str,
-    data: Predictions | AnyTally,
+    data: Data,
     statistic: StatisticLike,
     lens: LensLike | None,
     level: float,
@@ -167,16 +169,15 @@ def interval_problem(
     method: str = "inversion",
 ) -> IntervalProblem:
     """Look at the data of which bounds of a statistic are asked for."""
-    check_run(*run)
+    check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
     inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
     summable = [statistic] if inverted and method in ("auto", "inversion") else []
-    analysis = Analysis.of_data(verb, data, lens, run.rng, summable)
+    analysis = Analysis.of_data(verb, data, lens, run["rng"], summable)
     if not analysis.from_sums:
-        refuse_few_blocks(verb, analysis.data)
-        if analysis.data.horizon is not None:  # units are blocks
-            plain = replace(analysis.problem, horizon=None)
-            analysis = replace(analysis, problem=plain)
+        refuse_few_blocks(verb, analysis.rows)
+        if analysis.rows.horizon is not None:  # units are blocks
+            analysis = replace(analysis, problem=replace(analysis.induced, horizon=None))
     prepared, estimate = analysis.evaluate(statistic)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,27 +12,34 @@ from caltest._base.arrays import RNG
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
 from caltest.errors import StatisticError
-from caltest.inference.admission import ROWS, admitted, admitted_tally, rows_where_needed
+from caltest.inference.admission import (
+    ROWS,
+    admitted,
+    admitted_tally,
+    rows_where_needed,
+    tallies_of,
+)
 from caltest.inference.analysis import Analysis, seed_of
 from caltest.inference.calibration import calibration_test, refuse_bets
-from caltest.inference.pvalues import result_of
+from caltest.inference.pvalues import Null, result_of
 from caltest.inference.subgroups import with_subgroups
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.nulls import SimulatedNull
-from caltest.predictions import Facts, FloatArray, Predictions
+from caltest.predictions import Facts, FloatArray
 from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results import JointTestResult, ending
 from caltest.simulate import (
     BLOCK,
     RedrawLabels,
+    Run,
     SharedRedraws,
     Workers,
     simulate_by,
 )
 from caltest.statistics.base import StatisticLike
 from caltest.statistics.prepared import Prepared
-from caltest.tally import AnyTally
+from caltest.tally import AnyTally, Data
 
 #: Functions from the outcomes that are drawn to those that each pair sees.
 Maps = list[Callable[[Any], Any]]
@@ -101,38 +107,43 @@ def joint_test(
         ) from None
     if not statistics:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
-    options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     probs = rows_where_needed(probs, zip(statistics, lenses, strict=True))
-    if isinstance(probs, AnyTally):
-        tallies = admitted_tally("joint_test", probs, labels, facts, whole=True)
-        tally, *others = [tallies.source(lens) for lens in lenses]
-        if any(other.lens != tally.lens for other in others):
-            return _holm(tallies, statistics, lenses, options)
-        looks = [Analysis.of_data("joint_test", tally, lens, rng) for lens in lenses]
-        source = TallyProblem.of(tally)
-        maps: Maps = [source.outcomes_through(look.problem) for look in looks]
-        return _on_shared_draws(source, looks, maps, statistics, options)
+    if tallies := tallies_of(probs):
+        tally = admitted_tally("joint_test", tallies[0], labels, facts, whole=True)
+        return _of_tally(tally, statistics, lenses, run)
     data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by", "followup"})
     if data.by is not None:
-        ask: Any = partial(joint_test, labels=None, pairs=pairs, **options)
-        whole: JointTestResult = with_subgroups(ask, data)
-        return whole
+        return with_subgroups(lambda part: joint_test(part, pairs=pairs, **run), data)
     for statistic in statistics:
         refuse_bets(data, statistic)
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
-        return _holm(data, statistics, lenses, options | {"null": SharedRedraws()})
+        return _holm(data, statistics, lenses, run, SharedRedraws())
     first, *rest = [as_lens(lens, data) for lens in lenses]
     if data.followup is not None:  # which knows of one event only
         looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
-        return _on_shared_draws(looks[0].units, looks, None, statistics, options)
+        return _on_shared_draws(looks[0].units, looks, None, statistics, run)
     if all(lens == first for lens in rest):  # draw what the one lens shows, of very many rows sums
         looks = [Analysis.of_data("joint_test", data, first, rng, statistics)] * len(statistics)
-        return _on_shared_draws(looks[0].units, looks, None, statistics, options)
+        return _on_shared_draws(looks[0].units, looks, None, statistics, run)
     if data.folds is not None:  # so do aligned levels
-        return _holm(data, statistics, lenses, options)
+        return _holm(data, statistics, lenses, run)
     looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
-    maps = [look.lens.relabelling(data) for look in looks]
-    return _on_shared_draws(RowProblem(data), looks, maps, statistics, options)
+    maps: Maps = [look.lens.relabelling(data) for look in looks]
+    return _on_shared_draws(RowProblem(data), looks, maps, statistics, run)
+
+
+def _of_tally(
+    tally: AnyTally, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
+) -> JointTestResult:
+    """Draw numbers of events for all pairs where these look at one tally, which may be the same."""
+    source, *others = [tally.source(lens) for lens in lenses]
+    if any(other.lens != source.lens for other in others):
+        return _holm(tally, statistics, lenses, run)
+    looks = [Analysis.of_data("joint_test", source, lens, run["rng"]) for lens in lenses]
+    problem = TallyProblem.of(source)
+    maps: Maps = [problem.outcomes_through(look.units) for look in looks]
+    return _on_shared_draws(problem, looks, maps, statistics, run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,18 +162,28 @@ class _Jointly:
 
 
 def _holm(
-    data: Predictions | AnyTally, statistics: Any, lenses: Any, options: dict[str, Any]
+    data: Data,
+    statistics: list[StatisticLike],
+    lenses: list[LensLike | None],
+    run: Run,
+    null: Null = "auto",
 ) -> JointTestResult:
     """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
     tests = tuple(
-        calibration_test(data, None, s, lens=lens, **options)
+        calibration_test(data, None, s, lens=lens, null=null, **run)
         for s, lens in zip(statistics, lenses, strict=True)
     )
     adjusted = tuple(holm([test.pvalue for test in tests]))
-    numbers: Any = {"n": data.n, "n_classes": data.n_classes, "seed": seed_of(options["rng"])}
-    numbers |= {"notes": data.notes, "copies": data.copies, "n_resamples": options["n_resamples"]}
-    ended = ending(*(test.ended for test in tests))
-    return JointTestResult(tests, adjusted, min(adjusted), "Holm", ended=ended, **numbers)
+    return JointTestResult(
+        *(tests, adjusted, min(adjusted), "Holm"),
+        n=data.n,
+        n_classes=data.n_classes,
+        seed=seed_of(run["rng"]),
+        notes=data.notes,
+        copies=data.copies,
+        n_resamples=run["n_resamples"],
+        ended=ending(*(test.ended for test in tests)),
+    )
 
 
 def _on_shared_draws(
@@ -170,7 +191,7 @@ def _on_shared_draws(
     looks: list[Analysis],
     maps: Maps | None,
     statistics: list[StatisticLike],
-    options: dict[str, Any],
+    run: Run,
 ) -> JointTestResult:
     """Draw outcomes of the source once for all pairs, and adjust by their joint law.
 
@@ -181,7 +202,7 @@ def _on_shared_draws(
     prepared = [each for each, _ in observed]
     scheme = source.only_null or RedrawLabels()
     draws = source.redraws(scheme, _Jointly(prepared, maps))
-    values, ended = simulate_by(draws, **options, at_once=BLOCK)
+    values, ended = simulate_by(draws, **run, at_once=BLOCK)
     columns = zip(looks, statistics, observed, values.T.copy(), strict=True)
     tests = tuple(
         result_of(a, each, s, repr(scheme), value, SimulatedNull(column, ended))

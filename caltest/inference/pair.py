@@ -30,9 +30,11 @@ from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, RowProblem
 from caltest.results import CalibrationTestResult, ComparisonResult, ComparisonVerdict, ending
 from caltest.results.comparison import ScoreDifference
+from caltest.simulate import Run
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, StatisticLike
 from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError
+from caltest.tally import Data
 
 Method = Literal["auto", "z", "swap"]
 
@@ -56,7 +58,7 @@ class Settings:
     paired: bool
     level: float
     margin: float
-    run: dict[str, Any] = field(repr=False)
+    run: Run = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class Model:
     """One model, and all that is computed once for all its comparisons."""
 
     name: str
-    data: Any
+    data: Data
     induced: Predictions
     rows: Predictions
     tested: StatisticLike
@@ -76,7 +78,7 @@ class Model:
     crossed: CrossedError | None = None
 
     @classmethod
-    def of(cls, name: str, data: Any, settings: Settings) -> Model:
+    def of(cls, name: str, data: Data, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
         prepared, estimate = Analysis.of_data("compare", data, lens).evaluate(statistic)
@@ -114,8 +116,9 @@ class Model:
                 )
         interval = None
         try:  # of the model's own error, where one is known that covers
-            options = {"lens": lens, "level": settings.level, **settings.run}
-            bounds = confidence_interval(data, None, statistic, **options)
+            bounds = confidence_interval(
+                data, None, statistic, lens=lens, level=settings.level, **settings.run
+            )
             if bounds.low is not None and bounds.high is not None:
                 interval = bounds.low, bounds.high
         except StatisticError:
@@ -232,7 +235,7 @@ def _score_differences(
     for name, score in SCORES.items():
         sides = []
         for model in (a, b):
-            rows = model.rows if tallies else model.data
+            rows = model.data if isinstance(model.data, Predictions) else model.rows
             mean = prepare(score, model.induced).observed if tallies else None
             sides.append(_Scored.of(score.of_rows(rows), rows, model.times, mean))
         differences.append(_score_difference(name, sides[0], sides[1], paired, level))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from caltest.problem import RowProblem
 from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummary, ending
 from caltest.simulate import (
     Batches,
+    Reaching,
     RedrawLabels,
+    Run,
     Scheme,
     Workers,
     simulate,
@@ -39,14 +41,6 @@ VALID = "null=RedrawLabels(), which is valid at every sample size"
 Null = Literal["auto", "exact", "asymptotic", "betting"] | Scheme
 
 
-class Run(NamedTuple):
-    """What a simulation takes."""
-
-    n_resamples: int
-    rng: RNG
-    workers: Workers
-
-
 def null_distribution(
     statistic: StatisticLike,
     prepared: Prepared,
@@ -56,14 +50,16 @@ def null_distribution(
     stop_early: bool = False,
 ) -> NullDistribution:
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
-    sides: Any = {"two_sided": prepared.two_sided, "centre": prepared.centre}
-    stopping = partial(partial, reaching, **sides) if stop_early else lambda _: None
+    stop_when = None
+    if stop_early:
+        two_sided, centre = prepared.two_sided, prepared.centre
+        stop_when = partial(reaching, estimate, two_sided=two_sided, centre=centre)
     if (only := prepared.problem.only_null) is not None:
-        scheme: Any = only if null == "auto" else null
-        return replicates_of(statistic, prepared, scheme, run, stop_when=stopping(estimate))
+        scheme = _refuse_other(only, only if null == "auto" else null)
+        return replicates_of(statistic, prepared, scheme, run, stop_when=stop_when)
     betting = null == "betting" and prepared.data.horizon is not None
     if prepared.data.n_clusters is not None and not betting:
-        return _of_clusters(statistic, prepared, estimate, null, run, stopping)
+        return _of_clusters(statistic, prepared, estimate, null, run, stop_when)
     data, laws = prepared.data, prepared.laws
     words = ("auto", "exact", *laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
@@ -86,7 +82,7 @@ def null_distribution(
             )
         return laws[null](data.labels)
     if isinstance(null, str):
-        most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, run.n_resamples)
+        most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, run["n_resamples"])
         # Cells first: exact for any n. Enumeration is for what is no function of cells.
         law = prepared.cell_law() if data.n_classes == 2 else None
         if law is not None and len(law.cells) <= most[0]:
@@ -108,16 +104,16 @@ def null_distribution(
             SparseBinsWarning,
             stacklevel=4,
         )
-    return replicates_of(statistic, prepared, null, run, stop_when=stopping(estimate))
+    return replicates_of(statistic, prepared, null, run, stop_when=stop_when)
 
 
 def _of_clusters(
     statistic: StatisticLike,
     prepared: Prepared,
     estimate: float,
-    null: Any,
-    run: Any,
-    stopping: Any,
+    null: Null,
+    run: Run,
+    stop_when: Reaching | None,
 ) -> SimulatedNull:
     schemes, summary = clustered(null, prepared.data, stack=6)
     kappa = max(each.inflation for each in schemes)
@@ -135,7 +131,7 @@ def _of_clusters(
     laws = [
         replicates_of(
             statistic, prepared, each.scheme, run,
-            factor=each.inflation, stop_when=stopping(estimate),
+            factor=each.inflation, stop_when=stop_when,
         )
         for each in schemes
     ]  # fmt: skip
@@ -146,6 +142,13 @@ def _of_clusters(
     return replace(largest, ended=largest.ended if ended == "complete" else ended, clusters=summary)
 
 
+def _refuse_other(only: Scheme, null: Null) -> Scheme:
+    """Return the only null that data have; StatisticError for another."""
+    if null != only:
+        raise StatisticError(f"such data have the null {only!r} and not {null!r}: leave it out")
+    return only
+
+
 def replicates_of(
     statistic: StatisticLike,
     prepared: Prepared,
@@ -153,12 +156,12 @@ def replicates_of(
     run: Run,
     *,
     factor: float = 1.0,
-    stop_when: draws.Reaching | None = None,
+    stop_when: Reaching | None = None,
 ) -> SimulatedNull:
     """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
     data = prepared.data
-    if (only := prepared.problem.only_null) not in (None, scheme):
-        raise StatisticError(f"such data have the null {only!r} and not {scheme!r}: leave it out")
+    if (only := prepared.problem.only_null) is not None:
+        _refuse_other(only, scheme)
     if data.n_clusters is not None and not scheme.takes_clusters:
         raise StatisticError(f"{scheme!r} does not take clusters yet")
     if isinstance(scheme, draws.RowScheme):
@@ -167,15 +170,14 @@ def replicates_of(
         fused = prepared.row_resamples(scheme)
         if fused is None:
             evaluate = lambda sample: prepare(statistic, sample).observed  # noqa: E731
-            drawn = simulate(evaluate, scheme.sampler(data), *run, stop_when=stop_when)
+            values = simulate(evaluate, scheme.sampler(data), **run, stop_when=stop_when)
         else:
-            drawn = simulate_by(fused, *run, stop_when=stop_when)
-        return SimulatedNull(*drawn)
+            values = simulate_by(fused, **run, stop_when=stop_when)
+        return SimulatedNull(*values)
     redraws, at_once = prepared.redraws(scheme, factor), prepared.replicates_at_once
     if isinstance(redraws, Batches) and stop_when is None:
         at_once = max(at_once, redraws.labels_at_once // data.n if at_once > draws.BLOCK else 0)
-    drawn = simulate_by(redraws, *run, stop_when=stop_when, at_once=at_once)
-    return SimulatedNull(*drawn)
+    return SimulatedNull(*simulate_by(redraws, **run, stop_when=stop_when, at_once=at_once))
 
 
 def replicate(
@@ -212,7 +214,8 @@ def replicate(
     if not isinstance(data, Predictions):
         raise StatisticError("data must be Predictions: pass Predictions.of(probs, labels)")
     prepared = prepare(statistic, RowProblem.of(data.in_ratios()))
-    return replicates_of(statistic, prepared, scheme, Run(n_resamples, rng, workers))
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    return replicates_of(statistic, prepared, scheme, run)
 
 
 def result_of(
@@ -224,19 +227,19 @@ def result_of(
     law: NullDistribution,
 ) -> CalibrationTestResult:
     """Compare a value with its law: here is the arithmetic of p-values."""
-    drawn, error, ended = 0, 0.0, "complete"
+    n_draws, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre
     if isinstance(law, SimulatedNull):
-        drawn, ended = len(law), law.ended
+        n_draws, ended = len(law), law.ended
         exceeding = int(reaching(estimate, law.values, two_sided, centre).sum())
         # The observed data are one of B + 1 exchangeable draws, so that p is never 0.
-        pvalue = (1 + exceeding) / (1 + drawn)
+        pvalue = (1 + exceeding) / (1 + n_draws)
         if ended == "early":
             # Besag & Clifford (1991): h / (draws until the h-th) is valid without the + 1.
             exceeding = draws.EXCEEDING
-            pvalue = exceeding / drawn
-        error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
-        bracket = clopper_pearson(exceeding, drawn)
+            pvalue = exceeding / n_draws
+        error = float(np.sqrt(pvalue * (1.0 - pvalue) / n_draws))
+        bracket = clopper_pearson(exceeding, n_draws)
     elif isinstance(law, ExactNull):
         bracket = law.bracket(estimate, two_sided, centre)
         # The upper end of the bracket errs on the safe side.
@@ -246,9 +249,9 @@ def result_of(
         sides = 2.0 * law.sf(beyond) if two_sided else law.sf(estimate)
         pvalue = max(min(1.0, sides), np.finfo(float).tiny)
         bracket = (float(pvalue), float(pvalue))
-    learnt = law.clusters if isinstance(law, SimulatedNull) else None
-    clusters = learnt if isinstance(learnt, ClusterSummary) else None
-    series = {"series": learnt} if isinstance(learnt, HorizonSummary) else {}
+    dependence = law.clusters if isinstance(law, SimulatedNull) else None
+    clusters = dependence if isinstance(dependence, ClusterSummary) else None
+    series = {"series": dependence} if isinstance(dependence, HorizonSummary) else {}
     return analysis.result(
         CalibrationTestResult,
         statistic,
@@ -263,7 +266,7 @@ def result_of(
         pvalue_error=error,
         null_mean=law.mean(),
         null_std=law.std(),
-        n_resamples=drawn,
+        n_resamples=n_draws,
         impossible=prepared.data.impossible.size,
         ended=ended,
         clusters=clusters,

@@ -80,7 +80,7 @@ def meta_analysis(
     fraction("level", level)
     takes = {"by", "clusters", "weights"}
     analysis = Analysis.of("meta_analysis", probs, labels, facts, lens=lens, takes=takes)
-    data, through, groups = analysis.data, analysis.lens, analysis.data.subgroups()
+    data, through, groups = analysis.rows, analysis.lens, analysis.rows.subgroups()
     if not groups:
         raise StatisticError("meta_analysis needs by=, the site of each row")
     if sum(map(len, groups.values())) > np.unique(np.concatenate(list(groups.values()))).size:

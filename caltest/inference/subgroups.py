@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,19 +13,20 @@ from caltest._base.multiplicity import holm, max_t
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.analysis import Analysis
-from caltest.inference.pvalues import Run
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.results import CalibrationTestResult, Subgroups
+from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
-from caltest.simulate import BLOCK, Batches, RedrawLabels, simulate_by
+from caltest.simulate import BLOCK, Batches, RedrawLabels, Run, simulate_by
 from caltest.simulate.permuted import Permutations
 from caltest.statistics.base import StatisticLike, prepare
 
+#: The results that have subgroups beside all rows.
+Whole = TypeVar("Whole", JointTestResult, ComparisonResult)
 #: Rows of predictions that a subgroup shares with others, from which on they are compared.
 COMPARABLE = 100
 
 
-def with_subgroups(ask: Callable[..., Any], data: Predictions, *beside: Predictions) -> Any:
+def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
     """Return the answer for all rows, with those for every subgroup."""
     whole = ask(*(replace(d, by=None) for d in (data, *beside)))
     go_on(whole.ended)
@@ -42,15 +43,14 @@ def each_subgroup(
     groups = data.subgroups()
     # Notes are those of all rows: said once, and not again for every subgroup
     plain = [replace(d, by=None, notes=(), copies=0) for d in (data, *beside)]
-    tests: list[Any] = []
-    notes = []
+    tests, notes = list[Result | None](), list[str]()
     with progress(len(groups), "subgroups") as advance:
         for name, rows in groups.items():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
-                    tests.append(test(*(d.take(rows) for d in plain)))
-                    go_on(tests[-1].ended)
+                    tests.append(result := test(*(d.take(rows) for d in plain)))
+                    go_on(result.ended)
                 except StatisticError as error:
                     tests.append(None)
                     notes.append(f"subgroup {name} cannot be tested: {error}")
@@ -62,8 +62,8 @@ def each_subgroup(
         raise StatisticError(f"no subgroup can be tested: {notes[0]}")
     counts = tuple(map(len, groups.values()))
     n = np.unique(np.concatenate(list(groups.values()))).size
-    numbers: Any = {"n": n, "notes": tuple(notes)}
-    parts = Subgroups(tuple(groups), counts, tuple(tests), (), 1.0, "Holm", **numbers)
+    head = tuple(groups), counts, tuple(tests), (), 1.0
+    parts = Subgroups(*head, "Holm", n=n, notes=tuple(notes))
     return _adjusted(parts, holm([test.pvalue for test in parts.tested]), "Holm")
 
 
@@ -112,7 +112,7 @@ def on_shared_labels(
         return np.column_stack([each.batch(labels[:, rows]) for each, rows in prepared])
 
     batches = Batches.of(RedrawLabels(), induced, in_groups)
-    values, ended = simulate_by(batches, *run, at_once=BLOCK)
+    values, ended = simulate_by(batches, **run, at_once=BLOCK)
     go_on(ended)
     both, centre = np.array([(test.two_sided, test.centre) for test, _ in tested]).T
     observed = np.array([test.estimate for test, _ in tested])
@@ -158,7 +158,7 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     if not enough.any():
         return parts
     walks = Permutations.of(p, residuals, members[:, enough])
-    values, ended = simulate_by(walks, *run)
+    values, ended = simulate_by(walks, **run)
     go_on(ended)
     adjusted = iter(max_t(walks.observed(), values))
     return replace(parts, alike=tuple(next(adjusted) if tested else None for tested in enough))

@@ -6,8 +6,9 @@
 
 from caltest.problem.base import LinearTerm, Problem, ResidualSums
 from caltest.problem.cells import MAX_MASS, Cells, Estimand
-from caltest.problem.clustered import ClusteredProblem
+from caltest.problem.clustered import ClusteredProblem, problem_of_tally
 from caltest.problem.followup import Drawn, FollowupProblem, row_problem
+from caltest.problem.micro import MicroCells
 from caltest.problem.rows import Flips, RowProblem
 from caltest.problem.tally import Counts, TallyProblem
 
@@ -21,9 +22,11 @@ __all__ = [
     "Flips",
     "FollowupProblem",
     "LinearTerm",
+    "MicroCells",
     "Problem",
     "ResidualSums",
     "RowProblem",
     "TallyProblem",
+    "problem_of_tally",
     "row_problem",
 ]

@@ -148,6 +148,11 @@ class Problem(ABC):
 
     @property
     @abstractmethod
+    def impossible(self) -> IntArray:
+        """The rows, or as many zeros, whose label had probability exactly 0."""
+
+    @property
+    @abstractmethod
     def observed(self) -> Any:
         """The outcomes that were observed, as one set of B = 1."""
 

@@ -15,7 +15,9 @@ from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.micro import MicroCells
 from caltest.problem.rows import Flips
+from caltest.problem.tally import TallyProblem
 from caltest.simulate import Batches, Scheme, Shortcut, WildSigns
+from caltest.tally.base import AnyTally
 from caltest.tally.clustered import FEWEST, ClusteredTally
 
 
@@ -57,10 +59,6 @@ class ClusteredProblem(MicroCells):
     @property
     def n(self) -> int:
         return self.tally.n
-
-    @property
-    def impossible(self) -> IntArray:
-        return self.tally.impossible
 
     @cached_property
     def excess(self) -> FloatArray:
@@ -151,3 +149,10 @@ class ClusteredProblem(MicroCells):
 
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
         raise StatisticError("a tally of clusters has no rows")
+
+
+def problem_of_tally(tally: AnyTally) -> MicroCells:
+    """Return the problem of a tally, which its lens has chosen."""
+    if isinstance(tally, ClusteredTally):
+        return ClusteredProblem.of(tally)
+    return TallyProblem.of(tally)

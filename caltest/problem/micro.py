@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from caltest.binning import EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem.base import LinearTerm, Problem
+from caltest.tally.base import AnyTally
 
 
 class MicroCells(Problem):
@@ -28,6 +29,15 @@ class MicroCells(Problem):
     @abstractmethod
     def excess(self) -> FloatArray:
         """Σ (y − p) of the rows of every micro-cell."""
+
+    if TYPE_CHECKING:  # a field of each kind
+
+        @property
+        def tally(self) -> AnyTally: ...
+
+    @property
+    def impossible(self) -> IntArray:
+        return self.tally.impossible
 
     @property
     def data(self) -> Self:

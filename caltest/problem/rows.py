@@ -81,6 +81,10 @@ class RowProblem(Problem):
         return self.predictions.labels
 
     @property
+    def impossible(self) -> IntArray:
+        return self.predictions.impossible
+
+    @property
     def events(self) -> IntArray:
         return (self.labels == 0).astype(np.int64)
 

@@ -13,7 +13,7 @@ from caltest._base.facts import in_whole_numbers
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
+from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.micro import MicroCells
 from caltest.simulate import RedrawLabels, Scheme, Shortcut
@@ -151,10 +151,6 @@ class TallyProblem(MicroCells):
         """Predictions that stand for the rows."""
         return Atoms.of(self.moments, self.centre, self.rest, self.half)
 
-    @property
-    def impossible(self) -> IntArray:
-        return self.tally.impossible
-
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         """Return a score: exact for those whose moments a tally keeps, else of mean predictions."""
         w, p, a_total = self.row_weight, self.probs, self.total
@@ -257,8 +253,9 @@ class TallyProblem(MicroCells):
         rows, times, cell = self.expand(tied=True)
         return replace(rows, weights=times * self.row_weight[cell])
 
-    def outcomes_through(self, top: TallyProblem) -> Callable[[Counts], Counts]:
+    def outcomes_through(self, top: Problem) -> Callable[[Counts], Counts]:
         """Return the function from outcomes to those of the top class, or of the same tally."""
+        assert isinstance(top, TallyProblem)
         if top.tally is self.tally:
             return lambda counts: counts
         last = Grid(self.grid).last

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from caltest._base.poisson_binomial import clopper_pearson
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Cells
+from caltest.problem import Cells, Problem
 from caltest.results import ending
 from caltest.simulate import (
     Batches,
     Ended,
     LabelScheme,
     RowScheme,
+    Run,
     Scheme,
     simulate,
     simulate_by,
@@ -118,13 +119,13 @@ def confidence_bars(
 
 
 def simulated_bars(
-    data: Predictions,
+    data: Predictions | Problem,
     cells: Sequence[Cells],
     scheme: Scheme,
     level: float,
     *,
     simultaneous: bool,
-    **run: Any,
+    **run: Unpack[Run],
 ) -> tuple[Bars, int, Ended]:
     """Return which deviations drawn data show in every cell, how many were drawn, and the ending.
 
@@ -135,10 +136,11 @@ def simulated_bars(
     """
     if (problem := cells[0].problem).only_null is not None:
         gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
-    elif isinstance(scheme, LabelScheme):
+    elif isinstance(data, Predictions) and isinstance(scheme, LabelScheme):
         gaps_of = partial(_gaps, data.probs, cells)
         return label_bars(data, gaps_of, scheme, level, simultaneous=simultaneous, **run)
     else:
+        assert isinstance(data, Predictions)
         assert isinstance(scheme, RowScheme)
         named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
         values, ended = simulate(partial(_sums, cells), scheme.sampler(named), **run)
@@ -165,7 +167,7 @@ def label_bars(
     level: float,
     *,
     simultaneous: bool,
-    **run: Any,
+    **run: Unpack[Run],
 ) -> tuple[Bars, int, Ended]:
     """Return bars that hold what all laws of a scheme draw, how many were drawn, and the ending.
 
@@ -181,7 +183,7 @@ def label_bars(
 
 
 def drawn_pvalues(
-    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float = 1.0, **run: Any
+    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float = 1.0, **run: Unpack[Run]
 ) -> tuple[FloatArray, FloatArray, int, Ended]:
     """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
 

@@ -15,7 +15,7 @@ from caltest.errors import StatisticError
 from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
-from caltest.problem import Cells
+from caltest.problem import Cells, Problem
 from caltest.reliability.bars import confidence_bars, consistency_bars, simulated_bars
 from caltest.reliability.view import View, spread, two_class_problems
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ending
@@ -24,6 +24,7 @@ from caltest.simulate import (
     LabelScheme,
     RedrawLabels,
     RowScheme,
+    Run,
     Scheme,
     SharedRedraws,
     Workers,
@@ -112,8 +113,8 @@ def reliability_curve(
     band = _allowed(band, view)
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
     name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
-    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    names, groups, tests, notes = _tested(view, binning, options)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    names, groups, tests, notes = _tested(view, binning, run)
     cells = [
         [Cells.of(binning, problem_of(part)) for part in two_class_problems(induced)]
         for induced in groups
@@ -123,8 +124,7 @@ def reliability_curve(
     low = high = np.full(table["count"].size, np.nan)
     n_draws, ended = 0, "complete"
     if band is not None:
-        bars = {"level": level, "simultaneous": simultaneous}
-        low, high, n_draws, ended = _bars(band, groups, cells, bars, options)
+        low, high, n_draws, ended = _bars(band, groups, cells, level, simultaneous, run)
     if n_draws:  # simulated bars hold deviations
         low, high = low + table["predicted"], high + table["predicted"]
     order = np.lexsort((table["predicted"], table["component"]))
@@ -146,22 +146,21 @@ def reliability_curve(
     )
 
 
-def _tested(
-    view: View, binning: Binning, options: dict[str, Any]
-) -> tuple[tuple[str, ...], list[Predictions], list[CalibrationTestResult], tuple[str, ...]]:
+def _tested(view: View, binning: Binning, run: Run) -> tuple[
+    tuple[str, ...], list[Predictions | Problem], list[CalibrationTestResult], tuple[str, ...]
+]:  # fmt: skip
     """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
-    names, tests, problems, left_out = [], [], [], []
+    names, tests, problems, left_out = list[str](), list[CalibrationTestResult](), [], list[str]()
     for group, induced in view.groups.items():
         try:
             parts = two_class_problems(induced)
-            results = [view.test(ECE(binning), part, options) for part in parts]
+            results = [view.test(ECE(binning), part, run) for part in parts]
         except StatisticError as error:
             left_out.append(f"subgroup {group} is left out: {error}")
             if len(left_out) == len(view.groups):
                 raise
             continue
-        components = view.lens.components(view.data)
-        inner = components if len(components) > 1 or not group else ("",)
+        inner = view.components if len(view.components) > 1 or not group else ("",)
         names += [" · ".join(filter(None, (group, component))) for component in inner]
         tests += results
         problems.append(induced)
@@ -195,31 +194,36 @@ def _allowed(band: Band, view: View) -> Band:
 
 def _bars(
     band: Band,
-    groups: list[Predictions],
+    groups: list[Predictions | Problem],
     cells: list[list[Cells]],
-    bars: dict[str, Any],
-    options: dict[str, Any],
+    level: float,
+    simultaneous: bool,
+    run: Run,
 ) -> tuple[FloatArray, FloatArray, int, str]:
     """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
     curves = [of_class for group in cells for of_class in group]
     drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
     simulated = isinstance(band, drawing)
-    if bars["simultaneous"]:  # a share for each of what is not drawn together (Bonferroni)
-        bars = bars | {"level": 1.0 - (1.0 - bars["level"]) / len(groups if simulated else curves)}
+    if simultaneous:  # a share for each of what is not drawn together (Bonferroni)
+        level = 1.0 - (1.0 - level) / len(groups if simulated else curves)
     if simulated and isinstance(band, Scheme) and band.calibrated:
         drawn = [
-            simulated_bars(induced, parts, band, **bars, **options)
+            simulated_bars(induced, parts, band, level, simultaneous=simultaneous, **run)
             for induced, parts in zip(groups, cells, strict=True)
         ]
         each, (n_draws, *_), ends = zip(*drawn, strict=True)
         low, high = np.concatenate(each, axis=1)
         return low, high, n_draws, ending(*ends)
     if band == "consistency":
-        each = tuple(consistency_bars(of_class, **bars) for of_class in curves)
+        each = tuple(
+            consistency_bars(of_class, level, simultaneous=simultaneous) for of_class in curves
+        )
     elif band in ("confidence", *CONFIDENCE):
         method = "clopper-pearson" if band == "confidence" else str(band)
         each = tuple(
-            confidence_bars(c.sum(c.problem.events), c.counts, method=method, **bars)
+            confidence_bars(
+                c.sum(c.problem.events), c.counts, level, method, simultaneous=simultaneous
+            )
             for c in curves
         )
     else:

@@ -71,7 +71,7 @@ def reliability_difference(
     ]
     for view in views:
         view.needs_two_classes("the difference of two curves")
-    first, second = (view.data for view in views)
+    first, second = (view.rows for view in views)
     if first.n != second.n or not np.array_equal(first.labels, second.labels):
         raise StatisticError(
             "the two models must predict the same observations in the same order: their labels "
@@ -104,7 +104,7 @@ def reliability_difference(
         count_b=count[1].astype(np.int64),
         cell=common,
         names=names,
-        name=views[0].lens.components(first)[0],
+        name=views[0].event,
         subject=views[0].lens.subject,
         bins=name_of(binning),
         level=level,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from caltest.reliability.bars import label_bars
 from caltest.reliability.honest import honest_band
 from caltest.reliability.view import View, spread
 from caltest.results import ReliabilityFit, ending
-from caltest.simulate import RedrawLabels, SharedRedraws, Workers
+from caltest.simulate import RedrawLabels, Run, SharedRedraws, Workers
 from caltest.statistics import CORP, SmoothECE
 from caltest.statistics.smooth import KernelSmoother, smooth_curve
-from caltest.tally import AnyTally
 
 Fit = Literal["isotonic", "smooth", "band"]
 #: Rows of a tally that may have a band, which takes 8 bytes for each.
@@ -98,15 +97,16 @@ def reliability_fit(
     one_of("band", band, ("consistency", None))
     fraction("level", level)
     whole("points", points, 2)
-    takes = {"tally", "folds"} if fit == "band" else ROWS
-    if isinstance(probs, AnyTally) and fit != "band":
-        raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
+    takes = {"tally", *({"folds"} if fit == "band" else ROWS)}
     view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)
     view.needs_two_classes("a curve")
-    induced, n_draws, ended, test = view.problem, 0, "complete", None
+    n_draws, ended, test = 0, "complete", None
     if fit == "band":
         at, fitted, low, high = _honest(view, level, points)
+    elif view.from_sums:
+        raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     else:
+        induced = view.induced
         at, p = _points(view.units, points), induced.probs[:, 0]
         low = high = np.full(at.size, np.nan)
         statistic: CORP | SmoothECE = CORP()
@@ -118,11 +118,12 @@ def reliability_fit(
             pools = CORP().prepare(RowProblem(induced))
             curves = lambda labels: np.array([pools.fit(row)(at) for row in labels])  # noqa: E731
         fitted = curves(induced.labels[None, :])[0]
-        run: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+        run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
         if band is not None:
             scheme = RedrawLabels() if induced.n_clusters is None else SharedRedraws()
-            law: dict[str, Any] = {"level": level, "simultaneous": simultaneous, **run}
-            (low, high), n_draws, ended = label_bars(induced, curves, scheme, **law)
+            (low, high), n_draws, ended = label_bars(
+                induced, curves, scheme, level, simultaneous=simultaneous, **run
+            )
         test = view.test(statistic, induced, run)
         ended = ending(ended, test.ended)
     return ReliabilityFit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from caltest.problem import Cells
 from caltest.reliability.simplex import SimplexGrid
 from caltest.reliability.view import View
 from caltest.results import BinSensitivity, ending
-from caltest.simulate import Workers
+from caltest.simulate import Run, Workers
 from caltest.statistics import ECE
 
 #: Binnings that are named by a number of bins.
@@ -74,11 +74,11 @@ def bin_sensitivity(
     grid = view.units.grid
     if grid is not None and bins is COUNTS:
         bins = [count for count in COUNTS if grid % count == 0]
-    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     binnings = [as_binning(one) for one in bins]
     rows, tests = [], []
     for binning in binnings:
-        test = view.test(ECE(binning, distance=distance), view.problem, options)
+        test = view.test(ECE(binning, distance=distance), view.problem, run)
         law = test.null_distribution
         assert law is not None
         ends = law.ppf(0.5 * (1.0 - level)), law.ppf(0.5 * (1.0 + level))

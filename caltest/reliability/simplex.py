@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from caltest.problem import MAX_MASS, Cells, RowProblem
 from caltest.reliability.bars import cell_pvalues, drawn_pvalues
 from caltest.reliability.view import View
 from caltest.results import CalibrationTestResult, ReliabilitySimplex, ending
-from caltest.simulate import LabelScheme, RedrawLabels, Workers
+from caltest.simulate import LabelScheme, RedrawLabels, Run, Workers
 from caltest.statistics import ECE
 
 
@@ -121,7 +121,7 @@ def reliability_simplex(
     """
     fraction("level", level)
     view = View.of("reliability_simplex", probs, labels, facts, lens=lens, rng=rng)
-    induced, n_classes = view.problem, view.problem.n_classes
+    induced, n_classes = view.induced, view.induced.n_classes
     if n_classes not in (3, 4):
         raise StatisticError(
             f"reliability on the simplex is for three classes, or four without a picture, but "
@@ -136,9 +136,9 @@ def reliability_simplex(
     if isinstance(bins, SimplexGrid):
         bin_low = bins.slices(ordered[first]) / bins.n_bins
         bin_high = bin_low + 1.0 / bins.n_bins
-    options: dict[str, Any] = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
-    test = view.test(ECE(bins), induced, options)
-    pvalue, adjusted, n_draws, ended = _pvalues(induced, cells, test, options)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    test = view.test(ECE(bins), induced, run)
+    pvalue, adjusted, n_draws, ended = _pvalues(induced, cells, test, run)
     return ReliabilitySimplex(
         bin_low=bin_low,
         bin_high=bin_high,
@@ -147,7 +147,7 @@ def reliability_simplex(
         observed=np.stack([cells.mean(column) for column in onehot.T], axis=1),
         pvalue=pvalue,
         adjusted=adjusted,
-        names=view.lens.components(view.data),
+        names=view.components,
         bins=name_of(bins),
         level=level,
         test=test,
@@ -158,7 +158,7 @@ def reliability_simplex(
 
 
 def _pvalues(
-    induced: Predictions, cells: Cells, test: CalibrationTestResult, options: dict[str, Any]
+    induced: Predictions, cells: Cells, test: CalibrationTestResult, run: Run
 ) -> tuple[FloatArray, FloatArray, int, str]:
     """Return p-values of the cells, adjusted ones, and how many draws they took, ended how."""
     weights, clusters, k = induced.weights, test.clusters, induced.n_classes
@@ -174,7 +174,7 @@ def _pvalues(
     none: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
     schemes = none if clusters is None else clustered("auto", induced, stack=6)[0]
     parts = [
-        drawn_pvalues(induced, cells, cast(LabelScheme, law), kappa, **options)
+        drawn_pvalues(induced, cells, cast(LabelScheme, law), kappa, **run)
         for law, kappa in schemes
     ]
     pvalue, adjusted = np.max([part[:2] for part in parts], axis=0)

@@ -80,10 +80,10 @@ class DataSummary(Result):
             mean_prediction=prediction,
             smallest=float(p.min()),
             largest=float(p.max()),
-            distinct=len(data.key) if view.from_sums else np.unique(p).size,
+            distinct=len(view.units.probs) if view.from_sums else np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
             subgroups=subgroups,
-            impossible=(view.problem if view.from_sums else data).impossible.size,
+            impossible=(view.units if view.from_sums else data).impossible.size,
             tallied=view.from_sums,
             **view.facts,
         )
@@ -275,8 +275,8 @@ FOLLOWED = tuple(MEASURES)[:7]
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
     """Return Cox's line, which needs finite log-odds of what happened."""
-    if view.problem.impossible.size:
-        words = several(view.problem.impossible.size, "outcome")
+    if view.units.impossible.size:
+        words = several(view.units.impossible.size, "outcome")
         raise StatisticError(f"{words} had probability 0, whose log-odds are infinite")
     return cox_recalibration(view.data, lens=view.lens, level=level)
 

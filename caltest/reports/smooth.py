@@ -29,7 +29,7 @@ def lowess(view: View, level: float) -> ReliabilityFit:
     """
     if view.from_sums:
         raise StatisticError("a smooth curve needs the rows, and a tally has none")
-    data = view.problem
+    data = view.induced
     if data.followup is not None:
         raise StatisticError("lowess needs every outcome, and follow-up ends before some")
     if data.n > MOST_SMOOTHED:

@@ -135,7 +135,7 @@ def segment_search(
     takes = {"clusters", "weights", "features"}
     analysis = Analysis.of("segment_search", probs, labels, given, lens=lens, rng=rng, takes=takes)
     analysis.needs_two_classes("segment_search")
-    data: Predictions = analysis.problem
+    data = analysis.induced
     data = data if data.induced else OneVsRest(1)(data)
     columns, notes = _columns(analysis, data), list[str]()
     if learner is not None:
@@ -172,7 +172,7 @@ def _columns(analysis: Analysis, data: Predictions) -> list[Feature]:
         raise StatisticError(
             "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
         )
-    rows, derived = analysis.data, [Feature("prediction", data.probs[:, 0])]
+    rows, derived = analysis.rows, [Feature("prediction", data.probs[:, 0])]
     if analysis.lens == TopK(1) and rows.n_classes > 2:
         classes = tuple(map(rows.class_name, range(rows.n_classes)))
         predicted = rows.probs.argmax(axis=1).astype(np.float64)

@@ -18,12 +18,12 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import admitted, admitted_tally
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
-from caltest.predictions import Predictions, RowFacts
+from caltest.predictions import RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, odds, shown, steps_of
-from caltest.tally import AnyTally, Tally
+from caltest.tally import AnyTally, Data
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -137,9 +137,7 @@ class Monitor(Watch):
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         return new._after(rows, steps, times)._moved(notes=data.notes)
 
-    def _begun(
-        self, data: Predictions | Tally, lens: LensLike, n_induced: int, time: object
-    ) -> Self:
+    def _begun(self, data: Data, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with a state, of the classes of the data."""
         new = self._moved(**self._same_classes(data, time))
         if self.n:
@@ -147,7 +145,7 @@ class Monitor(Watch):
         state = np.tile(mixture.start(n_induced), self.horizon).tobytes()
         return new._moved(lens=lens, state=state, n_induced=n_induced)
 
-    def _after_tally(self, tally: Tally, time: object) -> Self:
+    def _after_tally(self, tally: AnyTally, time: object) -> Self:
         """Return the monitor after the rows of a tally, which are one step."""
         if self.change and tally.n > self.run_length:
             raise StatisticError(

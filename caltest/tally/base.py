@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import Field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias
 
-from caltest.errors import InvalidPredictionsError
+from caltest._base.written import name_of
+from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Lens, LensLike, OneVsRest, Partition
 from caltest.predictions import FloatArray, IntArray, NamedClasses, Predictions
 
@@ -14,7 +15,7 @@ from caltest.predictions import FloatArray, IntArray, NamedClasses, Predictions
 class _Missing:
     """An attribute of rows, which sums do not have."""
 
-    def __get__(self, tally: AnyTally | None, kind: type) -> object:
+    def __get__(self, tally: AnyTally | None, kind: type) -> Any:
         return self if tally is None else tally.__array__()
 
 
@@ -81,6 +82,30 @@ class AnyTally(NamedClasses, ABC):
         """Return the tally of one lens from which another is seen."""
         return self
 
+    def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
+        """Return the sampled rows that two models on the same observations share.
+
+        StatisticError for tallies of other observations, or without rows.
+        """
+        raise StatisticError(
+            "two tallies do not say which rows go together: paired=False compares those of other "
+            "observations; of the same observations compare two Tallies, which keep rows of both"
+        )
+
+    @property
+    @abstractmethod
+    def question(self) -> dict[str, object]:
+        """What tallies that are added or compared must have alike, by its name."""
+
+    def refuse_other(self, other: AnyTally, what: str) -> None:
+        """Raise StatisticError for a tally of another lens, grid or other classes."""
+        for name, value in self.question.items():
+            if value != other.question.get(name):
+                raise StatisticError(
+                    f"tallies of different {name} {what}: {name_of(value)} and "
+                    f"{name_of(other.question.get(name))}"
+                )
+
     @abstractmethod
     def __add__(self, other: Self) -> Self: ...
 
@@ -97,4 +122,4 @@ class AnyTally(NamedClasses, ABC):
 
 
 #: What verbs are asked about: rows, or sums over rows.
-Source: TypeAlias = Predictions | AnyTally
+Data: TypeAlias = Predictions | AnyTally

@@ -177,6 +177,10 @@ class ClusteredTally(AnyTally):
         n, p, _, y, _ = self.sums.T
         return np.zeros(int(y[p == 0.0].sum() + (n - y)[p == n].sum()), dtype=np.int64)
 
+    @property
+    def question(self) -> dict[str, object]:
+        return {"lenses": self.lens, "numbers of cells": self.n_cells, "classes": self.classes}
+
     def through(self, lens: LensLike | None) -> Self:
         """Return the tally itself for its own lens; StatisticError else."""
         if lens is None or lens == self.lens:
@@ -186,16 +190,15 @@ class ClusteredTally(AnyTally):
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, ClusteredTally):
             return NotImplemented
-        mine, yours = ((t.lens, t.n_cells, t.classes) for t in (self, other))
-        if mine != yours:
-            raise StatisticError(f"tallies of {mine} and {yours} do not add up")
+        self.refuse_other(other, "do not add up")
         names, place = np.unique([*self.names, *other.names], return_inverse=True)
         first, second = np.split(place.ravel(), [self.n_clusters])
         group = np.concatenate([first[self.cluster], second[other.cluster]])
         cell = np.concatenate([self.cell, other.cell])
         columns = np.concatenate([self.sums, other.sums]).T
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        return self._added(names, group, cell, columns, *mine, notes)
+        head = self.lens, self.n_cells, self.classes, notes
+        return self._added(names, group, cell, columns, *head)
 
     def warn(self, stack: int = 3) -> None:
         """Warn where sums of residuals are skewed, if all rows of a cluster share their label.

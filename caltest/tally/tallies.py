@@ -154,11 +154,9 @@ class Tallies(AnyTally):
         notes = (*self.notes, *filter(None, [s.remark]))
         return Predictions(s.probs, s.labels, self.classes, s.weights, notes=notes)
 
-    def paired(self, other: Tallies) -> tuple[Predictions, Predictions]:
-        """Return the sampled rows that two models on the same observations share.
-
-        StatisticError for tallies of other observations, or without rows.
-        """
+    def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
+        if not isinstance(other, Tallies):
+            return super().paired(other)
         a, b = self.sample, other.sample
         if a is None or b is None or self.rows is None or other.rows is None:
             raise StatisticError("these tallies have no sample of rows: tally them anew")
@@ -206,6 +204,10 @@ class Tallies(AnyTally):
         events = (m.sums[m.key == 0, SUMS.index("events")].sum() for m in classes)
         return np.broadcast_to(np.int64(0), (int(sum(events)),))
 
+    @property
+    def question(self) -> dict[str, object]:
+        return {"lenses": self.lenses}
+
     def through(self, lens: LensLike | None) -> Tally:
         """Return the tally of a lens; StatisticError, which names the lenses, if there is none."""
         return self.source(lens).through(self.lens if lens is None else lens)
@@ -237,11 +239,7 @@ class Tallies(AnyTally):
         """Return the tallies of the rows of both; lenses, grids and classes must be the same."""
         if not isinstance(other, Tallies):
             return NotImplemented
-        if self.lenses != other.lenses:
-            raise StatisticError(
-                "tallies of different lenses do not add up: "
-                f"{name_of(self.lenses)} and {name_of(other.lenses)}"
-            )
+        self.refuse_other(other, "do not add up")
         both = zip(self.members, other.members, strict=True)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
         a, b = self.sample, other.sample

@@ -176,10 +176,9 @@ class Tally(AnyTally, Counted):
         return np.broadcast_to(np.int64(0), (int(count),))
 
     @property
-    def _question(self) -> dict[str, Any]:
-        return {
-            "lenses": self.lens, "grids": self.grid, "classes": (self.n_classes, self.classes)
-        }  # fmt: skip
+    def question(self) -> dict[str, object]:
+        names = (self.n_classes, self.classes)
+        return {"lenses": self.lens, "grids": self.grid, "classes": names}
 
     @property
     def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
@@ -189,18 +188,9 @@ class Tally(AnyTally, Counted):
         if not isinstance(other, Tally):
             return NotImplemented
         both = zip(self._arrays, other._arrays, strict=True)
-        return self._question == other._question and all(np.array_equal(a, b) for a, b in both)
+        return self.question == other.question and all(np.array_equal(a, b) for a, b in both)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def refuse_other(self, other: Tally, what: str) -> None:
-        """Raise StatisticError for a tally of another lens, grid or other classes."""
-        for name, value in self._question.items():
-            if value != other._question[name]:
-                raise StatisticError(
-                    f"tallies of different {name} {what}: {name_of(value)} and "
-                    f"{name_of(other._question[name])}"
-                )
 
     def __add__(self, other: Tally) -> Tally:
         """Return the tally of the rows of both; lenses, grids and classes must be the same."""

@@ -258,11 +258,11 @@ def test_end_of_what_holds():
 
 def asked(statistic, probs, labels, **changes):
     from caltest.inference.analysis import evaluated
-    from caltest.inference.pvalues import Run
+    from caltest.simulate import Run
 
     lens = changes.pop("lens", ct.OneVsRest(1))
     prepared, estimate = evaluated(statistic, lens(Predictions.of(probs, labels)))
-    run = Run(changes.pop("n_resamples", 9999), 1, 1)
+    run = Run(n_resamples=changes.pop("n_resamples", 9999), rng=1, workers=1)
     given = {"level": 0.95, "side": "two-sided", "run": run} | changes
     return interval_methods.IntervalProblem(statistic, lens, prepared, estimate, **given)
 

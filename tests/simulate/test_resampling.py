@@ -16,8 +16,8 @@ import caltest as ct
 from caltest import RedrawLabels, StatisticError, replicate
 from caltest._base.arrays import reaching
 from caltest._base.progress import progress
-from caltest.inference.pvalues import Run, replicates_of
-from caltest.simulate import Bootstrap
+from caltest.inference.pvalues import replicates_of
+from caltest.simulate import Bootstrap, Run
 from caltest.statistics.base import prepare
 
 
@@ -25,8 +25,8 @@ def stopped(data, n, stop_at, rng, workers=1):
     """Sequential stopping, as calibration_test does it."""
     data = replace(data, induced=True)
     return replicates_of(
-        mean_gap, prepare(mean_gap, data), RedrawLabels(), Run(n, rng, workers),
-        stop_when=partial(reaching, stop_at),
+        mean_gap, prepare(mean_gap, data), RedrawLabels(), stop_when=partial(reaching, stop_at),
+        run=Run(n_resamples=n, rng=rng, workers=workers),
     )  # fmt: skip
 
 
