@@ -20,7 +20,7 @@ from caltest.problem import TallyProblem
 from caltest.results.designs import ASSOCIATED
 from caltest.simulate.agreement import association
 from caltest.statistics.base import StatisticLike, prepare
-from caltest.tally import AnyTally, Data
+from caltest.tally import AnyTally, Source
 
 T = TypeVar("T")
 #: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
@@ -161,7 +161,7 @@ def checked(
     takes: Collection[str],
     lens: LensLike | None,
     statistics: Collection[StatisticLike | None] = (None,),
-) -> Data:
+) -> Source:
     """Return the data of a verb that takes tallies, too: rows, or a tally as the lens sees it.
 
     Of :class:`Tallies` the sampled rows where sums leave a statistic open.

@@ -23,7 +23,7 @@ from caltest.results.base import Result
 from caltest.results.followup import FollowupSummary
 from caltest.statistics.base import Statistic, StatisticLike, prepare, problem_of
 from caltest.statistics.prepared import Prepared
-from caltest.tally import Data, Tally
+from caltest.tally import Source, Tally
 
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
@@ -32,7 +32,7 @@ MANY = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Data that a verb may look at, as its lens shows them; every result is filled in here.
+    """Source that a verb may look at, as its lens shows them; every result is filled in here.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Analysis:
     """
 
     verb: str
-    data: Data
+    data: Source
     lens: Lens
     problem: Predictions | Problem = field(repr=False)
     rng: RNG = None
@@ -91,7 +91,7 @@ class Analysis:
     def of_data(
         cls,
         verb: str,
-        data: Data,
+        data: Source,
         lens: LensLike | None,
         rng: RNG = None,
         summable: Collection[StatisticLike] = (),
@@ -185,7 +185,7 @@ class Analysis:
         return kind(**facts | named | numbers)
 
 
-def problem_through(data: Data, lens: LensLike | None) -> Problem:
+def problem_through(data: Source, lens: LensLike | None) -> Problem:
     """Return what a lens shows of checked data."""
     return Analysis.of_data("audit", data, lens).units
 

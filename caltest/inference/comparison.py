@@ -24,7 +24,7 @@ from caltest.predictions import Facts, Predictions
 from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Run, Workers
 from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Data
+from caltest.tally import AnyTally, Source
 
 
 def compare(
@@ -118,7 +118,7 @@ def compare(
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
-    data: Mapping[str, Data]
+    data: Mapping[str, Source]
     if tallies := tallies_of(probs_a, probs_b):
         labels = labels_b if labels is None else labels
         data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
@@ -233,7 +233,7 @@ def _refuse_settings(verb: str, level: float, margin: float, method: str, facts:
 
 
 def _models(
-    data: Mapping[str, Data], statistic: StatisticLike, lens: LensLike | None, method: Method,
+    data: Mapping[str, Source], statistic: StatisticLike, lens: LensLike | None, method: Method,
     paired: bool, level: float, margin: float, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
     """Look at every model through the lens of the first, and test it by itself."""
@@ -247,7 +247,7 @@ def _models(
 def _of_tallies(
     models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool, method: Method,
     facts: Facts, lens: LensLike | None,
-) -> Mapping[str, Data]:  # fmt: skip
+) -> Mapping[str, Source]:  # fmt: skip
     """Return two tallies as the lens sees them, or the rows that their samples share."""
     if len(models) < 2:
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")

@@ -22,7 +22,7 @@ from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import Problem, RowProblem, TallyProblem
 from caltest.results import CoxRecalibration
 from caltest.statistics.regression import fit_logistic, log_likelihood, log_odds
-from caltest.tally import Data
+from caltest.tally import Source
 
 #: What is estimated, as fields of the result.
 ESTIMATES = ("intercept", "slope", "offset_intercept")
@@ -235,7 +235,7 @@ def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
 
 
 def covariance_of(
-    design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Data
+    design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Source
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
     w = np.ones(source.n) if w is None else w
@@ -257,12 +257,12 @@ def covariance_of(
     return without_each(units_of(source))
 
 
-def units_of(source: Data) -> IntArray:
+def units_of(source: Source) -> IntArray:
     """Return which rows vary together, those of a cluster, or each alone; (n,)."""
     return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 
 
-def _freedom(source: Data) -> float:
+def _freedom(source: Source) -> float:
     """Return the effective number of units less 1; infinite for plain rows."""
     if source.weights is None and source.n_clusters is None:
         return np.inf

@@ -27,7 +27,7 @@ from caltest.results import ConfidenceIntervalResult
 from caltest.results.base import go_on
 from caltest.simulate import Run, Workers, check_run
 from caltest.statistics import ECE, RMSCE, DebiasedL1, DebiasedL2, StatisticLike
-from caltest.tally import Data
+from caltest.tally import Source
 
 Method = Literal["auto", "inversion", "bootstrap"]
 Side = Literal["two-sided", "lower", "upper"]
@@ -160,7 +160,7 @@ def _in_subgroups(
 
 def interval_problem(
     verb: str,
-    data: Data,
+    data: Source,
     statistic: StatisticLike,
     lens: LensLike | None,
     level: float,

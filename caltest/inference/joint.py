@@ -39,7 +39,7 @@ from caltest.simulate import (
 )
 from caltest.statistics.base import StatisticLike
 from caltest.statistics.prepared import Prepared
-from caltest.tally import AnyTally, Data
+from caltest.tally import AnyTally, Source
 
 #: Functions from the outcomes that are drawn to those that each pair sees.
 Maps = list[Callable[[Any], Any]]
@@ -162,7 +162,7 @@ class _Jointly:
 
 
 def _holm(
-    data: Data,
+    data: Source,
     statistics: list[StatisticLike],
     lenses: list[LensLike | None],
     run: Run,

@@ -34,7 +34,7 @@ from caltest.simulate import Run
 from caltest.statistics import BrierScore, DebiasedL2, LogScore, StatisticLike
 from caltest.statistics.base import prepare
 from caltest.statistics.binned import BinnedError
-from caltest.tally import Data
+from caltest.tally import Source
 
 Method = Literal["auto", "z", "swap"]
 
@@ -66,7 +66,7 @@ class Model:
     """One model, and all that is computed once for all its comparisons."""
 
     name: str
-    data: Data
+    data: Source
     induced: Predictions
     rows: Predictions
     tested: StatisticLike
@@ -78,7 +78,7 @@ class Model:
     crossed: CrossedError | None = None
 
     @classmethod
-    def of(cls, name: str, data: Data, settings: Settings) -> Model:
+    def of(cls, name: str, data: Source, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
         prepared, estimate = Analysis.of_data("compare", data, lens).evaluate(statistic)

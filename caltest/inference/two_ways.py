@@ -16,17 +16,17 @@ from caltest._base.facts import by_appearance
 from caltest.inference.squared_error import added, over
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells
-from caltest.tally import Data
+from caltest.tally import Source
 
 
-def columns_of(data: Data) -> tuple[IntArray, IntArray, IntArray]:
+def columns_of(data: Source) -> tuple[IntArray, IntArray, IntArray]:
     """Return the clusters of both columns, and those of rows that share both."""
     first, second = by_appearance(data.clusters), by_appearance(data.crossed)
     codes = first * (int(second.max()) + 1) + second
     return first, second, by_appearance(codes)
 
 
-def freedom_of(data: Data) -> float:
+def freedom_of(data: Source) -> float:
     """Return the effective number of clusters of the column that has fewer, less 1."""
     masses = [np.bincount(unit, data.weights) for unit in columns_of(data)[:2]]
     return float(max(min(m.sum() ** 2 / (m**2).sum() for m in masses) - 1.0, 1.0))

@@ -15,18 +15,18 @@ from caltest._base.multiplicity import holm
 from caltest._base.progress import progress
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test
-from caltest.inference.admission import ROWS, admitted, admitted_tally
+from caltest.inference.admission import ROWS, admitted, admitted_tally, tallies_of
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts
 from caltest.reports.findings import Answer, row_of, worst_test
 from caltest.reports.questions import Question, left_out, null_of, questions, summed
-from caltest.reports.size import Bounds, Draws
+from caltest.reports.size import Bounds
 from caltest.reports.verdicts import NOTICED, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
 from caltest.results.base import go_on
 from caltest.results.subgroups import WORST_ALPHA
 from caltest.segments import segment_search
-from caltest.simulate import Workers, check_run
+from caltest.simulate import Run, Workers, check_run
 from caltest.tally import AnyTally, Source, Tallies
 
 #: The facts of rows that an audit asks with.
@@ -99,7 +99,7 @@ def audit(
     >>> report.verdict, report.direction
     ('miscalibrated', 'overconfident')
     """
-    draws = Draws(n_resamples=n_resamples, rng=rng, workers=workers)
+    draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     return audited(probs, labels, facts, alpha, tolerance, adjust, alpha, draws)
 
 
@@ -111,7 +111,7 @@ def audited(
     tolerance: float | None,
     adjust: str,
     bound_alpha: float,
-    draws: Draws,
+    draws: Run,
 ) -> AuditReport:
     """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
     data, tally = _admitted(probs, labels, facts, tolerance), isinstance(probs, AnyTally)
@@ -164,9 +164,9 @@ def audited(
 
 def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> Source:
     """Return the rows, or what there is of them."""
-    if isinstance(probs, AnyTally):
-        data = admitted_tally("audit", probs, labels, facts, whole=True)
-        return data.through(None) if isinstance(data, Tallies) and data.n_classes == 2 else data
+    if tallies := tallies_of(probs):
+        tally = admitted_tally("audit", tallies[0], labels, facts, whole=True)
+        return tally.through(None) if tally.n_classes == 2 else tally
     data = admitted("audit", probs, labels, facts, takes=TAKES)
     if tolerance is not None and (data.followup is not None or data.multilabel):
         what = "several labels a row" if data.multilabel else "follow-up"
@@ -185,9 +185,7 @@ def _apart(data: Source) -> bool:
     return any(fact is not None for fact in facts)
 
 
-def _together(
-    data: Source, agenda: list[Question], draws: Draws
-) -> tuple[list[Answer], list[float]]:
+def _together(data: Source, agenda: list[Question], draws: Run) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
@@ -209,7 +207,7 @@ def _elsewhere(
     answers: list[Answer],
     rows: tuple[AuditRow, ...],
     limits: tuple[float, float],
-    draws: Draws,
+    draws: Run,
 ) -> dict[str, Bounds]:
     """Bound the worst error of every other row that is rejected and shows more than the tolerance.
 
@@ -244,7 +242,7 @@ def _whole(data: Source) -> Source:
 
 
 def _answers(
-    data: Source, agenda: list[Question], draws: Draws, alpha: float
+    data: Source, agenda: list[Question], draws: Run, alpha: float
 ) -> tuple[Source, list[Question], list[Answer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
@@ -259,7 +257,7 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Source, question: Question, draws: Draws, alpha: float) -> Answer:
+def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answer:
     statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
         joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **draws)

@@ -15,10 +15,10 @@ from caltest.inference.admission import ROWS, admitted, admitted_tally, checked
 from caltest.inference.analysis import Analysis
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.reports.size import Bounds, Draws
+from caltest.reports.size import Bounds
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
-from caltest.simulate import Workers
+from caltest.simulate import Run, Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, Source, Tallies
 
@@ -112,7 +112,7 @@ def gate(
         )
     analysis = Analysis.of_data("gate", data, lens, rng)
     through, share = analysis.lens, alpha / len(limits)
-    draws = Draws(n_resamples=n_resamples, rng=rng, workers=workers)
+    draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     checks = []
     if tolerance is not None:
         bounds = Bounds.of(data, (statistic, through), share, draws)
@@ -173,7 +173,7 @@ def _difference(
     lens: Lens,
     share: float,
     names: tuple[str, str],
-    draws: Draws,
+    draws: Run,
 ) -> Bounds:
     """Bound the difference of the root mean squared errors of two models."""
     from caltest.inference import compare  # only gates with two models need it

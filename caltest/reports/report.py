@@ -32,11 +32,10 @@ from caltest.reliability.view import View
 from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
 from caltest.reports.audit import audited
 from caltest.reports.document import Report, Section, paragraph
-from caltest.reports.size import Draws
 from caltest.reports.smooth import lowess
 from caltest.results import AuditReport, Result, ending
 from caltest.segments import segment_search
-from caltest.simulate import Workers
+from caltest.simulate import Run, Workers
 from caltest.statistics import StatisticLike
 from caltest.tally import AnyTally, Source
 
@@ -126,6 +125,7 @@ def report(
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
     data: Source
+    whole: Source
     if isinstance(probs, AnyTally):
         data = admitted_tally("report", probs, labels, facts)
         whole, grouped, featured = data, None, None
@@ -135,7 +135,7 @@ def report(
         grouped = None if data.by is None else replace(data, features=None)
         featured = None if data.features is None else replace(data, by=None)
     after = None if recalibrated is None else _after(recalibrated, data)
-    draws = Draws(n_resamples=n_resamples, rng=rng, workers=workers)
+    draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
@@ -195,7 +195,7 @@ class Request:
     also: tuple[StatisticLike, ...]
     level: float
     level_of_size: float
-    draws: Draws
+    draws: Run
 
 
 class Absent(Exception):

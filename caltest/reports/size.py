@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 from scipy.special import ndtri
 
-from caltest._base.arrays import RNG
 from caltest.inference import confidence_interval
 from caltest.reports.questions import Pair
 from caltest.results import format_range
-from caltest.simulate import Workers
+from caltest.simulate import Run
 from caltest.tally import Source
 
 #: Rows to tell are those that tell with this probability.
 POWER = 0.8
-
-
-class Draws(TypedDict):
-    """How many replicates are drawn, from which seed, and by whom."""
-
-    n_resamples: int
-    rng: RNG
-    workers: Workers
 
 
 @dataclass(frozen=True)
@@ -38,7 +28,7 @@ class Bounds:
     alpha: float
 
     @classmethod
-    def of(cls, data: Source, pair: Pair, alpha: float, draws: Draws) -> Bounds:
+    def of(cls, data: Source, pair: Pair, alpha: float, draws: Run) -> Bounds:
         """Bound the error of a statistic seen through a lens."""
         statistic, lens = pair
         alpha = min(alpha, 0.25)

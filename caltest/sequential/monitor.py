@@ -9,7 +9,7 @@ from typing import ClassVar, Self, Unpack
 import numpy as np
 
 from caltest._base import checks
-from caltest._base.arrays import FloatArray, IntArray, Source, Values
+from caltest._base.arrays import FloatArray, IntArray, Values
 from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
@@ -23,7 +23,7 @@ from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, odds, shown, steps_of
-from caltest.tally import AnyTally, Data
+from caltest.tally import AnyTally, Source
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -96,7 +96,7 @@ class Monitor(Watch):
 
     def update(
         self,
-        probs: Source,
+        probs: Values,
         labels: Values = None,
         *,
         time: Values = None,
@@ -137,7 +137,7 @@ class Monitor(Watch):
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         return new._after(rows, steps, times)._moved(notes=data.notes)
 
-    def _begun(self, data: Data, lens: LensLike, n_induced: int, time: object) -> Self:
+    def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with a state, of the classes of the data."""
         new = self._moved(**self._same_classes(data, time))
         if self.n:

@@ -18,7 +18,7 @@ from caltest.bets.kernels import REFUTED
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
 from caltest.results import Result
-from caltest.tally import Data
+from caltest.tally import Source
 
 #: Times of rows, if there are any.
 Times = FloatArray | None
@@ -94,7 +94,7 @@ class Watch(Result):
         new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def _same_classes(self, data: Data, time: object) -> dict[str, object]:
+    def _same_classes(self, data: Source, time: object) -> dict[str, object]:
         """Return the classes, which are those of before, and whether times are dates."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(

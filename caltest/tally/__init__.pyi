@@ -1,7 +1,7 @@
 """Tallies: sums over micro-cells, of any number of rows, from which exact answers follow."""
 
 from .base import AnyTally as AnyTally
-from .base import Data as Data
+from .base import Source as Source
 from .clustered import ClusteredTally as ClusteredTally
 from .files import scan as scan
 from .sample import RowSample as RowSample

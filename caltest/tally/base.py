@@ -122,4 +122,4 @@ class AnyTally(NamedClasses, ABC):
 
 
 #: What verbs are asked about: rows, or sums over rows.
-Data: TypeAlias = Predictions | AnyTally
+Source: TypeAlias = Predictions | AnyTally
