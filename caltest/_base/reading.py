@@ -130,7 +130,7 @@ def as_probabilities(
     sums = probs.sum(axis=1)
     deviation, tolerance, rounded = np.abs(sums - 1.0), SUM_TOLERANCE, ""
     if deviation.max() > tolerance * (1.0 + 1e-9):
-        tolerance, rounded = _resolution(probs)
+        tolerance, rounded = sum_tolerance(probs)
     refused = deviation > tolerance * (1.0 + 1e-9)
     if refused.any() and renormalise and sums.min() > 0.0:
         low, high = sums[refused].min(), sums[refused].max()
@@ -157,7 +157,7 @@ def as_probabilities(
     return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
 
 
-def _resolution(probs: FloatArray) -> tuple[float, str]:
+def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
     """Return how far from 1 sums may be because of rounding, and to what the values are rounded.
 
     Numbers with d decimals are wrong by up to 10^-d / 2 each, bfloat16 by a 512th of themselves;
@@ -301,6 +301,9 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
                 low, high = min(shifted), max(shifted)
                 advice = f". They seem to run from {low}: pass {counting(low, high)}"
                 remedies = [("--classes", f"{low},…,{high}")]
+            if text and len(values) == len(classes):
+                advice = f". Are {', '.join(map(str, values))} other words for these? Then list "
+                advice += "them in this order with classes=[…] (--classes)"
             raise InvalidPredictionsError(
                 f"labels: {nth(row)} is {shown}, which is not one of the classes "
                 f"{', '.join(map(str, classes))}{advice}",

@@ -19,7 +19,7 @@ from caltest.io.assembly import source_of
 from caltest.predictions import Predictions
 from caltest.tables.chosen import Chosen, chosen_of
 from caltest.tables.columns import refuse_unknown
-from caltest.tables.names import MODELS
+from caltest.tables.names import MODELS, key
 from caltest.tables.source import Column, Request, Source
 
 #: What names of files call models; each is told from others by the word that it is in.
@@ -103,7 +103,7 @@ def pooled(parts: Sequence[Path], request: Request) -> tuple[Source, Chosen]:
     with source_of(parts[0], request) as first:
         chosen = chosen_of(first, request)
         names, log = first.names, first.log
-    models = [name for name in names if name.lower() in MODELS]
+    models = [name for name in names if key(name) in MODELS]
     wanted = list(dict.fromkeys([*chosen.wanted, *models]))
     tables: list[list[Column]] = []
     notes: list[str] = []

@@ -32,18 +32,20 @@ class _Text(NamedTuple):
     @property
     def comma(self) -> bool:
         """Whether numbers have decimal commas, beside which cells are not told apart by commas."""
-        return self.delimiter in ";\t" and any(_DECIMAL.fullmatch(cell) for cell in self.first)
+        return self.delimiter in ";\t|" and any(_DECIMAL.fullmatch(cell) for cell in self.first)
 
 
 def read_delimited(opened: Opened) -> Source:
     """Find delimiter, header and first row; columns are read when they are asked for."""
     data = opened.file.read().removeprefix(b"\xef\xbb\xbf")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Excel's "Unicode text"
+        data = data.decode("utf-16").encode()
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         reason = f"line {line} holds a NUL byte: this is not a text file in UTF-8"
         raise InvalidPredictionsError(reason)
     head = data[: 1 << 20].lstrip().partition(b"\n")[0]
-    delimiter = max(",;\t", key=lambda mark: head.count(mark.encode()))
+    delimiter = max(",;\t|", key=lambda mark: head.count(mark.encode()))
     delimiter = delimiter if delimiter.encode() in head else " "
     (line, header), (_, first) = islice(chain(_rows(data, delimiter), [(0, [])] * 2), 2)
     names = [name.strip() for name in header]

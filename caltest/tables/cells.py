@@ -13,15 +13,19 @@ from caltest.tables.source import MISSING, Column, is_number
 
 
 def missing(column: Column) -> Column:
-    """Return which rows have no value: empty, ``NA``, ``nan``, ``null`` or ``none``."""
+    """Return which rows have no value: empty, ``NA``, ``null`` or the like, or a dash or dots.
+
+    A dash is one where all other cells are numbers; beside a plus it is a label.
+    """
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
-    if column.dtype.kind == "U":
-        return np.isin(np.char.lower(np.char.strip(column)), MISSING)
-    if column.dtype.kind != "O":
+    if column.dtype.kind not in "UO":
         return np.zeros(len(column), dtype=bool)
-    cells = [cell is None or str(cell).strip().lower() in MISSING for cell in column.ravel()]
-    return np.array(cells, dtype=bool)
+    texts = [str(cell).strip().lower() for cell in column.ravel().tolist()]  # None is one, too
+    others = set(texts) - {*MISSING}
+    dashes = {text for text in others if not any(map(str.isalnum, text))}
+    absent = {*MISSING, *dashes} if all(map(is_number, others - dashes)) else {*MISSING}
+    return np.array([text in absent for text in texts], dtype=bool)
 
 
 def numbers(column: Column, name: str, percent: bool | None = None) -> Column:

@@ -20,7 +20,7 @@ from caltest.tables.columns import (
     shortened,
 )
 from caltest.tables.contents import are_fractions
-from caltest.tables.names import PREDICTED
+from caltest.tables.names import PREDICTED, key
 from caltest.tables.probabilities import choose_probs, refuse_lone
 from caltest.tables.source import Request, Source
 
@@ -86,7 +86,7 @@ def _chosen(source: Source, request: Request) -> Chosen:
     if probs is not None:
         choice = named(others, probs)
     else:
-        answers = [name for name in others if name.lower() in PREDICTED]
+        answers = [name for name in others if key(name) in PREDICTED]
         answers = [name for name in answers if not are_fractions(source.read([name])[0])]
         likely = [name for name in others if name not in answers] or others
         choice = choose_probs(source, likely, labels, request.from_logits)
@@ -124,7 +124,7 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
     It is known by its name; where labels are text, by its cells, which occur as labels.
     """
     names = [name for name in names if name != prob]
-    answers = [name for name in names if name.lower() in PREDICTED]
+    answers = [name for name in names if key(name) in PREDICTED]
     if answers:
         truth, answer = map(cells.labels, source.read([label, answers[0]]))
         right, in_words = says_right(truth, label), answer.dtype.kind == "U"

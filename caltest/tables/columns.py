@@ -12,7 +12,7 @@ import numpy as np
 
 from caltest.errors import InPlace, InvalidPredictionsError
 from caltest.tables import cells
-from caltest.tables.contents import outcomes_among
+from caltest.tables.contents import FIRST, outcomes_among
 from caltest.tables.names import (
     COUNTS,
     EVENTS,
@@ -23,6 +23,7 @@ from caltest.tables.names import (
     PREDICTED,
     SAYS_RIGHT,
     TIMES,
+    key,
     words,
 )
 from caltest.tables.source import Column, Source
@@ -80,7 +81,7 @@ def choose_labels(
     if label is not None:
         return Choice([label]) if label in names else named(names, label)
     for tier in LABELS:
-        candidates = [name for name in names if name.lower() in tier]
+        candidates = [name for name in names if key(name) in tier and not _is_place(source, name)]
         if len(candidates) == 1:
             times = [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
             _refuse_followed(source, candidates[0], times)
@@ -95,10 +96,10 @@ def choose_labels(
             )
     others = [name for name in names if name not in facts and not NO_OUTCOMES & {*words(name)}]
     likely, sure = outcomes_among(source, others)
-    sure = [name for name in sure if name.lower() not in PREDICTED] or sure
+    sure = [name for name in sure if key(name) not in PREDICTED] or sure
     called = [name for name in sure if OUTCOMES & {*words(name)}]
     times = [name for name in names if TIMES & {*words(name)}]
-    events = [n for n in names if n.lower() in EVENTS or (n in sure and EVENTS & {*words(n)})]
+    events = [n for n in names if key(n) in EVENTS or (n in sure and EVENTS & {*words(n)})]
     if events and times:
         _refuse_followed(source, events[0], times)
     elif len(sure) == 1:
@@ -111,16 +112,23 @@ def choose_labels(
     raise InvalidPredictionsError(
         f"no labels found among {listing(names)}; name them with {source.advice('label')}"
         f"{f', such as {such}' if such else ', a column or a file' * (not source.frame)}"
-        f"{counts if COUNTS & {name.lower() for name in names} else ''}",
+        f"{counts if COUNTS & {key(name) for name in names} else ''}",
         [("--label", name) for name in likely],
     )
 
 
+def _is_place(source: Source, name: str) -> bool:
+    """Say whether a column y is beside a column x, as those of pixels are, and no outcome."""
+    if name.lower() != "y" or not {"x", "X"} & {*source.names}:
+        return False
+    return len(set(source.read([name])[0][:FIRST].tolist())) > 2
+
+
 def _judged(source: Source, names: Sequence[str]) -> Choice | None:
     """Return the true labels of two columns, the other of which says where a prediction is so."""
-    right = [name for name in names if name.lower() in SAYS_RIGHT]
+    right = [name for name in names if key(name) in SAYS_RIGHT]
     truth = [name for name in names if name not in right]
-    answers = [name for name in source.names if name.lower() in PREDICTED and name not in names]
+    answers = [name for name in source.names if key(name) in PREDICTED and name not in names]
     if not len(right) == len(truth) == len(answers) == 1:
         return None
     judged, label, answer = map(cells.labels, source.read([*right, *truth, *answers]))
@@ -192,6 +200,4 @@ def says_right(truth: Column, label: str) -> bool:
     called = {*words(label)}
     named_so = called & {"correct", "right"} and not called & {"answer", "label", "class", "option"}
     numbers = truth.ndim == 1 and truth.dtype.kind in "biuf"
-    return bool(
-        (named_so or label.lower() in SAYS_RIGHT) and numbers and np.isin(truth, (0, 1)).all()
-    )
+    return bool((named_so or key(label) in SAYS_RIGHT) and numbers and np.isin(truth, (0, 1)).all())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caltest._base.reading import EVENT_WORDS, SUM_TOLERANCE
+from caltest._base.reading import EVENT_WORDS, sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
 from caltest.tables.source import Column, Source, is_number
@@ -20,7 +20,7 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     """Return the columns that may hold outcomes, and those that hold nothing else.
 
     These have 0 and 1 or words for them, or the names or ends of names of other columns; without
-    such a column two other words.
+    such a column two other words. Others may be outcomes in few words, if there is none with two.
     """
     if not 0 < len(names) <= SUGGESTED:
         return [], []
@@ -32,7 +32,10 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
     of_columns = [n for n, c in columns.items() if n not in sure and _name_columns(c, n, names)]
     in_words = [n for n in two if not any(map(is_number, values[n]))]
-    return list(dict.fromkeys([*two, *of_columns])), [*sure, *of_columns] or in_words
+    likely = list(dict.fromkeys([*two, *of_columns]))
+    levels = {n: len(set(c[:FIRST].tolist())) for n, c in columns.items() if c.dtype.kind in "UO"}
+    likely = likely or [n for n, count in levels.items() if count <= min(20, len(columns[n]) / 4)]
+    return likely, [*sure, *of_columns] or in_words
 
 
 def _name_columns(column: Column, name: str, names: Sequence[str]) -> bool:
@@ -53,28 +56,49 @@ def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str]
     if not 0 < len(names) <= SUGGESTED:
         return [], False
     columns = dict(zip(names, source.read(names), strict=True))
-    likely = [name for name, c in columns.items() if are_fractions(c) or cells.in_percent(c, False)]
-    fractions = [columns[name] for name in likely]
-    if len(likely) > 1 and are_probabilities(fractions, False):
+    signed = [name for name, c in columns.items() if cells.in_percent(c, False)]
+    columns |= {name: cells.numbers(columns[name], name, percent=True) for name in signed}
+    likely = [name for name, column in columns.items() if are_fractions(column)]
+    if len(likely) > 1 and are_probabilities([columns[name] for name in likely], False):
         return likely, True
     likely = [n for n in likely if len(set(columns[n].tolist())) > 2]
     likely = [n for n in likely if not NO_PROBABILITIES & {*words(n)}]
     return likely or [n for n, c in columns.items() if c.ndim == 2 and c.dtype.kind == "f"], False
 
 
+def _numbers(column: Column) -> Column | None:
+    """Return numbers, NaN where a cell is none, if half of the first cells that are known are."""
+    if column.dtype.kind == "f":
+        return column
+    if column.dtype.kind not in "UO" or column.ndim > 1:
+        return None
+    first = column[:FIRST]
+    known = [is_number(c) and not isinstance(c, bool) for c in first[~cells.missing(first)]]
+    if 2 * sum(known) <= len(known):
+        return None
+    numbers = (c if is_number(c) and not isinstance(c, bool) else np.nan for c in column.tolist())
+    return np.fromiter(numbers, dtype=np.float64, count=column.size)
+
+
 def are_fractions(column: Column) -> bool:
     """Say whether cells are numbers of [0, 1], some of them neither 0 nor 1."""
-    fractions = column.dtype.kind == "f" and are_probabilities([column], False)
-    return fractions and bool((column[~np.isnan(column)] % 1 != 0).any())
+    numbers = _numbers(column)
+    if numbers is None or not are_probabilities([numbers], False):
+        return False
+    return bool((numbers[~np.isnan(numbers)] % 1 != 0).any())
 
 
 def are_probabilities(columns: Sequence[Column], from_logits: bool) -> bool:
     """Say whether columns that nothing else says of are numbers of [0, 1], several with sum 1."""
-    if any(column.dtype.kind != "f" for column in columns):
+    numbers = [column for column in map(_numbers, columns) if column is not None]
+    if len(numbers) < len(columns):
         return False
     if from_logits:
         return True
-    outside = any(bool(((column < 0.0) | (column > 1.0)).any()) for column in columns)
-    whole = columns[0].ndim == 1 and len(columns) == 1
-    rows = columns[0].sum(axis=-1) if columns[0].ndim > 1 else sum(columns)
-    return not outside and (whole or not bool((np.abs(rows - 1.0) > SUM_TOLERANCE).any()))
+    if any(bool(((column < 0.0) | (column > 1.0)).any()) for column in numbers):
+        return False
+    if numbers[0].ndim == 1 and len(numbers) == 1:
+        return True
+    rows = numbers[0] if numbers[0].ndim > 1 else np.column_stack(numbers)
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    return not bool((np.abs(rows.sum(axis=1) - 1.0) > sum_tolerance(rows)[0]).any())

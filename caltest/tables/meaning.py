@@ -22,7 +22,7 @@ from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, listing, says_right, shortened
-from caltest.tables.names import CONFIDENCE, DATES, MODELS, PREDICTED, words
+from caltest.tables.names import CONFIDENCE, DATES, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source
 
@@ -70,6 +70,12 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     with naming():
         percent = request.percent or in_percent(source, request, columns, choice.probs)
         values = _stacked(columns, choice.probs, percent)
+        if values.ndim > 2 or values.shape == columns[outcomes[0]].shape != (rows.size,):
+            raise InvalidPredictionsError(
+                f"{choice.probs[0]} has the shape {values.shape}: of pixels give one row each, "
+                "probs.ravel() and labels.ravel(), with the image of each for clusters= "
+                "(--clusters)"
+            )
         truth, classes, remark = _labels(columns, values, request, chosen, source)
         facts, remarks = _facts(columns, rows.size, request, chosen, source)
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
@@ -77,7 +83,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
             outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
             remark = f"events from {outcomes[0]}"
-    unused = [name for name in source.names if name not in wanted]
+    unused = [name for name in source.names if name and name not in wanted]
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
     of += " in percent" * percent
@@ -146,7 +152,7 @@ def doubt_labels(chosen: Chosen, labels: IntArray, probs: FloatArray) -> None:
             "others: is this the column of what was observed?"
         )
     elif (
-        name.lower() in PREDICTED
+        key(name) in PREDICTED
         and (1.0 - largest(probs)).sum() < MISSES  # of many, Predictions.of warns
         and np.array_equal(labels, probs.argmax(axis=1))
     ):
@@ -162,7 +168,7 @@ def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:
     """Refuse rows of several models, where a column says that they are."""
     if request.one_model or source.log:
         return
-    for name in (n for n in source.names if n.lower() in MODELS and n not in wanted):
+    for name in (n for n in source.names if key(n) in MODELS and n not in wanted):
         models = sorted(set(map(str, source.read([name])[0].tolist())))
         if len(models) > 1:
             go_on = "leave the column out" if source.frame else "say one_model=True (--one-model)"

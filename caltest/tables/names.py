@@ -10,7 +10,7 @@ LABELS = (
     ("true_label", "ground_truth", "actual", "correct_answer", "gold", "correct", "is_correct"),
     (
         *("truth", "true_class", "true_answer", "gold_label", "gold_answer", "observed"),
-        *("answer", "y_test", "ref", "reference"),
+        *("answer", "y_test", "ref", "reference", "actual_class", "actual_label", "mask", "masks"),
     ),
 )
 #: Labels of these names, where there are two, say whether a prediction was right.
@@ -71,6 +71,11 @@ PERCENTS = {"pct", "percent", "percentage", "perc", "prozent", "share", "score",
 MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
 FAMILIES = ("p", "prob", "probs", "proba")
+
+
+def key(name: str) -> str:
+    """Return a name as the lists above have them: "True class?" is "true_class"."""
+    return re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
 
 
 def words(name: str) -> list[str]:

@@ -21,6 +21,7 @@ from caltest.tables.names import (
     PROBABILITIES,
     SHARES,
     WHOLE,
+    key,
     words,
 )
 from caltest.tables.source import Column, Request, Source
@@ -75,6 +76,10 @@ def _none(
     if any(name.lower() in ("logit", "logits") for name in names):
         hint = "it holds logits: pass from_logits=True (--from-logits)"
         remedies = [("--from-logits",)]
+    if len(labels.probs) == 1 and are_fractions(source.read(labels.probs)[0]):
+        hint = f"the labels, {labels.probs[0]}, hold fractions: if these are the probabilities, "
+        hint += f"name the labels, a column or a file, with {source.advice('label')}"
+        remedies = [("--probs", labels.probs[0], "--label", "FILE")] * (not source.frame)
     said = f"no probabilities found among {listing(names)}; {hint}"
     return InvalidPredictionsError(said, remedies)
 
@@ -97,12 +102,12 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
     numbers = {name: name for name in names if name.isdecimal()}
     if len(numbers) > 1:
         families[tuple(numbers)] = numbered(numbers)
-    families |= {(n,): Choice([n]) for n in names if n.lower() in (*WHOLE[0], *logits)}
+    families |= {(n,): Choice([n]) for n in names if key(n) in (*WHOLE[0], *logits)}
     if families:
         return [*families.values()]
-    called = [name for name in names if name.lower() in WHOLE[1]]
+    called = [name for name in names if key(name) in WHOLE[1]]
     others = [name for name in names if PROBABILITIES & {*words(name)}]
-    scales = [name for name in called if name.lower() not in CONFIDENCE]
+    scales = [name for name in called if key(name) not in CONFIDENCE]
     if scales and len(names) > 1 and not from_logits:  # a score of 300 to 850 is none
         called = [name for name in called if name not in scales or _may_be(source, [name])]
         called = called or scales * (not probabilities_among(source, names)[0])
@@ -143,10 +148,12 @@ def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> li
 def in_percent(
     source: Source, request: Request, columns: dict[str, Column], probs: Sequence[str]
 ) -> bool:
-    """Say whether the one column of probabilities holds percents."""
+    """Say whether the columns of probabilities hold percents; of several each cell has its sign."""
     name, *others = probs
-    if others or request.from_logits or source.part:
+    if request.from_logits or source.part:
         return False
+    if others:
+        return all(cells.in_percent(columns[name], says_so=False) for name in probs)
     return cells.in_percent(columns[name], bool(SHARES & {name.lower(), *words(name)}))
 
 

@@ -12,7 +12,7 @@ from caltest.errors import InvalidPredictionsError
 
 Column = AnyArray
 #: Cells that say that nothing is known, in lower case.
-MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>")
 
 
 @dataclass(frozen=True)
