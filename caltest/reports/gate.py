@@ -11,7 +11,7 @@ from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.admission import ROWS, admitted, admitted_tally, checked
+from caltest.inference.admission import ROWS, checked, tallies_of
 from caltest.inference.analysis import Analysis
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
@@ -20,7 +20,7 @@ from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Run, Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Source, Tallies
+from caltest.tally import Source
 
 #: By whether an error is within its limit, the one that decides over others first.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
@@ -153,15 +153,14 @@ def _models(
 ) -> tuple[Source, Source | None, tuple[Source, Source | None]]:
     """Return the model, the one in use if any, and both as they are compared."""
     data = checked("gate", probs, labels, facts, ROWS, lens)
-    old: Source | None = None
-    if isinstance(against, AnyTally):
-        old = admitted_tally("gate", against, None, facts, lens)
-    elif against is not None:
-        outcomes = data.labels if labels is None else labels
-        outcomes = None if isinstance(against, Predictions) or not paired else outcomes
-        old = admitted("gate", against, outcomes, facts, takes=ROWS)
-    if paired and isinstance(probs, Tallies) and isinstance(against, Tallies):
-        return data, old, (probs, against)  # whose samples say which rows go together
+    if against is None:
+        return data, None, (data, None)
+    complete = isinstance(against, Predictions) or tallies_of(against) or not paired
+    outcomes = None if complete else data.labels if labels is None else labels
+    old = checked("gate", against, outcomes, facts, ROWS, lens)
+    tallies = tallies_of(probs, against)
+    if paired and len(tallies) == 2:  # whose samples say which rows go together
+        return data, old, (tallies[0], tallies[1])
     return data, old, (data, old)
 
 
