@@ -57,7 +57,9 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     return read_file(parts, {**options, **dict.fromkeys(rows)}, partial(_scanned, options))
 
 
-def _scanned(given: dict[str, Any], files: Any, *columns: Any, **arguments: Any) -> ct.Tally:
+def _scanned(
+    given: dict[str, Any], files: Any, *columns: Any, **arguments: Any
+) -> ct.Tally | ct.Tallies:
     if given.get("statistic") is not None:
         from caltest.problem import TallyProblem
         from caltest.statistics.base import prepare
