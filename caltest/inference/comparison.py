@@ -294,8 +294,7 @@ def _same_rows(
         return None if has_labels(model) else shared
 
     data = {str(name): _predictions(name, p, outcomes(p), facts) for name, p in probs.items()}
-    if all(d.ids is not None for d in data.values()):
-        data = match_rows(data)
+    data = match_rows(data)
     (first, a), *others = data.items()
     for name, b in others:
         refuse_unlike((first, name), a, b, remedy)

@@ -56,7 +56,9 @@ def _source(table: Any) -> Source:
 
 
 def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
-    """Bring predictions of the same rows into the order of the first, by their ids."""
+    """Bring predictions of the same rows into the order of the first, if all have ids."""
+    if any(d.ids is None for d in data.values()):
+        return data
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
     (first, wanted), *others = ids.items()
     for name, listed in ids.items():

@@ -170,8 +170,7 @@ def _models(
     if paired and len(tallies) == 2:  # whose samples say which rows go together
         return data, old, (tallies[0], tallies[1])
     if paired and isinstance(data, Predictions) and isinstance(old, Predictions):
-        if data.ids is not None and old.ids is not None:
-            data, old = match_rows(dict(zip(names, (data, old), strict=True))).values()
+        data, old = match_rows(dict(zip(names, (data, old), strict=True))).values()
     return data, old, (data, old)
 
 
