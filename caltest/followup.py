@@ -73,10 +73,10 @@ class Followup:
 
     Examples
     --------
-    >>> seen = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
-    >>> seen
+    >>> followup = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
+    >>> followup
     Followup(n=4, horizon=5)
-    >>> seen.status, seen.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
+    >>> followup.status, followup.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
     (array([ 1,  0, -1,  0]), array([1. , 1.5, 0. , 1.5]))
     """
 
@@ -201,8 +201,8 @@ class Followup:
             warnings.warn(f"follow-up: {doubt}", ShortFollowupWarning, stacklevel=4)
 
     def __repr__(self) -> str:
-        given = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
-        return f"Followup(n={self.n}, horizon={self.horizon:g}{given})"
+        strata = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
+        return f"Followup(n={self.n}, horizon={self.horizon:g}{strata})"
 
 
 def _codes(values: AnyArray) -> IntArray:

@@ -30,8 +30,8 @@ class OfFunction(Lens):
                 "and returns Predictions, for instance with Predictions.of(probs, labels)"
             )
         if induced.n == data.n:
-            shown = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
-            return replace(data, **shown, induced=True)
+            columns = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
+            return replace(data, **columns, induced=True)
         facts = (induced.weights, data.weights), (induced.clusters, data.clusters)
         if any(picked is None and given is not None for picked, given in facts):
             raise StatisticError(

@@ -198,9 +198,9 @@ def holds(condition: Condition, feature: Feature) -> BoolArray:
     if kind == "missing":
         return feature.missing
     if (kind in ("level", "other")) != (feature.levels is not None):
-        held = "numbers" if feature.levels is None else "text"
+        content = "numbers" if feature.levels is None else "text"
         raise StatisticError(
-            f"features: {feature.name!r} holds {held}, the search saw other values"
+            f"features: {feature.name!r} holds {content}, the search saw other values"
         )
     if feature.levels is not None:
         names = np.array(("", *(feature.levels or ())))  # the first of what is missing

@@ -44,8 +44,8 @@ class RelplotResiduals(SmoothResiduals):
             for w in np.unique(middle[middle >= SMALLEST]):
                 rows, size = middle == w, _grid_size(w)
                 common = size == COARSEST
-                seen = coarse[rows] if common else _transformed(self.p, residuals[rows], size)
-                value[rows] = self.errors(w, seen)
+                transforms = coarse[rows] if common else _transformed(self.p, residuals[rows], size)
+                value[rows] = self.errors(w, transforms)
             wider = middle < value
             low, width = np.where(wider, middle, low), np.where(wider, width, middle)
             error = np.where(wider, error, value)
