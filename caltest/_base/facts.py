@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, column_of, names_of
 from caltest._base.features import as_features
@@ -168,8 +168,8 @@ def as_groups(values: object, n: int) -> AnyArray:
 
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
     """Return the number of the cluster of every row, or None where each has its own."""
-    inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
-    return inverse.ravel().astype(np.int64) if inverse.max() + 1 < n else None
+    clusters = codes(as_names(values, n, name))
+    return clusters if clusters.max() + 1 < n else None
 
 
 class Columns(NamedTuple):
@@ -228,8 +228,8 @@ def as_columns(values: object, n: int) -> Columns | None:
 
 def as_folds(values: object, n: int) -> IntArray | None:
     """Return the number of the fold of every row, or None where one model predicted all."""
-    inverse = np.unique(as_names(values, n, "folds"), return_inverse=True)[1]
-    return inverse.ravel().astype(np.int64) if inverse.max() > 0 else None
+    folds = codes(as_names(values, n, "folds"))
+    return folds if folds.max() > 0 else None
 
 
 def _per_row(values: object, n: int, name: str) -> AnyArray:
@@ -270,7 +270,7 @@ def as_series(facts: Mapping[str, object], horizon: object, data: Predictions) -
         raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
     places = np.arange(data.n)
     if time is not None:  # the place of every row among the distinct times
-        places = np.unique(as_times(time, data.n), return_inverse=True)[1].ravel().astype(np.int64)
+        places = codes(as_times(time, data.n))
     if horizon == 1:
         return {"clusters": None if time is None else as_clusters(places, data.n)}
     return {"times": places, "horizon": int(horizon)}

@@ -7,12 +7,10 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._base.arrays import ComplexArray
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.smooth import SmoothECE, SmoothResiduals
-
-ComplexArray = NDArray[np.complex128]
 
 #: Widths are multiples of 2^−10: ten halvings of [0, 1].
 HALVINGS = 10
