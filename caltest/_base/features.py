@@ -99,7 +99,8 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     columns = tuple(c for c in columns if not (leave_ids and identifies(c)))
     if not columns:
         raise InvalidPredictionsError(
-            f"features: {', '.join(table)} name or number the rows: say which to search by name"
+            f"features: of {', '.join(table)} each names or numbers the rows, and no column is "
+            "left to search; one that shall be searched all the same is named in features="
         )
     for column in columns:
         if column.values.size != n:

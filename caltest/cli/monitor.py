@@ -129,7 +129,8 @@ def monitor(
 
 def read(path: Path, records: dict[str, Any], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
-    names = {"ids": options["time"], "time": None, "horizon": None}
+    names = {"ids": options["time"], "time": None}
+    names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
     data, waits = read_file(path, options | names, read_waiting)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")

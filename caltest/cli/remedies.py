@@ -33,6 +33,8 @@ INSTEAD = {
         "test {option} {value}")),
     "--strategy": ("Write it as --statistic 'ECE(QuantileBins(10))'.",
                    "{command} --statistic 'ECE(QuantileBins(10))'"),
+    **dict.fromkeys(("--event", "--strata"), (
+        "Follow-up is for caltest audit, test, plot and report.", "audit {option} {value}")),
     "--alpha": ("The level of intervals is --level, such as 0.95.", "--level {rest:g}"),
     "--level": ("The level of a test is --alpha, such as 0.05.", "--alpha {rest:g}"),
 }  # fmt: skip
