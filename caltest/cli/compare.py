@@ -73,7 +73,7 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
     if len(set(names)) < len(names):
-        raise click.UsageError("one file was given twice")
+        raise click.UsageError("one file was given twice: name those of two models")
     return names
 
 
