@@ -48,10 +48,10 @@ class CrossedAgreement:
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
 
-    def agreed(self, centred: bool = False) -> float:
+    def observed(self, centred: bool = False) -> float:
         """Return N = N_a + N_b − N_ab of the observed labels."""
-        both = 0.0 if self.both is None else self.both.agreed(centred)
-        return sum(column.agreed(centred) for column in self.columns) - both
+        both = 0.0 if self.both is None else self.both.observed(centred)
+        return sum(column.observed(centred) for column in self.columns) - both
 
     def inflation(self, limits: Pair, centred: bool = False) -> float:
         """Return κ: how much more labels agree than any draw with such shares of λ allows."""
@@ -59,7 +59,7 @@ class CrossedAgreement:
         roots = float(np.sqrt(limits).sum())
         shares = np.array(limits) / roots**2 if roots > 0.0 else np.full(2, 0.25)
         allowed = variance + float(shares @ self.joint)
-        return max(1.0, (variance + self.agreed(centred)) / allowed) if allowed > 1e-9 else 1.0
+        return max(1.0, (variance + self.observed(centred)) / allowed) if allowed > 1e-9 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
