@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from caltest._base import facts
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import number
 from caltest._base.naming import nth
 from caltest._base.reading import as_array, as_numbers
@@ -73,10 +73,10 @@ class Followup:
 
     Examples
     --------
-    >>> followup = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
-    >>> followup
+    >>> seen = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
+    >>> seen
     Followup(n=4, horizon=5)
-    >>> followup.status, followup.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
+    >>> seen.status, seen.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
     (array([ 1,  0, -1,  0]), array([1. , 1.5, 0. , 1.5]))
     """
 
@@ -109,7 +109,7 @@ class Followup:
         object.__setattr__(self, "event", event.astype(np.int64))
         if self.strata is not None:
             names = facts.as_names(self.strata, time.size, "strata")
-            object.__setattr__(self, "strata", codes(names))
+            object.__setattr__(self, "strata", _codes(names))
 
     @property
     def n(self) -> int:
@@ -152,10 +152,10 @@ class Followup:
         weights of a stratum, but not the bias that merging brings.
         """
         if self.strata is not None:
-            return codes(self.strata)
+            return _codes(self.strata)
         _, level, counts = np.unique(p, return_inverse=True, return_counts=True)
         size = max(1, min(MOST_STRATA, p.size // ROWS_A_STRATUM))
-        return codes(size * (np.cumsum(counts) - counts)[level.ravel()] // p.size)
+        return _codes(size * (np.cumsum(counts) - counts)[level.ravel()] // p.size)
 
     def censoring(self, p: FloatArray) -> Censoring:
         """Return how rows with these predictions (n,) were censored, stratum by stratum.
@@ -201,8 +201,13 @@ class Followup:
             warnings.warn(f"follow-up: {doubt}", ShortFollowupWarning, stacklevel=4)
 
     def __repr__(self) -> str:
-        strata = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
-        return f"Followup(n={self.n}, horizon={self.horizon:g}{strata})"
+        given = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
+        return f"Followup(n={self.n}, horizon={self.horizon:g}{given})"
+
+
+def _codes(values: AnyArray) -> IntArray:
+    """Return numbers 0, 1, … for values (n,), in their order."""
+    return np.unique(values, return_inverse=True)[1].ravel()
 
 
 class Censoring:

@@ -12,7 +12,6 @@ import click
 from caltest._base import defaults
 from caltest.cli import EXIT_CODES as EXIT_CODES
 from caltest.cli.recipes import Recipe
-from caltest.cli.remedies import Refusal
 from caltest.io import FORMATS
 
 option = partial(click.option, show_default=True)
@@ -38,8 +37,7 @@ def choice(name: str, words: Sequence[str], help: str) -> Callable[..., Any]:
 
 def _ending(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
     if out is not None and out.suffix.lower() not in WRITTEN:
-        words = f"--out: a report ends in {', '.join(WRITTEN)}, not as {out}"
-        raise Refusal(words, ("--out", str(out.with_suffix(".txt"))))
+        raise click.BadParameter(f"{out}: a report ends in {', '.join(WRITTEN)}")
     return out
 
 

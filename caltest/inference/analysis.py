@@ -27,7 +27,7 @@ from caltest.tally import Source, Tally
 
 SomeResult = TypeVar("SomeResult", bound=Result)
 #: Rows above which questions are answered from sums over micro-cells, where these say the same.
-MANY = 100_000
+MANY = 50_000
 
 
 @dataclass(frozen=True, eq=False)

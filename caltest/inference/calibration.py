@@ -108,7 +108,7 @@ def calibration_test(
     -----
     Where observations are independent and labels were not used to make the predictions, observed
     and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition. O(B n). Above
-    100 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at where
+    50 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at where
     these have the estimate of the rows to rounding, and a note says so.
 
     References

@@ -36,6 +36,9 @@ from caltest.statistics import (
     Statistic,
 )
 from caltest.statistics.base import prepare
+from caltest.statistics.ici import SmoothGaps
+from caltest.statistics.prepared import Prepared
+from caltest.tally import Tally
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(
@@ -201,11 +204,19 @@ class _Event:
         expected = float(self.times @ self.p)
         return ratio, n * float(low) / expected, n * float(high) / expected
 
-    def smooth(self, statistic: Statistic) -> Triple:
+    @cached_property
+    def gaps(self) -> Prepared:
+        """The distances from the smooth curve, which is fitted once for all that sum them up."""
+        return prepare(ICI(), self.view.problem)
+
+    def smooth(self, statistic: ICI | E50 | E90 | ECI) -> Triple:
         if self.view.from_sums:
             raise StatisticError("needs the rows, and a tally has none")
         if self.view.problem.n > MOST_SMOOTHED:
             raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
+        gaps = self.gaps
+        if isinstance(gaps, SmoothGaps):
+            return statistic.of(gaps).observed, np.nan, np.nan
         return self.value(statistic), np.nan, np.nan
 
     def mean(self, statistic: Statistic, scores: FloatArray) -> Triple:
@@ -297,7 +308,8 @@ class ClassTable(Result):
     @classmethod
     def of(cls, view: View) -> ClassTable:
         """List the classes that are furthest from what was predicted."""
-        if (data := view.data.rows) is None:
+        data = view.data
+        if isinstance(data, Tally):
             raise StatisticError("needs the rows of all classes: a tally is of one event")
         w = np.ones(data.n) if data.weights is None else data.weights
         events = data.labels[:, None] == np.arange(data.n_classes)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from caltest._base.arrays import codes
 from caltest._base.checks import is_whole, one_of
 from caltest.binning import Binning, UniformBins, VarianceTree, as_binning
 from caltest.errors import StatisticError
@@ -59,7 +59,7 @@ class ClusterPairs(SumStatistic):
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
             code = cells.of_unit
             for column in columns:
-                code = codes(code * (column.max() + 1) + column)
+                code = np.unique(code * (column.max() + 1) + column, return_inverse=True)[1].ravel()
             parts = Cells.by_number(code, cells.problem)
             return parts, parts.order[parts.starts[:-1]]
 
@@ -152,8 +152,8 @@ class DebiasedL2(Statistic):
         cells = Cells.of(self.bins, problem)
         error = SQUARED if problem.n_classes == 2 else Estimand("squared", 1.0, 2.0)
         if self.estimator == "pairs" and problem.n_clusters is not None:
-            both = problem.data.clusters, problem.data.crossed
-            columns = [codes(column) for column in both if column is not None]
+            columns = [c for c in (problem.data.clusters, problem.data.crossed) if c is not None]
+            columns = [np.unique(column, return_inverse=True)[1].ravel() for column in columns]
             return ClusterPairs.of(cells, columns, error)
         weights = pair_weights(cells, with_own=self.estimator == "tcal")
         return Excess(problem, weights, cells=cells, estimand=error, null_mean=0.0)
@@ -219,13 +219,13 @@ class KumarL2(CellStatistic):
 class Scales(SumStatistic):
     """The largest standardised excess over nested partitions; ``cells`` are the finest.
 
-    The cells of a scale are runs of the finest: ``edges`` says for each scale where they start and
-    the last ends, ``pairs`` what a pair of rows counts in each; ``deviations`` are the standard
+    The cells of a scale are runs of those of the scale before: ``first`` says which cell there each
+    starts with, ``pairs`` what a pair of rows counts in each; ``deviations`` are the standard
     deviations of the debiased errors under calibration.
     """
 
     m: IntArray
-    edges: tuple[IntArray, ...] = field(repr=False)
+    first: tuple[IntArray, ...] = field(repr=False)
     pairs: tuple[FloatArray, ...] = field(repr=False)
     deviations: FloatArray = field(repr=False)
     squares: ClassVar[Squares] = "cells"
@@ -242,14 +242,13 @@ class Scales(SumStatistic):
         assert sums.cells is not None
         assert sums.squares is not None
         # Cells come first, so that sets of outcomes lie side by side in memory.
+        n_sets, _, d = sums.cells.shape
         gaps, squares = np.moveaxis(sums.cells, 0, 2), sums.squares.T
-        values = np.empty((self.m.size, len(sums.cells)))
-        before = self.edges[0]
-        for value, edges, weights in zip(values, self.edges, self.pairs, strict=True):
-            if edges.size < before.size:
-                first = np.searchsorted(before, edges[:-1])
-                gaps, squares = (np.add.reduceat(x, first) for x in (gaps, squares))
-                before = edges
+        values = np.empty((self.m.size, n_sets))
+        for value, first, weights in zip(values, self.first, self.pairs, strict=True):
+            if first.size < len(gaps):
+                gaps = np.add.reduceat(gaps.reshape(len(gaps), -1), first).reshape(-1, d, n_sets)
+                squares = np.add.reduceat(squares, first)
             value[:] = np.einsum("l,lb->b", weights, np.square(gaps).sum(axis=1) - squares)
         return values.T / self.deviations
 
@@ -304,8 +303,12 @@ class MultiScale(Statistic):
             )
         widths, partitions, weights, deviations = zip(*parts, strict=True)
         cut = self.scales is None and problem.grid is not None
+        first = tuple(
+            np.searchsorted(before.starts, cells.starts[:-1])
+            for before, cells in pairwise((partitions[0], *partitions))
+        )
         return Scales(
-            problem, np.array(widths), tuple(cells.starts for cells in partitions), weights,
+            problem, np.array(widths), first, weights,
             np.array(deviations),
             cells=partitions[0],
             remark=f"MultiScale has the scales {widths[-1]} to {widths[0]}" if cut else "",

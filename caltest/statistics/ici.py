@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -129,10 +129,11 @@ class _SmoothGaps(Statistic):
         columns = np.concatenate([np.arange(i, i + v.size, dtype=np.int32) for i, v in windows])
         rows = (np.concatenate([weights for _, weights in windows]), columns, starts)
         smoother = csr_array(rows, shape=(len(windows), p.size))
-        return SmoothGaps(problem, order, x, anchors, smoother, self._summary())
+        return self.of(SmoothGaps(problem, order, x, anchors, smoother, self.summary))
 
-    def _summary(self) -> Summary:
-        return self.summary
+    def of(self, gaps: SmoothGaps) -> SmoothGaps:
+        """Return this summary of a curve that is fitted."""
+        return replace(gaps, summary=self.summary)
 
 
 def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
@@ -281,13 +282,10 @@ class ECI(_SmoothGaps):
 
     relative: bool = True
 
-    def prepare(self, problem: Problem) -> SmoothGaps:
-        if self.relative and not np.ptp(problem.event(self)):
+    def of(self, gaps: SmoothGaps) -> SmoothGaps:
+        if self.relative and not np.ptp(gaps.ordered):
             raise StatisticError(
                 f"{self!r} compares with a constant prediction, but all predictions are equal: "
                 "use ECI(relative=False)"
             )
-        return super().prepare(problem)
-
-    def _summary(self) -> Summary:
-        return "relative" if self.relative else "square"
+        return replace(gaps, summary="relative" if self.relative else "square")
