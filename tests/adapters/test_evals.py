@@ -53,7 +53,8 @@ def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
 
     rows = [row | {"choices": list("abcd"[: len(row["scores"])])} for row in questions(120)]
     scores = {row["id"]: row["scores"] for row in rows}
-    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
 
     class Model(LM):
         def loglikelihood(self, requests):
@@ -69,19 +70,10 @@ def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
 
     metrics = [{"metric": f.__name__, "aggregation": f, "higher_is_better": False} for f in METRICS]
     config = {
-        "task": "made",
-        "dataset_path": "json",
-        "dataset_kwargs": {
-            "data_files": {"test": str(tmp_path / "q.jsonl")},
-            "cache_dir": str(tmp_path),
-        },
-        "test_split": "test",
-        "output_type": "multiple_choice",
-        "doc_to_text": "{{id}}",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-        "process_results": process_results,
-        "metric_list": metrics,
+        **{"task": "made", "test_split": "test", "output_type": "multiple_choice"},
+        **{"doc_to_text": "{{id}}", "doc_to_choice": "choices", "doc_to_target": "answer"},
+        "dataset_kwargs": {"data_files": {"test": str(path)}, "cache_dir": str(tmp_path)},
+        **{"dataset_path": "json", "process_results": process_results, "metric_list": metrics},
     }
     task = ConfigurableTask(config=config)
     results = lm_eval.simple_evaluate(model=Model(), tasks=[task], bootstrap_iters=0)["results"]

@@ -35,11 +35,10 @@ CODES = np.searchsorted(SORTED, TRUTH)
 def test_scores_are_those_of_caltest():
     assert calibration_error(TRUTH, PROBS) == ct.ECE()(ct.TopK(1)(ct.Predictions.of(PROBS, CODES)))
     lens = ct.OneVsRest(1)
-    seen = ct.calibration_test(PROBS, CODES, ct.Kuiper(), lens=lens, n_resamples=99, rng=1)
-    assert (
-        calibration_error(TRUTH, PROBS, pos_label=SORTED[1], statistic=ct.Kuiper()) == seen.estimate
-    )
     options = {"statistic": ct.Kuiper(), "lens": lens, "n_resamples": 99, "rng": 1}
+    seen = ct.calibration_test(PROBS, CODES, **options)
+    of_red = {"pos_label": SORTED[1], "statistic": ct.Kuiper()}
+    assert calibration_error(TRUTH, PROBS, **of_red) == seen.estimate
     assert calibration_pvalue(TRUTH, PROBS, **options) == seen.pvalue
 
 
@@ -109,16 +108,10 @@ def test_weights(score):
 
 def test_scorers_in_a_search():
     names = np.array(["no", "yes"])[BINARY[1]]
-    scorer = make_scorer(
-        calibration_error,
-        response_method="predict_proba",
-        greater_is_better=False,
-        pos_label="yes",
-        statistic=ct.BrierScore(),
-    )
-    by_name = cross_val_score(
-        GaussianNB(), BINARY[0], names, scoring=scorer, cv=3, error_score="raise"
-    )
+    options = {"response_method": "predict_proba", "greater_is_better": False, "pos_label": "yes"}
+    scorer = make_scorer(calibration_error, statistic=ct.BrierScore(), **options)
+    options = {"scoring": scorer, "cv": 3, "error_score": "raise"}
+    by_name = cross_val_score(GaussianNB(), BINARY[0], names, **options)
     known = cross_val_score(GaussianNB(), *BINARY, scoring="neg_brier_score", cv=3)
     np.testing.assert_allclose(by_name, known)
 

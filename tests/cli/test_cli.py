@@ -43,20 +43,11 @@ def test_the_gate_looks_at_subgroups(run, tmp_path, rng):
 
 
 def test_test_command_equals_python(csv, done):
-    out = done(
-        *("test", csv, "--lens", "OneVsRest(1)", "--json", "--null", "RedrawLabels"),
-        *("--statistic", 'ECE(QuantileBins(10), distance="l2")', "--seed", 4),
-        *("--n-resamples", 99),
-    )
-    expected = ct.calibration_test(
-        ct.read_predictions(csv),
-        None,
-        ct.ECE(ct.QuantileBins(10), distance="l2"),
-        lens=ct.OneVsRest(1),
-        null=ct.RedrawLabels(),
-        n_resamples=99,
-        rng=4,
-    )
+    statistic = ct.ECE(ct.QuantileBins(10), distance="l2")
+    asked = ("--lens", "OneVsRest(1)", "--null", "RedrawLabels", "--seed", 4, "--n-resamples", 99)
+    out = done("test", csv, "--json", "--statistic", statistic, *asked)
+    options = {"lens": ct.OneVsRest(1), "null": ct.RedrawLabels(), "n_resamples": 99, "rng": 4}
+    expected = ct.calibration_test(ct.read_predictions(csv), None, statistic, **options)
     assert ct.CalibrationTestResult.from_json(out) == expected
 
 

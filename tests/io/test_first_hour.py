@@ -280,6 +280,29 @@ def test_one_column_may_be_known_by_its_cells(tmp_path, columns):
         assert unlisted == any(", the only one with fractions" in note for note in data.notes)
 
 
+def four(row, head=""):
+    """Return the same four forecasts and events, written in some way."""
+    rows = enumerate(zip((0.1, 0.8, 0.3, 0.6), (0, 1, 0, 0), strict=True))
+    return "\n".join([*[head] * bool(head), *(row.format(i, p, y) for i, (p, y) in rows), ""])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("f.txt", four("{}|{}|{}", "id|p|y")),
+        ("f.csv", four("{1}\t{2}", "Predicted Probability\tTrue label?").encode("utf-16")),
+        ("f.csv", four("{0},{0},{1},{2}", "x,y,prob,mask")),
+        ("f.csv", four("{1},{2}", "p,y") + "-,1\n0.5,--\n#N/A,0\n.,.\n"),
+        ("f.jsonl", four('{{"id": "a{}", "pctr": {}, "clicked": {}}}')),
+    ],
+)
+def test_files_as_other_programs_write_them(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    data = read_predictions(tmp_path / name, drop_missing="-" in str(content))
+    np.testing.assert_allclose(data.probs[:, 1], [0.1, 0.8, 0.3, 0.6])
+    np.testing.assert_array_equal(data.labels, [0, 1, 0, 0])
+
+
 A, B = RNG.random(30).round(3), RNG.random(30).round(3)
 WORN = (A < B).astype(int)
 UNCLEAR = [
@@ -325,6 +348,10 @@ def test_probabilities_of_all_classes_are_known_by_their_sum(tmp_path):
     assert (data.classes, data.labels.tolist()) == (tuple(probs), [0, 1, 2])
     data = read_predictions(written(tmp_path / "f.csv", probs | {"target": [0, 1, 2]}))
     np.testing.assert_allclose(data.probs.T, [*probs.values()])
+    signed = {f"{name} (%)": [f"{100 * p:.0f}%" for p in column] for name, column in probs.items()}
+    data = read_predictions(written(tmp_path / "f.csv", signed | {"True class": [*probs]}))
+    np.testing.assert_allclose(data.probs.T, [*probs.values()])
+    assert data.classes == tuple(probs)
     rows = [dict(zip(probs, row, strict=True)) for row in zip(*probs.values(), strict=True)]
     records = [{"probs": row, "answer": "flu"} for row in rows]
     (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, records)))

@@ -112,6 +112,8 @@ def test_npz_of_logits(tmp_path):
 
 
 def test_npy_pair(tmp_path):
+    np.savez(tmp_path / "f.npz", probs=np.full((2, 3, 3), 0.5), masks=np.zeros((2, 3, 3), int))
+    refused(tmp_path / "f.npz", r"probs has the shape \(2, 3, 3\): of pixels .*ravel")
     np.save(tmp_path / "p.npy", PROBS)
     np.save(tmp_path / "y.npy", LABELS)
     check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npy"))
