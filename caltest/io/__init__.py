@@ -181,9 +181,9 @@ def read_waiting(
         if Path(path).suffix.lower() in (*ENDINGS["csv"], ".jsonl", ".ndjson"):
             waits[-1] |= Path(path).read_bytes()[-1:] != b"\n"
 
-        def read(wanted: Sequence[str]) -> list[Column]:
-            columns = source.read(wanted)
-            for place, name in enumerate(wanted):
+        def read(names: Sequence[str]) -> list[Column]:
+            columns = source.read(names)
+            for place, name in enumerate(names):
                 column = columns[place]
                 if name in outcomes and waits.all():
                     columns[place] = np.zeros(len(column), dtype=np.int64)

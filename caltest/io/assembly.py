@@ -83,8 +83,8 @@ def _with_labels(source: Source, path: Path) -> Source:
     if keys:
         labels = labels[_places(source.read(common[:1])[0], keys[0], common[0], path.name)]
 
-    def read(wanted: Sequence[str]) -> list[Column]:
-        probs = source.read([n for n in wanted if n != str(path)])
+    def read(names: Sequence[str]) -> list[Column]:
+        probs = source.read([n for n in names if n != str(path)])
         columns, truth, n = iter(probs), labels, len(probs[0]) if probs else len(labels)
         named_so = name.lower() in (*LABELS[0], *LABELS[1])
         if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
@@ -92,7 +92,7 @@ def _with_labels(source: Source, path: Path) -> Source:
         longer = source.bare and n == len(truth) + 1
         if longer and np.array_equal(probs[0][0], range(probs[0].shape[1])):
             columns = iter([probs[0][1:]])  # it was one: a data frame numbers its columns
-        return [truth if name == str(path) else next(columns) for name in wanted]
+        return [truth if name == str(path) else next(columns) for name in names]
 
     notes = [f"labels of {path.name} matched by {common[0]}"] if keys else []
     return replace(
@@ -100,13 +100,13 @@ def _with_labels(source: Source, path: Path) -> Source:
     )
 
 
-def _places(wanted: Column, listed: Column, column: str, file: str) -> IntArray:
+def _places(rows: Column, listed: Column, column: str, file: str) -> IntArray:
     """Return where the rows of a table are in a file, by a column that both have."""
-    names, known = (cells.marks(keys).astype(str).tolist() for keys in (wanted, listed))
-    if names == known:
+    names, others = (cells.marks(keys).astype(str).tolist() for keys in (rows, listed))
+    if names == others:
         return np.arange(len(names))
-    place = {name: row for row, name in enumerate(known)}
-    if len(place) < len(known) or len(set(names)) < len(names):
+    place = {name: row for row, name in enumerate(others)}
+    if len(place) < len(others) or len(set(names)) < len(names):
         raise InvalidPredictionsError(
             f"{column} names rows more than once, and not in the order of {file}: rows cannot be "
             "matched by it; leave it out of that file if rows are in the same order"

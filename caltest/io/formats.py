@@ -129,7 +129,7 @@ def _read_excel(opened: Opened) -> Source:
         raise InvalidPredictionsError("there is a header but no rows")
     names = ["" if name is None else str(name).strip() for name in header]
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    read = lambda wanted: [_of_objects(name, columns[name]) for name in wanted]  # noqa: E731
+    read = lambda names: [_of_objects(name, columns[name]) for name in names]  # noqa: E731
     return Source(names, read, notes=tuple(notes))
 
 
@@ -163,11 +163,11 @@ def _read_arrow(opened: Opened) -> Source:
             table = stored(opened.file).read_all()
             names, select = table.column_names, table.select
 
-    def read(wanted: Sequence[str]) -> list[Column]:
+    def read(names: Sequence[str]) -> list[Column]:
         with readable(kind):
-            chosen = select(list(wanted))
+            chosen = select(list(names))
             chosen.validate(full=True)  # damaged offsets would end the process
-            return [of_arrow(name, chosen.column(name)) for name in wanted]
+            return [of_arrow(name, chosen.column(name)) for name in names]
 
     return Source(names, read)
 
@@ -198,9 +198,9 @@ def _read_numpy(opened: Opened) -> Source:
         stored = np.load(opened.file, allow_pickle=False)
         names = ["probs"] if bare else list(stored)
 
-    def read(wanted: Sequence[str]) -> list[Column]:
+    def read(names: Sequence[str]) -> list[Column]:
         with readable("NumPy"):
-            return [stored if bare else stored[name] for name in wanted]
+            return [stored if bare else stored[name] for name in names]
 
     if isinstance(stored, NpzFile) == bool(bare):
         raise InvalidPredictionsError(f"it does not hold {'one array' if bare else 'named arrays'}")

@@ -79,23 +79,23 @@ def table_of(table: object) -> Iterator[Source]:
         )
     columns = {str(name): name for name in names}
 
-    def read(wanted: Sequence[str]) -> list[AnyArray]:
-        return [as_ndarray(column_of(frame, columns[name]), name) for name in wanted]
+    def read(heads: Sequence[str]) -> list[AnyArray]:
+        return [as_ndarray(column_of(frame, columns[name]), name) for name in heads]
 
     yield Source(list(columns), read)
 
 
-def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, AnyArray]:
+def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
     """Return columns by what they are; they have one length."""
-    absent = {what: name for what, name in wanted.items() if name not in source.names}
+    absent = {what: name for what, name in heads.items() if name not in source.names}
     if absent:
         raise InvalidPredictionsError(
             f"there is no column {' and none '.join(map(repr, absent.values()))} among "
             f"{listing(source.names)}: name it with " + ", ".join(f"{what}=" for what in absent),
             [tuple(word for what in absent for word in (f"--{what}", "COLUMN"))],
         )
-    columns = dict(zip(wanted, source.read(list(wanted.values())), strict=True))
-    sizes = {wanted[what]: np.shape(column) for what, column in columns.items()}
+    columns = dict(zip(heads, source.read(list(heads.values())), strict=True))
+    sizes = {heads[what]: np.shape(column) for what, column in columns.items()}
     if len(set(sizes.values())) > 1 or any(len(size) != 1 for size in sizes.values()):
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise InvalidPredictionsError(
@@ -107,41 +107,41 @@ def read_columns(source: Source, wanted: dict[str, str]) -> dict[str, AnyArray]:
 
 
 def read_grades(
-    source: Source, heads: dict[str, str | None], percent: bool | None = None
+    source: Source, request: dict[str, str | None], percent: bool | None = None
 ) -> Grades:
     """Read and check a table of grades; columns without ``heads`` are found by ``TERMS``."""
-    wanted: dict[str, str] = {}
+    heads: dict[str, str] = {}
     for what, terms in TERMS.items():
-        name = heads.get(what) or _column(source.names, what, terms)
-        wanted |= {} if name is None and what == "names" else {what: name or what}
-    if len(set(wanted.values())) < len(wanted):
-        twice = ", ".join(f"{what} {name}" for what, name in wanted.items())
+        name = request.get(what) or _column(source.names, what, terms)
+        heads |= {} if name is None and what == "names" else {what: name or what}
+    if len(set(heads.values())) < len(heads):
+        twice = ", ".join(f"{what} {name}" for what, name in heads.items())
         raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")
-    columns = read_columns(source, wanted)
-    called = columns["names"] if "names" in wanted else np.arange(1, len(columns["n"]) + 1)
+    columns = read_columns(source, heads)
+    called = columns["names"] if "names" in heads else np.arange(1, len(columns["n"]) + 1)
     names = [str(name).strip() for name in cells.marks(called).tolist()]
     sums_up = np.array([_bare(name) in TOTALS for name in names]) & (len(names) > 2)
     for what, column in columns.items():
         gaps = cells.missing(column) & ~(sums_up & (what == "probability"))
         if gaps.any():
             raise InvalidPredictionsError(
-                f"column {wanted[what]}: {nth(*first(gaps))} has no value; complete the row, or "
+                f"column {heads[what]}: {nth(*first(gaps))} has no value; complete the row, or "
                 "leave it out"
             )
-    n, events = (whole_numbers(columns[what], wanted[what], 0) for what in ("n", "events"))
+    n, events = (whole_numbers(columns[what], heads[what], 0) for what in ("n", "events"))
     counts = {"n": n, "events": events}
     notes = [_sum_of_others(row, names[row], counts) for row in np.flatnonzero(sums_up).tolist()]
     for row, name in enumerate(names):
         if name in names[:row]:
             raise InvalidPredictionsError(
-                f"{wanted['names']}: {name} is in {nth(names.index(name))} and in {nth(row)}; "
+                f"{heads['names']}: {name} is in {nth(names.index(name))} and in {nth(row)}; "
                 "every grade has one row: add up its counts, or keep those of one year"
             )
-    percents = _in_percent(columns["probability"], wanted["probability"], percent)
-    p = _checked(counts, columns["probability"], wanted, percents)[~sums_up]
-    parts = [f"{what} from {wanted[what]}" for what in wanted]
-    parts[list(wanted).index("probability")] += " in percent" * percents
-    if list(wanted) != list(wanted.values()) or percents or notes:
+    percents = _in_percent(columns["probability"], heads["probability"], percent)
+    p = _checked(counts, columns["probability"], heads, percents)[~sums_up]
+    parts = [f"{what} from {heads[what]}" for what in heads]
+    parts[list(heads).index("probability")] += " in percent" * percents
+    if list(heads) != list(heads.values()) or percents or notes:
         notes.insert(0, f"read {several(p.size, 'grade')}: {', '.join(parts)}")
     listed = tuple(name for name, other in zip(names, sums_up, strict=True) if not other)
     return Grades(n[~sums_up], events[~sums_up], p, listed, tuple(notes))

@@ -100,20 +100,20 @@ def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
 
 
 def _options(record: dict[str, Any]) -> list[str]:
-    given = record["arguments"]
-    pairs = given.values() if isinstance(given, dict) else given
+    arguments = record["arguments"]
+    pairs = arguments.values() if isinstance(arguments, dict) else arguments
     return [(p["arg_1"] if isinstance(p, dict) else p[1]).strip() for p in pairs]
 
 
 def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
     """Return the number of the right option, and check it against ``acc``."""
-    given = str(record["target"]).strip()
-    target = int(given) if given.isdecimal() else _options(record).index(given)
+    answer = str(record["target"]).strip()
+    target = int(answer) if answer.isdecimal() else _options(record).index(answer)
     best = np.flatnonzero(logits == logits.max())
     right = bool(float(record["acc"])) if "acc" in record else target == best[0]
     if target >= len(logits) or (len(best) == 1 and right != (target == best[0])):
         raise InvalidPredictionsError(
-            f"row {row + 1}: the target {given} does not fit its {len(logits)} options and acc "
+            f"row {row + 1}: the target {answer} does not fit its {len(logits)} options and acc "
             f"{record.get('acc')}"
         )
     return target

@@ -104,28 +104,28 @@ def pooled(parts: Sequence[Path], request: Request) -> tuple[Source, Chosen]:
         chosen = chosen_of(first, request)
         names, log = first.names, first.log
     models = [name for name in names if key(name) in MODELS]
-    wanted = list(dict.fromkeys([*chosen.wanted, *models]))
+    heads = list(dict.fromkeys([*chosen.wanted, *models]))
     tables: list[list[Column]] = []
     notes: list[str] = []
     for part in parts:
         with source_of(part, request) as source:
-            refuse_unknown(wanted, source.names)
-            tables.append([np.atleast_1d(column) for column in source.read(wanted)])
+            refuse_unknown(heads, source.names)
+            tables.append([np.atleast_1d(column) for column in source.read(heads)])
             notes += source.notes
-            shapes = {name: c.shape[1:] for name, c in zip(wanted, tables[-1], strict=True)}
-            for name, column in zip(wanted, tables[0], strict=True):
+            shapes = {name: c.shape[1:] for name, c in zip(heads, tables[-1], strict=True)}
+            for name, column in zip(heads, tables[0], strict=True):
                 if shapes[name] != column.shape[1:]:
                     raise InvalidPredictionsError(
                         f"column {name} holds rows of shape {shapes[name]}, and of shape "
                         f"{column.shape[1:]} in {parts[0].name}"
                     )
     columns: dict[str, Column] = {
-        name: np.concatenate([table[j] for table in tables]) for j, name in enumerate(wanted)
+        name: np.concatenate([table[j] for table in tables]) for j, name in enumerate(heads)
     }
     sizes = tuple((part.name, len(table[0])) for part, table in zip(parts, tables, strict=True))
     source = Source(
         names,
-        lambda asked: [columns[name] for name in asked],
+        lambda heads: [columns[name] for name in heads],
         log=log,
         notes=tuple(dict.fromkeys(notes)),
         parts=sizes,
@@ -154,22 +154,22 @@ def refuse_same_labels(
 def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
     """Bring predictions of the same rows into the order of the first, by their ids."""
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
-    (first, wanted), *others = ids.items()
+    (first, reference), *others = ids.items()
     for name, listed in ids.items():
         _refuse(name, "more than once", [i for i, count in Counter(listed).items() if count > 1])
-    matched, allowed = {first: data[first]}, set(wanted)
+    matched, allowed = {first: data[first]}, set(reference)
     for name, listed in others:
         place = {i: row for row, i in enumerate(listed)}
         _refuse(name, f"that are not in {first}", [i for i in listed if i not in allowed])
-        _refuse(first, f"that are not in {name}", [i for i in wanted if i not in place])
-        rows = np.array([place[i] for i in wanted])
+        _refuse(first, f"that are not in {name}", [i for i in reference if i not in place])
+        rows = np.array([place[i] for i in reference])
         matched[name] = data[name].take(rows)
         (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
-        _refuse(name, f"with another label than in {first}", [wanted[i] for i in unlike])
+        _refuse(name, f"with another label than in {first}", [reference[i] for i in unlike])
     return matched
 
 
 def _refuse(name: str, what: str, ids: list[str]) -> None:
     if ids:
-        shown = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
-        raise InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {shown}")
+        listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        raise InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {listed}")

@@ -61,7 +61,7 @@ def read_delimited(opened: Opened) -> Source:
     if not first:
         raise InvalidPredictionsError("there is a header but no rows")
     text, place = _Text(data, delimiter, first, line), {name: j for j, name in enumerate(names)}
-    return Source(names, lambda wanted: _columns(text, [place[name] for name in wanted]))
+    return Source(names, lambda places: _columns(text, [place[name] for name in places]))
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -85,17 +85,17 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise InvalidPredictionsError(f"line {reader.line_num}: {error}") from None
 
 
-def _columns(text: _Text, wanted: Sequence[int]) -> list[Column]:
+def _columns(text: _Text, places: Sequence[int]) -> list[Column]:
     """Read columns in one pass, by compiled code where that finds nothing wrong."""
     try:
-        return _fast(text, wanted)
+        return _fast(text, places)
     except (ValueError, ImportError):
-        cells: list[list[str]] = [[] for _ in wanted]
+        cells: list[list[str]] = [[] for _ in places]
     with progress(text.data.count(b"\n"), "row") as done:
         for line, row in _rows(text.data, text.delimiter):
             done(1)
             if line > text.skipped:
-                for column, j in zip(cells, wanted, strict=True):
+                for column, j in zip(cells, places, strict=True):
                     column.append(row[j].strip())
     "".join(chain.from_iterable(cells)).encode()  # fails where the bytes were not UTF-8
     return [_typed(column, text.comma) for column in cells]
@@ -109,7 +109,7 @@ def _typed(cells: list[str], comma: bool) -> Column:
         return np.array(cells, dtype=object)
 
 
-def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
+def _fast(text: _Text, places: Sequence[int]) -> list[Column]:
     """Read numbers where the first cell is one, and text, or raise what the reader raises."""
     body = 0
     for _ in range(text.skipped):
@@ -119,7 +119,7 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
         raise ValueError("a quote stays open")
     first = [c.replace(",", ".") for c in text.first] if text.comma else text.first
     numeric = [is_number(cell) or cell.strip().lower() in MISSING for cell in first]
-    words = [j for j in wanted if not numeric[j]]
+    words = [j for j in places if not numeric[j]]
     try:
         pyarrow = imported("pyarrow.csv", "parquet", "text")
     except ImportError:
@@ -127,7 +127,7 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
             raise
         table = np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, delimiter=text.delimiter,
                            skiprows=text.skipped, quotechar='"')  # fmt: skip
-        return list(table[:, wanted].T)
+        return list(table[:, places].T)
     from pyarrow import compute, float64, string
     from tqdm.utils import CallbackIOWrapper
 
@@ -138,12 +138,12 @@ def _fast(text: _Text, wanted: Sequence[int]) -> list[Column]:
             pyarrow.ReadOptions(column_names=names, skip_rows=text.skipped),
             pyarrow.ParseOptions(delimiter=text.delimiter, newlines_in_values=quotes > 0),
             pyarrow.ConvertOptions(
-                include_columns=[names[j] for j in wanted],
-                column_types={names[j]: string() if j in words else float64() for j in wanted},
+                include_columns=[names[j] for j in places],
+                column_types={names[j]: string() if j in words else float64() for j in places},
                 decimal_point="," if text.comma else ".",
                 null_values=[form for w in MISSING for form in (w, w.upper(), w.title(), "NaN")],
             ),
         )
-    columns = zip(wanted, table.columns, strict=True)
+    columns = zip(places, table.columns, strict=True)
     trim = compute.utf8_trim_whitespace
     return [(trim(column) if j in words else column).to_numpy() for j, column in columns]

@@ -156,7 +156,8 @@ class Chart:
         """Draw where outcomes would be as predicted."""
         self.line("diagonal", ends, heights or ends, "outcome = prediction", color=GREY, ls=DASHED)
 
-    def finish(self, recipe: str, shown: bool, *, headline: str = "", shift: float | None = None,
+    def finish(self, recipe: str, with_recipe: bool, *, headline: str = "",
+               shift: float | None = None,
                panels: tuple[Picture, ...] = ()) -> Picture:  # fmt: skip
         """Write key, headline and, where it is to be shown, the recipe; return the picture."""
         over = self.ax if self.summit is None else self.summit
@@ -164,5 +165,5 @@ class Chart:
         self.artists["key"] = key(over, self.entries, shift)
         if headline:
             self.artists["headline"] = heading(over, headline, self.artists["key"])
-        self.artists["foot"] = foot(self.ax, recipe, shown)
+        self.artists["foot"] = foot(self.ax, recipe, with_recipe)
         return Picture(self.ax, self.artists, panels, recipe)

@@ -50,31 +50,31 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
     """
     from matplotlib.collections import LineCollection
 
-    drawn: dict[str, Any] = {"bars": bars(ax, x + shift, low, high, frame.y, **bar)}
+    artists: dict[str, Any] = {"bars": bars(ax, x + shift, low, high, frame.y, **bar)}
     if neighbours is not None:
         pairs = np.flatnonzero(np.abs(np.diff(neighbours)) == 1)
         segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
         lines = LineCollection(segments, colors=color, linestyles=line, linewidths=0.8, zorder=2)
-        drawn["lines"] = ax.add_collection(lines)
+        artists["lines"] = ax.add_collection(lines)
     style = Style(linewidths=0.9, edgecolors=color)
     area = np.maximum(0.3, count / count.max()) * (36.0 if x.size <= 30 else 24.0)
     within, faces = np.where(frame.beyond(y), np.nan, y), np.where(filled, color, "white")
     style |= {"marker": marker, "facecolors": faces, "zorder": 4, "clip_on": False}
-    drawn["marks"] = ax.scatter(x, within, s=area, plotnonfinite=True, **style)
+    artists["marks"] = ax.scatter(x, within, s=area, plotnonfinite=True, **style)
     style |= {"s": 22.0, "zorder": 5, "clip_on": True}
-    drawn["edge"], places = [], np.empty(0)
+    artists["edge"], places = [], np.empty(0)
     least = 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
     for side, head, va in ((1.0, "^", "top"), (-1.0, "v", "bottom")):
         out = np.flatnonzero(frame.beyond(y) & (side * (y - frame.middle) > 0.0))
         at = frame.middle + 0.95 * side * (frame.y[1] - frame.middle)
         style |= {"marker": head, "facecolors": faces[out]}
-        drawn["edge"].append(ax.scatter(x[out], np.full(out.size, at), **style))
+        artists["edge"].append(ax.scatter(x[out], np.full(out.size, at), **style))
         for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # values, where they fit
             if (np.abs(x[j] - places) >= least).all():
                 places = np.append(places, x[j])
                 value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
                 ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)
-    return drawn
+    return artists
 
 
 def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float],

@@ -71,8 +71,8 @@ def interval(
     left, right = values.min() - margin, values.max() + margin
     chart.dots("estimate", [result.estimate], [0.0], "estimate", s=28)
     side = "interval" if result.side == "two-sided" else f"{result.side} bound"
-    shown = left if low is None else low, right if high is None else high
-    chart.spans("interval", 0.0, *shown, f"{100 * result.level:.4g} % {side}", lw=1.5)
+    span = left if low is None else low, right if high is None else high
+    chart.spans("interval", 0.0, *span, f"{100 * result.level:.4g} % {side}", lw=1.5)
     for bound, edge, head in ((low, left, "<"), (high, right, ">")):
         at, marker = (edge, head) if bound is None else (bound, "|")
         chart.line("", at, 0.0, color=BLUE, marker=marker, ms=7.0).set_clip_on(False)

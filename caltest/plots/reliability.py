@@ -68,10 +68,10 @@ def reliability(
         How far a deviation axis goes to either side, for pictures that share their scale.
     """
     scale, deviation = scales.chosen(style, axis)
-    shown, several = np.arange(len(curve.names)), len(curve.names) > 1
-    if shown.size > most:
-        shown = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
-    parts = [curve.of(int(j)) for j in shown]
+    components, several = np.arange(len(curve.names)), len(curve.names) > 1
+    if components.size > most:
+        components = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
+    parts = [curve.of(int(j)) for j in components]
     whole = not deviation or several or curve.subject != "top"
     frame = _frame(parts, scale, deviation, whole, top)
     tallest = max(_share(c).max() for c in parts)
@@ -81,7 +81,7 @@ def reliability(
     common = marks.entries(count, frame.beyond(np.concatenate(heights)))
     if several:
         cut = f"the {most} of {len(curve.names)} with the smallest p · "
-        text = (cut if shown.size < len(curve.names) else "") + curve.recipe
+        text = (cut if components.size < len(curve.names) else "") + curve.recipe
         return _panels(parts, ax, draw, frame, common, text, recipe)
     chart = Chart.of(ax, 2.8 if deviation else 3.7)
     chart.entries = _signs(parts)

@@ -51,11 +51,9 @@ def forest(
     """
     test, adjusted = subgroups.tested[0], subgroups.adjusted
     if not isinstance(test, CalibrationTestResult):
-        shown = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
-        return pvalues(
-            *(list(shown.values()), list(shown), ax), alpha=alpha, xlabel="adjusted p-value",
-            text=subgroups.recipe, recipe=recipe,
-        )  # fmt: skip
+        tests = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
+        text = Style(xlabel="adjusted p-value", text=subgroups.recipe, recipe=recipe)
+        return pvalues(list(tests.values()), list(tests), ax, alpha=alpha, **text)
     chart = Chart.of(ax, 1.3 + 0.2 * len(subgroups.names))
     named = zip(subgroups.names, subgroups.counts, strict=True)
     y = chart.rows([f"{name} ({n})" for name, n in named])

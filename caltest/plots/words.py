@@ -83,10 +83,10 @@ def heading(
 
 
 def foot(
-    ax: Axes, recipe: str, shown: bool, under: Artist | None = None, start: Axes | None = None
+    ax: Axes, recipe: str, with_recipe: bool, under: Artist | None = None, start: Axes | None = None
 ) -> Annotation | None:
     """Write the recipe below axes, or below what is there, in as many lines as it takes."""
-    if not shown:
+    if not with_recipe:
         return None
     below = under or (ax.xaxis.label if ax.axison else "axes fraction")
     return _written(ax, recipe, 0.0, below, start, va="top", color="#555555")

@@ -55,7 +55,7 @@ SHOWN: dict[type[Result], tuple[str, ...]] = {
 }
 
 
-def shown(result: Result) -> list[Columns]:
+def tables_of(result: Result) -> list[Columns]:
     """Return the tables of an answer; of a curve without bins its picture says more."""
     if isinstance(result, ReliabilityFit):
         return []
@@ -197,7 +197,7 @@ class Report(Result):
     def folded(self) -> tuple[Section, ...]:
         """The other parts that say more than the picture at the head of the page."""
         others = [section for section in self.sections if section not in self.opened]
-        return tuple(s for s in others if s is not self.lead or any(map(shown, s.results)))
+        return tuple(s for s in others if s is not self.lead or any(map(tables_of, s.results)))
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ class Report(Result):
             **(TEX if kind == ".tex" else {}),
         )
         folds = _folded if kind == ".html" else str
-        environment.filters["tables"] = lambda r: [_Done(folds(table(t))) for t in shown(r)]
+        environment.filters["tables"] = lambda r: [_Done(folds(table(t))) for t in tables_of(r)]
         environment.filters["sentences"] = sentences
         environment.filters["done"] = _Done
         filled = environment.get_template(f"report{kind}").render(report=self)

@@ -56,12 +56,12 @@ def row_of(
         blunt = question.kind in ("error", "classes", "ordered", "groups") and critical > noticed
         verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
     if isinstance(parts, SegmentSearch):
-        shown, detail = parts.worst.name, _of_segments(parts)
+        worst_part, detail = parts.worst.name, _of_segments(parts)
     elif parts is not None:
-        shown, detail = parts.names[parts.worst], _of_subgroups(parts, alpha)
+        worst_part, detail = parts.names[parts.worst], _of_subgroups(parts, alpha)
     else:
-        shown = _worst(data, question, worst)
-        detail = _detail(data, question, tests, worst, shown, adjusted <= alpha, alpha)
+        worst_part = _worst(data, question, worst)
+        detail = _detail(data, question, tests, worst, worst_part, adjusted <= alpha, alpha)
     return AuditRow(
         subject=question.subject,
         lens=question.lens,
@@ -72,7 +72,7 @@ def row_of(
         adjusted=adjusted,
         critical=critical,
         verdict=verdict,
-        worst=shown,
+        worst=worst_part,
         detail=detail,
         search=parts if isinstance(parts, SegmentSearch) else None,
     )
@@ -147,7 +147,7 @@ def _detail(
     question: Question,
     tests: Tests,
     worst: int,
-    shown: str,
+    worst_part: str,
     rejected: bool,
     alpha: float,
 ) -> str:
@@ -155,7 +155,7 @@ def _detail(
     lens = question.pairs[worst][1]
     if question.kind in ("classes", "ordered"):
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
-        what, which, side = "Cumulative probabilities", f"that of {shown}", ""
+        what, which, side = "Cumulative probabilities", f"that of {worst_part}", ""
         if isinstance(lens, OneVsRest):
             what, which = "Classes", data.class_name(data.class_index(lens.c))
             which += f" ({test.lens})" if which != str(lens.c) else ""

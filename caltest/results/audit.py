@@ -112,8 +112,8 @@ class AuditReport(Result):
         return [self._columns(10_000)]
 
     def _in_words(self) -> list[str]:
-        shown = [TOGETHER] if any(row.worst for row in self.rows) else []
-        return [*shown, f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *self.details]
+        remarks = [TOGETHER] if any(row.worst for row in self.rows) else []
+        return [*remarks, f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *self.details]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

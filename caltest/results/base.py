@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from caltest.plots.canvas import Picture
     from caltest.results.designs import FoldSummary, HorizonSummary
+    from caltest.results.subgroups import Subgroups
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -220,9 +221,9 @@ class Result(Record):
         """Return what its tables show: one value, or one a row, in every column."""
         if not self.columns:  # a list of its fields
             values_of = {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
-            shown = {k: v for k, v in values_of.items() if isinstance(v, (str, int, float, tuple))}
-            texts = [tables.cell(name, value) for name, value in shown.items()]
-            return [{"": [name.replace("_", " ") for name in shown], "value": texts}]
+            plain = {k: v for k, v in values_of.items() if isinstance(v, (str, int, float, tuple))}
+            texts = [tables.cell(name, value) for name, value in plain.items()]
+            return [{"": [name.replace("_", " ") for name in plain], "value": texts}]
         heads = {head: name or head for head, _, name in (c.partition("=") for c in self.columns)}
         if self.records:
             parts = [getattr(self, name) for name in self.records]
@@ -237,9 +238,10 @@ class Result(Record):
         """Return its tables, and that of its subgroups."""
         return [*self._tables(), *(groups.table for groups in self._groups())]
 
-    def _groups(self) -> list[Any]:
+    def _groups(self) -> list[Subgroups]:
         """Return what subgroups show, if it was asked."""
-        return [part for part in (vars(self).get("subgroups"),) if isinstance(part, Record)]
+        groups: Subgroups | int | None = vars(self).get("subgroups")
+        return [groups] if isinstance(groups, Record) else []
 
     def _facts(self) -> list[str]:
         """Return the lines that its text shows in place of tables."""
@@ -260,17 +262,17 @@ class Result(Record):
 
     def __str__(self) -> str:
         facts = self._facts()
-        shown = facts or [line for table in self._tables() for line in (*tables.aligned(table), "")]
+        lines = facts or [line for table in self._tables() for line in (*tables.aligned(table), "")]
         words = [f"  {line}" for text in self._in_words() for line in text.split("\n")]
         below = [*words, *self._appendix(), *self._foot()]
-        if shown[-1] == "" and (below[0] == "" or not (facts or words)):
-            shown.pop()
-        return "\n".join([*([self.title] if self.title else []), *shown, *below])
+        if lines[-1] == "" and (below[0] == "" or not (facts or words)):
+            lines.pop()
+        return "\n".join([*([self.title] if self.title else []), *lines, *below])
 
     def to_markdown(self) -> str:
         """Return the result as tables of Markdown, with what was found and how it was made."""
-        shown = [tables.markdown(table) for table in self._all_tables()]
-        return "\n\n".join([*shown, *map(tables.markdown_text, self._sentences())]) + "\n"
+        texts = [tables.markdown(table) for table in self._all_tables()]
+        return "\n\n".join([*texts, *map(tables.markdown_text, self._sentences())]) + "\n"
 
     def to_latex(self) -> str:
         """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""

@@ -100,8 +100,8 @@ class CalibrationTestResult(Result):
         floor = "" if betting else "  (noise floor: mean ± sd)"
         deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
         if self.n_resamples:
-            drawn = several(self.n_resamples, "resample")
-            precision = f"{drawn}, Monte Carlo error {self.pvalue_error:.1g}"
+            resamples = several(self.n_resamples, "resample")
+            precision = f"{resamples}, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
         elif betting:
@@ -166,8 +166,8 @@ class JointTestResult(Result):
 
     def _tables(self) -> list[Columns]:
         names = CalibrationTestResult.columns
-        shown = {name: [getattr(test, name) for test in self.tests] for name in names}
-        return [{**shown, "adjusted": self.adjusted}]
+        columns = {name: [getattr(test, name) for test in self.tests] for name in names}
+        return [{**columns, "adjusted": self.adjusted}]
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from caltest._base.written import several
 from caltest.results.base import Record, Result, short
@@ -140,8 +141,8 @@ class ComparisonResult(Result):
         ]
         if self.low is not None and self.high is not None:
             between = f"  ({self._percent} interval {format_range(self.low, self.high)})"
-        drawn = f", {self.n_resamples} resamples" if self.n_resamples else ""
-        how = f"{self.method}, {'paired' if self.paired else 'independent'} rows{drawn}"
+        resamples = f", {self.n_resamples} resamples" if self.n_resamples else ""
+        how = f"{self.method}, {'paired' if self.paired else 'independent'} rows{resamples}"
         difference = f"  difference     {format_value(self.difference, self.spread)}{between}"
         pvalue = f"  p-value        {format_p(self.pvalue)}  ({how})"
         return [*_head(f"{a} and {b}", self), *columns, "", difference, pvalue, ""]
@@ -193,8 +194,8 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
 def _with_root(square: float, spread: float) -> str:
     """Return a square and its root, whose spread is that of the square over twice the root."""
     root = sqrt(max(square, 0.0))
-    shown = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "below noise"
-    return f"{format_value(square, spread)}  ({shown})"
+    words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "below noise"
+    return f"{format_value(square, spread)}  ({words})"
 
 
 def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, float] | None:
@@ -250,7 +251,7 @@ class ComparisonTable(Result):
         results_of = {pair.names[0]: (pair.estimate_a, pair.test_a) for pair in self.pairs}
         results_of |= {pair.names[1]: (pair.estimate_b, pair.test_b) for pair in self.pairs}
         estimates, tests = zip(*(results_of[name] for name in self.names), strict=True)
-        models: dict[str, Any] = {"model": self.names}
+        models: dict[str, Iterable[object]] = {"model": self.names}
         if squared:
             models["squared error"] = [_with_root(x, first.spread) for x in estimates]
         if not squared or first.tested != first.statistic:

@@ -37,11 +37,11 @@ class EquivalenceTestResult(Result):
         return self.smallest_tolerance <= self.tolerance
 
     def _in_words(self) -> list[str]:
-        shown = format_p(self.pvalue)
+        p = format_p(self.pvalue)
         bound = format_value(self.smallest_tolerance, self.smallest_tolerance)
         small = "smaller than" if self.equivalent else "not shown to be smaller than"
         return [
-            f"The error is {small} the tolerance {self.tolerance:g} (p = {shown}).",
+            f"The error is {small} the tolerance {self.tolerance:g} (p = {p}).",
             f"It is at most {bound}, which is wrong in at most {100.0 * self.alpha:g} % of data "
             "sets: the smallest tolerance that would be accepted.",
         ]

@@ -17,11 +17,11 @@ def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str
     """Say to which degree rows share each kind of thing, along one column of clusters or two."""
     shares = []
     for kind, limits in kinds.items():
-        known = [limit for limit in limits if limit is not None]
-        words = " and ".join(f"{limit:.3g}" for limit in known)
+        values = [limit for limit in limits if limit is not None]
+        words = " and ".join(f"{limit:.3g}" for limit in values)
         if estimated:
-            words = f"at most {words}" if any(known) else "below 0.1"
-        shares += [f"{kind} {words}"] if known else []
+            words = f"at most {words}" if any(values) else "below 0.1"
+        shares += [f"{kind} {words}"] if values else []
     return f"dependence λ of {', of '.join(shares)}{' (95 % limits)' if estimated else ''}"
 
 

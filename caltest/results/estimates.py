@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -238,15 +239,18 @@ class MetaAnalysis(Result):
 
     def _tables(self) -> list[Columns]:
         effects = {"O:E": self.log_oe, "intercept | slope 1": self.intercept, "slope": self.slope}
-        rows: dict[str, Any] = {"site": self.sites, "n": self.counts, "events": self.events}
+        rows: dict[str, Iterable[object]] = {"site": self.sites, "n": self.counts}
+        rows["events"] = self.events
         for name, effect in effects.items():
-            values = zip(_ratio(name, effect.values), effect.errors, strict=True)
-            # The error of a ratio is that of its logarithm times the ratio.
-            rows[name] = [format_value(v, e * (v if name == "O:E" else 1.0)) for v, e in values]
-        means: dict[str, list[Any]] = {"mean over sites": list(effects)}
+            values, errors = np.array(effect.values), np.array(effect.errors)
+            if name == "O:E":  # the error of a ratio is that of its logarithm times the ratio
+                values = np.exp(values)
+                errors = errors * values
+            rows[name] = [format_value(v, e) for v, e in zip(values, errors, strict=True)]
+        means: dict[str, list[object]] = {"mean over sites": list(effects)}
         for field in ("mean", "interval", "prediction"):
-            shown = "prediction interval" if field == "prediction" else field
-            means[shown] = [_ratio(name, getattr(e, field)) for name, e in effects.items()]
+            row = "prediction interval" if field == "prediction" else field
+            means[row] = [_ratio(name, getattr(e, field)) for name, e in effects.items()]
         for field, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
             means[head] = [getattr(effect, field) for effect in effects.values()]
         return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
@@ -258,7 +262,7 @@ class MetaAnalysis(Result):
         ]
 
 
-def _ratio(name: str, values: Any) -> Any:
+def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float, ...]:
     """Return logarithms of ratios as ratios, and other values as they are."""
     if name != "O:E":
         return values

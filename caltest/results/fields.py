@@ -16,7 +16,9 @@ TYPES = {"FloatArray": "ndarray{}", "IntArray": "ndarray{}, int"}
 SHARED = "n, n_classes, n_resamples, seed, ended, notes, version\n    As for every :class:`Result`"
 
 
-def entry(meaning: str, kind: str = "", *, default: Any = MISSING, transient: bool = False) -> Any:
+def entry(
+    meaning: str, kind: str = "", *, default: object = MISSING, transient: bool = False
+) -> Any:
     """Describe a field: what it means, and its type in words where that says more.
 
     Fields after it without a description share this one. A transient field is no part of the
@@ -67,17 +69,17 @@ def _documented(cls: Any, shape: str, draws: str) -> str:
     """Return a docstring with the section on attributes that its fields tell."""
     names: list[str] = []
     parts: list[str] = []
-    shown = [f for f in fields(cls) if not f.kw_only]
-    for j, one in enumerate(shown):
+    entries = [f for f in fields(cls) if not f.kw_only]
+    for j, one in enumerate(entries):
         names.append(one.name)
-        if j + 1 < len(shown) and "meaning" not in shown[j + 1].metadata:
+        if j + 1 < len(entries) and "meaning" not in entries[j + 1].metadata:
             continue
-        first = shown[j + 1 - len(names)]
+        first = entries[j + 1 - len(names)]
         kind = first.metadata["kind"] or _in_words(str(first.type), shape)
         text = "\n".join(f"    {line}" for line in wrap(first.metadata["meaning"], 92))
         parts.append(f"{', '.join(names)} : {kind}\n{text}")
         names = []
-    if len(shown) < len(fields(cls)):  # what all results share comes by keyword
+    if len(entries) < len(fields(cls)):  # what all results share comes by keyword
         parts.append(SHARED + (f"; ``n_resamples`` {draws}." if draws else "."))
     listed = "\n".join(["Attributes", "----------", *parts])
     head, notes, rest = re.split(r"(\n\nNotes\n|\Z)", cleandoc(cls.__doc__), maxsplit=1)

@@ -27,12 +27,12 @@ def format_value(value: float, spread: float = nan) -> str:
     """
     if not isfinite(value):
         return "–" if value != value else "∞" if value > 0.0 else "-∞"
-    known = isfinite(spread) and spread > 1e-15
+    has_spread = isfinite(spread) and spread > 1e-15
     if abs(value) < 1e-15:  # also of -0.0, and of what rounding leaves
         return "0"
-    digits = decimals(spread) if known else max(4, decimals(abs(value)))
-    if digits > MOST_DECIMALS or (not known and abs(value) >= 1e6):
-        return f"{value:.2g}" if known else f"{value:.2e}"
+    digits = decimals(spread) if has_spread else max(4, decimals(abs(value)))
+    if digits > MOST_DECIMALS or (not has_spread and abs(value) >= 1e6):
+        return f"{value:.2g}" if has_spread else f"{value:.2e}"
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if float(text) == 0.0 else text
 

@@ -101,8 +101,8 @@ class ReliabilityCurve(Result):
 
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
-        shown = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
-        columns = {**of, **{name: getattr(self, name) for name in shown}}
+        names = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
+        columns = {**of, **{name: getattr(self, name) for name in names}}
         # Bars of clusters are normal, and may pass the ends of what a frequency can be.
         return [columns | {name: np.clip(columns[name], 0.0, 1.0) for name in ("low", "high")}]
 

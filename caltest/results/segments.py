@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from caltest._base.arrays import BoolArray
@@ -129,7 +127,7 @@ class SegmentSearch(Result):
         """The difference that would pass as noise in the worst segment: √(2 (bar + price)) sd."""
         return self.worst.chance * float(np.sqrt(2.0 * (self.bar + self.worst.price)))
 
-    def members(self, number: int, features: Any) -> BoolArray:
+    def members(self, number: int, features: object) -> BoolArray:
         """Return which rows of other features are in a listed segment.
 
         Parameters
@@ -150,8 +148,8 @@ class SegmentSearch(Result):
             raise StatisticError(f"{listed} listed, counted from 0: there is no number {number}")
         columns, conditions = as_features(features, None).named, self.segments[number].conditions
         for absent in [name for name, *_ in conditions if name not in columns][:1]:
-            known = ", ".join(columns)
-            raise StatisticError(f"features: there is no column {absent!r} among {known}")
+            available = ", ".join(columns)
+            raise StatisticError(f"features: there is no column {absent!r} among {available}")
         every = np.ones(next(iter(columns.values())).values.size, dtype=bool)
         return np.logical_and.reduce([every, *(holds(c, columns[c[0]]) for c in conditions)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from caltest.results.base import Record
 from caltest.results.fields import described, entry
@@ -15,15 +15,21 @@ from caltest.results.tables import Columns, aligned
 WORST_ALPHA = 0.05
 
 
-def worst_of(tests: Sequence[Any]) -> int:
+class Certain(Protocol):
+    """A result that knows which error is certain, and its estimate."""
+
+    def certain_error(self, alpha: float) -> tuple[float, float]: ...
+
+
+def worst_of(tests: Sequence[Certain | None]) -> int:
     """Return the number of the test whose error is certainly the largest; None are passed over.
 
     It has the highest lower limit, at a level for all together (Bonferroni), of equal limits the
     larger estimate. P-values do not say: of many rows they differ by no more than rounding.
     """
-    tested = [j for j, test in enumerate(tests) if test is not None]
+    tested = {j: test for j, test in enumerate(tests) if test is not None}
     share = WORST_ALPHA / len(tested)
-    return max(tested, key=lambda j: tests[j].certain_error(share))
+    return max(tested, key=lambda j: tested[j].certain_error(share))
 
 
 @described(plotter="tables.forest")
@@ -67,7 +73,7 @@ class Subgroups(Record):
         """Return the first of them only."""
         return self._each(lambda values: values[:most])
 
-    def _each(self, pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Subgroups:
+    def _each(self, pick: Callable[[tuple[object, ...]], tuple[object, ...]]) -> Subgroups:
         lists = ("names", "counts", "tests", "adjusted", *(["alike"] if self.alike else []))
         picked: dict[str, Any] = {name: pick(vars(self)[name]) for name in lists}
         return replace(self, **picked)
@@ -86,8 +92,8 @@ class Subgroups(Record):
     @property
     def table(self) -> Columns:
         """A row for every subgroup."""
-        shown = self.tested[0].of_subgroups
-        columns = {name: [t and getattr(t, name) for t in self.tests] for name in shown}
+        attributes = self.tested[0].of_subgroups
+        columns = {name: [t and getattr(t, name) for t in self.tests] for name in attributes}
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
         return {**named, **columns, "adjusted": self.adjusted, **last}

@@ -35,10 +35,10 @@ _LATEX = str.maketrans(
 _NUMBER = re.compile(r"[<+−-]?\s?\d|–?$")
 
 #: Columns by their names, with one value a row.
-Columns = Mapping[str, Iterable[Any]]
+Columns = Mapping[str, Iterable[object]]
 
 
-def cell(name: str, value: Any, spread: float = nan) -> str:
+def cell(name: str, value: object, spread: float = nan) -> str:
     """Return a value as a table shows it, by the name of its column and the spread of its row.
 
     Examples
@@ -80,13 +80,15 @@ def head(name: str) -> str:
     return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
 
 
-def texts(columns: Columns, written: Callable[[str], str]) -> tuple[list[str], Any, list[bool]]:
+def texts(
+    columns: Columns, written: Callable[[str], str]
+) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
     """Return heads, rows of cells, and which columns hold numbers."""
     lists = {name: list(values) for name, values in columns.items()}
     cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
     rows = zip(*([written(text) for text in column] for column in cells), strict=True)
-    return [written(head(name)) for name in columns], rows, numeric
+    return [written(head(name)) for name in columns], list(rows), numeric
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:
@@ -136,8 +138,8 @@ def html(columns: Columns) -> str:
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
 
     def line(kind: str, cells: Iterable[str]) -> str:
-        shown = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
-        return f"<tr>{''.join(shown)}</tr>"
+        written = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(written)}</tr>"
 
     body = "\n".join(line("td", cells) for cells in rows)
     return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
