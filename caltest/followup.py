@@ -15,6 +15,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import number
 from caltest._base.naming import nth
 from caltest._base.reading import as_array, as_numbers
+from caltest._base.written import Written
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
 from caltest.results.followup import FollowupSummary
 
@@ -27,7 +28,7 @@ UNKNOWN, FREE, EVENT, COMPETING = -1, 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Followup:
+class Followup(Written):
     """Follow-up in the place of labels: did the event occur by a horizon, as far as is known?
 
     A row was followed for ``time`` = min(T, C), T the time of its event and C that of censoring. It

@@ -57,7 +57,9 @@ def refuse_misfit(
             if word not in takes.parameters:
                 raise unknown(who, word, takes.parameters) from None
         listed = [p.name + "=…" * (p.kind is p.KEYWORD_ONLY) for p in takes.parameters.values()]
-        raise TypeError(f"{who} takes {', '.join(listed) or 'nothing'}: {error}") from None
+        named = [name for name in listed if name.endswith("…")] * ("positional arg" in str(error))
+        why = "; ".join([str(error), *(f"{name} is named" for name in named[:1])])
+        raise TypeError(f"{who} takes {', '.join(listed) or 'nothing'}: {why}") from None
 
 
 def explained(function: Function) -> Function:
@@ -79,6 +81,13 @@ def refuse_form(values: object, name: str) -> None:
         form, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
         if name not in ("probs", "labels"):
             advice = "pass the values; names are for columns of a table or a file"
+    elif name == "folds" and (
+        can(values, "get_n_splits")
+        or isinstance(values, (Iterator, int))
+        or (isinstance(values, list) and isinstance(next(iter(values), None), tuple))
+    ):
+        advice = "pass the number of the fold of every row: for k, (_, test) in enumerate("
+        advice += "splitter.split(X)): folds[test] = k"
     elif isinstance(values, Set):
         advice = "it has no order: pass a list"
     elif isinstance(values, Iterator):

@@ -80,7 +80,7 @@ def _admitted(null: Any, data: Predictions, stack: int) -> Scheme:
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
         raise StatisticError(
             f"null={null!r} takes rows for independent, but they come in clusters: use "
-            "null='auto', or OneRowPerCluster()"
+            f"null='auto'{', or OneRowPerCluster()' * (data.crossed is None)}"
         )
     if data.crossed is not None and not isinstance(scheme, SharedRedraws):
         raise StatisticError(f"{scheme!r} does not take two columns of clusters: use null='auto'")
@@ -139,11 +139,13 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
             level,
         )
     if shared < FEW:
+        remedy = "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
+        if summaries[0].name:
+            remedy = "test rows of which no two share a cluster of either column"
         _say(
             f"if all rows of a cluster had the same label, only {shared:.1f} clusters would be "
             "expected to have the rarer one, too few to test with; the test is valid where each "
-            "row follows its own prediction, else test with null=OneRowPerCluster() "
-            "(caltest test --null 'OneRowPerCluster()')",
+            f"row follows its own prediction, else {remedy}",
             level,
         )
 

@@ -121,9 +121,9 @@ def _of_clusters(
         if isinstance(null, str):
             raise StatisticError(
                 f"{name_of(statistic)} sees labels, to which the dependence that drawn clusters "
-                f"leave out (κ = {kappa:.2f}) cannot be applied. Test with "
-                "null=OneRowPerCluster(), or take a statistic of residuals, such as ECE, CoxScore "
-                "or Kuiper"
+                f"leave out (κ = {kappa:.2f}) cannot be applied. Take a statistic of residuals, "
+                "such as ECE, CoxScore or Kuiper"
+                f"{', or null=OneRowPerCluster()' * (prepared.data.crossed is None)}"
             )
         # Asked for by name it runs all the same, and the result says that κ was left out.
         schemes = tuple(each._replace(inflation=1.0) for each in schemes)

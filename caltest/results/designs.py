@@ -69,6 +69,9 @@ class ClusterSummary(Record):
             "than those of independent rows, and p-values and floors allow for it"
         ]
         overall = max(self.dependence or 0.0, self.correctness or 0.0)
+        remedy = "test with null=OneRowPerCluster()"
+        if self.beside is not None:
+            remedy = "test rows of which no two share a cluster of either column"
         if self.inflation > 1.0 and self.inflation_applied:
             notes.append(
                 f"κ = {self.inflation:.2f}: labels of a cluster agree more than any such draw "
@@ -83,13 +86,12 @@ class ClusterSummary(Record):
         if abs(self.size_effect) > ASSOCIATED:
             notes.append(
                 f"residuals change with the size of the cluster (z = {self.size_effect:+.1f}): the "
-                "test is valid if sizes do not depend on outcomes; test with "
-                "null=OneRowPerCluster() if they may"
+                f"test is valid if sizes do not depend on outcomes; {remedy} if they may"
             )
         if not self.inflation_applied:
             notes.append(
                 f"κ = {self.inflation:.2f} could not be applied to a statistic that sees labels: "
-                "the p-value is too small; test with null=OneRowPerCluster()"
+                f"the p-value is too small; {remedy}"
             )
         return tuple(notes)
 
