@@ -14,6 +14,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from caltest._base.arrays import codes
 from caltest._base.checks import MOST_BINS, is_whole, one_of, whole
 from caltest._base.written import Written
 from caltest.errors import StatisticError
@@ -92,7 +93,7 @@ class UniformBins(Written):
         keys = np.ascontiguousarray(cells).view(
             np.dtype((np.void, small.itemsize * len(columns.T)))
         )
-        return np.unique(keys.ravel(), return_inverse=True)[1].astype(np.int64).ravel()
+        return codes(keys)
 
     def _along_axis(self, x: FloatArray) -> IntArray:
         tolerance = EDGE_TOLERANCE if self.closed == "right" else -EDGE_TOLERANCE

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._base.arrays import FloatArray
 from caltest.errors import StatisticError
-
-FloatArray = NDArray[np.float64]
 
 #: A distance takes two probability vectors of the same length and returns a number.
 Distance = Callable[[FloatArray, FloatArray], float]

@@ -31,8 +31,8 @@ def digits(
     with np.load(str(files("caltest") / "data" / "digits.npz"), allow_pickle=False) as stored:
         name = f"{split}_{stage}"
         if name not in stored:
-            known = sorted(n for n in stored if not n.endswith("labels"))
-            raise StatisticError(f"there is no {name!r} among the digits: {', '.join(known)}")
+            available = sorted(n for n in stored if not n.endswith("labels"))
+            raise StatisticError(f"there is no {name!r} among the digits: {', '.join(available)}")
         return Predictions.of(stored[name], stored[f"{split}_labels"])
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from caltest._base import facts
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest._base.checks import number
 from caltest._base.naming import nth
 from caltest._base.reading import as_array, as_numbers
@@ -74,10 +74,10 @@ class Followup(Written):
 
     Examples
     --------
-    >>> seen = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
-    >>> seen
+    >>> followup = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
+    >>> followup
     Followup(n=4, horizon=5)
-    >>> seen.status, seen.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
+    >>> followup.status, followup.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
     (array([ 1,  0, -1,  0]), array([1. , 1.5, 0. , 1.5]))
     """
 
@@ -110,7 +110,7 @@ class Followup(Written):
         object.__setattr__(self, "event", event.astype(np.int64))
         if self.strata is not None:
             names = facts.as_names(self.strata, time.size, "strata")
-            object.__setattr__(self, "strata", _codes(names))
+            object.__setattr__(self, "strata", codes(names))
 
     @property
     def n(self) -> int:
@@ -153,10 +153,10 @@ class Followup(Written):
         weights of a stratum, but not the bias that merging brings.
         """
         if self.strata is not None:
-            return _codes(self.strata)
+            return codes(self.strata)
         _, level, counts = np.unique(p, return_inverse=True, return_counts=True)
         size = max(1, min(MOST_STRATA, p.size // ROWS_A_STRATUM))
-        return _codes(size * (np.cumsum(counts) - counts)[level.ravel()] // p.size)
+        return codes(size * (np.cumsum(counts) - counts)[level.ravel()] // p.size)
 
     def censoring(self, p: FloatArray) -> Censoring:
         """Return how rows with these predictions (n,) were censored, stratum by stratum.
@@ -202,13 +202,8 @@ class Followup(Written):
             warnings.warn(f"follow-up: {doubt}", ShortFollowupWarning, stacklevel=4)
 
     def __repr__(self) -> str:
-        given = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
-        return f"Followup(n={self.n}, horizon={self.horizon:g}{given})"
-
-
-def _codes(values: AnyArray) -> IntArray:
-    """Return numbers 0, 1, … for values (n,), in their order."""
-    return np.unique(values, return_inverse=True)[1].ravel()
+        strata = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
+        return f"Followup(n={self.n}, horizon={self.horizon:g}{strata})"
 
 
 class Censoring:

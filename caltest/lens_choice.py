@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from caltest._base.alignment import moved, shifts_of
-from caltest._base.arrays import FloatArray, largest
+from caltest._base.arrays import FloatArray, codes, largest
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.lenses import Canonical, Lens, LensLike, OneVsRest, Relabelling, Subject, TopK
@@ -30,8 +30,8 @@ class OfFunction(Lens):
                 "and returns Predictions, for instance with Predictions.of(probs, labels)"
             )
         if induced.n == data.n:
-            shown = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
-            return replace(data, **shown, induced=True)
+            columns = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
+            return replace(data, **columns, induced=True)
         facts = (induced.weights, data.weights), (induced.clusters, data.clusters)
         if any(picked is None and given is not None for picked, given in facts):
             raise StatisticError(
@@ -115,7 +115,7 @@ def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
 
     assert induced.folds is not None
     c = 0 if induced.n_classes == 2 else int((w @ induced.probs).argmax())
-    p, fold = induced.probs[:, c], np.unique(induced.folds, return_inverse=True)[1].ravel()
+    p, fold = induced.probs[:, c], codes(induced.folds)
     mass, rows = np.bincount(fold, w), np.bincount(fold)
     n = mass**2 / np.bincount(fold, w**2)  # effective numbers
     v = p * (1.0 - p)

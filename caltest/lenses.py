@@ -50,9 +50,9 @@ class Lens(ABC, Written):
 
         Here by applying the lens once a class, which needs one that looks at every row by itself.
         """
-        seen = self(data)
+        induced = self(data)
         backwards = self(data.take(np.arange(data.n)[::-1]))
-        if seen.n != data.n or not np.array_equal(backwards.probs[::-1], seen.probs):
+        if induced.n != data.n or not np.array_equal(backwards.probs[::-1], induced.probs):
             raise StatisticError(
                 f"the lens {name_of(self)} picks or moves rows; tests on the same draws need a "
                 "lens that treats every row by itself"
@@ -317,9 +317,9 @@ class Canonical(Lens):
         return np.asarray
 
 
-def _names(seen: NamedClasses) -> tuple[str, ...]:
-    shown = 1 if seen.n_classes == 2 else seen.n_classes
-    return tuple(f"class {seen.class_name(j)}" for j in range(shown))
+def _names(induced: NamedClasses) -> tuple[str, ...]:
+    n_components = 1 if induced.n_classes == 2 else induced.n_classes
+    return tuple(f"class {induced.class_name(j)}" for j in range(n_components))
 
 
 def _class(c: object) -> int | str:

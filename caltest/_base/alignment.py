@@ -29,21 +29,21 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
         rows = inside & (fold == k)
         p, w = probs[rows], weights[rows] / weights[rows].sum()
         possible = p.max(axis=0) > 0.0
-        wanted = np.where(possible, target, 0.0) / target[possible].sum()
+        goal = np.where(possible, target, 0.0) / target[possible].sum()
         mean, last = w @ p, np.inf
-        if np.abs(mean - wanted).max() < 1e-14:
+        if np.abs(mean - goal).max() < 1e-14:
             continue
         for _ in range(STEPS):
             q = moved(p, shifts[k], digits=16)
             mean = w @ q
             curvature = np.diag(mean) - (w[:, None] * q).T @ q
-            step = np.linalg.lstsq(curvature, wanted - mean, rcond=1e-12)[0]
+            step = np.linalg.lstsq(curvature, goal - mean, rcond=1e-12)[0]
             size = float(np.abs(step).max())
             shifts[k] += step * min(1.0, 0.5 / max(size, 1e-300))
             if size < 1e-14 or last <= size < 1e-9:
                 break
             last = size
-        if np.abs(mean - wanted).max() > 1e-6:
+        if np.abs(mean - goal).max() > 1e-6:
             raise StatisticError(
                 "the folds cannot be aligned: classes that one model gives probability 0 are too "
                 "likely for another; ask about the event or the top class, or predict again"

@@ -35,6 +35,11 @@ def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
     return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
 
 
+def codes(values: ArrayLike) -> IntArray:
+    """Return the number of every value among the distinct ones, which increase: 0, 1, …; (n,)."""
+    return np.unique(values, return_inverse=True)[1].ravel()  # NumPy 2.0 keeps the shape
+
+
 def below(t: float, values: FloatArray) -> float:
     """Return the threshold from which on one of the values counts as a tie with t or as larger.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, column_of, names_of
 from caltest._base.features import as_features
@@ -33,7 +33,8 @@ _DAY = re.compile(r"\b(\d)\b")
 FEWEST = 5
 #: What a paired comparison needs.
 IN_ORDER = (
-    "a paired comparison needs the same observations in the same order (--ids COLUMN matches rows)"
+    "a paired comparison needs the same observations in the same order, or a column that names "
+    "them, ids= (--ids COLUMN)"
 )
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
 MANY_VALUES, MIN_CROSSED = 20, 50
@@ -167,8 +168,8 @@ def as_groups(values: object, n: int) -> AnyArray:
 
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
     """Return the number of the cluster of every row, or None where each has its own."""
-    inverse = np.unique(as_names(values, n, name), return_inverse=True)[1]
-    return inverse.ravel().astype(np.int64) if inverse.max() + 1 < n else None
+    clusters = codes(as_names(values, n, name))
+    return clusters if clusters.max() + 1 < n else None
 
 
 class Columns(NamedTuple):
@@ -227,8 +228,8 @@ def as_columns(values: object, n: int) -> Columns | None:
 
 def as_folds(values: object, n: int) -> IntArray | None:
     """Return the number of the fold of every row, or None where one model predicted all."""
-    inverse = np.unique(as_names(values, n, "folds"), return_inverse=True)[1]
-    return inverse.ravel().astype(np.int64) if inverse.max() > 0 else None
+    folds = codes(as_names(values, n, "folds"))
+    return folds if folds.max() > 0 else None
 
 
 def _per_row(values: object, n: int, name: str) -> AnyArray:
@@ -269,7 +270,7 @@ def as_series(facts: Mapping[str, object], horizon: object, data: Predictions) -
         raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
     places = np.arange(data.n)
     if time is not None:  # the place of every row among the distinct times
-        places = np.unique(as_times(time, data.n), return_inverse=True)[1].ravel().astype(np.int64)
+        places = codes(as_times(time, data.n))
     if horizon == 1:
         return {"clusters": None if time is None else as_clusters(places, data.n)}
     return {"times": places, "horizon": int(horizon)}
@@ -291,10 +292,12 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
     """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
+    ways = [("--ids", "COLUMN"), *[("--unpaired",)] * bool(remedy)]
     if a.probs.shape != b.probs.shape:
         raise InvalidPredictionsError(
             f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
-            f"{b.n_classes}: {advice}"
+            f"{b.n_classes}: {advice}",
+            ways * (a.n_classes == b.n_classes),
         )
     if a.classes != b.classes and a.classes and b.classes:
         listed = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
@@ -302,7 +305,7 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
     if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
         i = int(np.argmax(a.ids != b.ids))
         place = f"first in {nth(i)} ({a.ids[i]} and {b.ids[i]})"
-        raise InvalidPredictionsError(f"{both} have different ids, {place}: {IN_ORDER}")
+        raise InvalidPredictionsError(f"{both} have different ids, {place}: {IN_ORDER}", ways[:1])
     groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
     others = [None if d.crossed is None else by_appearance(d.crossed) for d in (a, b)]
     facts: dict[str, Sequence[object]] = {
@@ -311,11 +314,15 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
     }
     for fact, (one, other) in facts.items():
         if not np.array_equal(np.asarray(one), np.asarray(other)):
-            raise InvalidPredictionsError(f"{both} have different {fact}: {advice}")
+            raise InvalidPredictionsError(f"{both} have different {fact}: {advice}", ways)
     (unlike,) = np.nonzero(a.labels != b.labels)
     for i in unlike[:1]:
+        if np.array_equal(np.bincount(a.labels), np.bincount(b.labels)):
+            advice = "each label is as frequent in both, as in another order of the rows: "
+            advice, ways = advice + IN_ORDER, ways[:1]
         pair = " and ".join(d.class_name(int(d.labels[i])) for d in (a, b))
         raise InvalidPredictionsError(
             f"{both} have different labels in {several(unlike.size, 'row')}, first in "
-            f"{nth(int(i))} ({pair}): {advice}"
+            f"{nth(int(i))} ({pair}): {advice}",
+            ways,
         )

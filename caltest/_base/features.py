@@ -99,7 +99,8 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     columns = tuple(c for c in columns if not (leave_ids and identifies(c)))
     if not columns:
         raise InvalidPredictionsError(
-            f"features: {', '.join(table)} name or number the rows: say which to search by name"
+            f"features: of {', '.join(table)} each names or numbers the rows, and no column is "
+            "left to search; one that shall be searched all the same is named in features="
         )
     for column in columns:
         if column.values.size != n:
@@ -198,9 +199,9 @@ def holds(condition: Condition, feature: Feature) -> BoolArray:
     if kind == "missing":
         return feature.missing
     if (kind in ("level", "other")) != (feature.levels is not None):
-        held = "numbers" if feature.levels is None else "text"
+        content = "numbers" if feature.levels is None else "text"
         raise StatisticError(
-            f"features: {feature.name!r} holds {held}, the search saw other values"
+            f"features: {feature.name!r} holds {content}, the search saw other values"
         )
     if feature.levels is not None:
         names = np.array(("", *(feature.levels or ())))  # the first of what is missing

@@ -252,11 +252,11 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
                 f"scikit-learn sorts: classes={words.tolist()}",
                 [("--pos-label", str(word)) for word in words],
             )
-        shown, order = ", ".join(repr(str(v)) for v in words[:5]), ""
+        listed, order = ", ".join(repr(str(v)) for v in words[:5]), ""
         if words.size == n_classes <= 20:
             order = f", which scikit-learn sorts: classes={words.tolist()}"
         raise InvalidPredictionsError(
-            f"labels are text ({shown}, …): pass classes=[…] (--classes), the label values in the "
+            f"labels are text ({listed}, …): pass classes=[…] (--classes), the label values in the "
             f"order of the columns of probs{order}",
             [("--classes", ",".join(words.tolist()))] * bool(order),
         )
@@ -295,7 +295,7 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
     for place, value in enumerate(values):
         if kind(value) not in index:
             row = int(np.argmax(inverse.ravel() == place))
-            shown, advice, remedies = repr(str(value)) if text else f"{value:g}", "", []
+            name, advice, remedies = repr(str(value)) if text else f"{value:g}", "", []
             shifted = [] if text else [int(str(c)) - 1 for c in classes]
             if values.dtype.kind in "biuf" and set(values) <= set(shifted):
                 low, high = min(shifted), max(shifted)
@@ -305,7 +305,7 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
                 advice = f". Are {', '.join(map(str, values))} other words for these? Then list "
                 advice += "them in this order with classes=[…] (--classes)"
             raise InvalidPredictionsError(
-                f"labels: {nth(row)} is {shown}, which is not one of the classes "
+                f"labels: {nth(row)} is {name}, which is not one of the classes "
                 f"{', '.join(map(str, classes))}{advice}",
                 remedies,
             )

@@ -140,10 +140,10 @@ class Written:
         return super().__new__(cls)
 
     def __repr__(self) -> str:
-        shown = []
+        arguments = []
         for j, field in enumerate(fields(self)):  # type: ignore[arg-type]
             value = vars(self)[field.name]
             if j < self.essential or value != field.default:
                 place = "" if j == 0 and self.essential else f"{field.name}="
-                shown.append(place + name_of(value))
-        return f"{type(self).__name__}({', '.join(shown)})"
+                arguments.append(place + name_of(value))
+        return f"{type(self).__name__}({', '.join(arguments)})"

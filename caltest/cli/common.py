@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 import caltest as ct
+from caltest.cli.remedies import Refusal
 from caltest.io.pooling import parts_of
 from caltest.tables.source import Request
 
@@ -39,7 +40,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
     if files in ((), (None,)):
         for name in filter(options.get, ("probs", "label", *FACTS)):
-            raise click.UsageError(f"--{name} names a column: give the FILE that has it")
+            raise Refusal(f"--{name} names a column: give the FILE that has it", ("FILE",))
         example = "the embedded example, a small neural network on noisy handwritten digits"
         click.echo(f"No file given: this is {example}.\n", err=True)
         return ct.examples.digits("overfit")
@@ -50,14 +51,18 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     facts = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "features")
     rows = (*facts, "per_character", "format")
     for name in (name for name in rows if options.get(name)):
-        raise click.UsageError(
-            f"--{name.replace('_', '-')} needs rows in memory: files of up to {LARGE >> 20} MB "
-            "together, without --resume"
+        option = f"--{name.replace('_', '-')}"
+        raise Refusal(
+            f"{option} needs rows in memory: files of up to {LARGE >> 20} MB together, without "
+            "--resume",
+            ("!--resume" if size <= LARGE else f"!{option}",),
         )
     return read_file(parts, {**options, **dict.fromkeys(rows)}, partial(_scanned, options))
 
 
-def _scanned(given: dict[str, Any], files: Any, *columns: Any, **arguments: Any) -> ct.Tally:
+def _scanned(
+    given: dict[str, Any], files: Any, *columns: Any, **arguments: Any
+) -> ct.Tally | ct.Tallies:
     if given.get("statistic") is not None:
         from caltest.problem import TallyProblem
         from caltest.statistics.base import prepare

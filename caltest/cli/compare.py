@@ -10,9 +10,10 @@ import click
 import caltest as ct
 from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
+from caltest.cli.remedies import Refusal
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
-from caltest.io.pooling import match_rows
+from caltest.io.pooling import shared_ids
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
 METHODS = ("auto", *HYPOTHESES)
@@ -46,20 +47,13 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         names = list(data)
     elif len(files) < 2:
         other = "or the models in columns of one: --probs A,B,…"
-        raise click.UsageError(f"compare needs two files or more, {other}")
+        raise Refusal(f"compare needs two files or more, {other}", ("OTHER_FILE",))
     else:
         names = names_of(files)
+        if unpaired and options["ids"]:
+            raise Refusal("--unpaired rows have no ids to match", ("!--ids",), ("!--unpaired",))
+        options["ids"] = options["ids"] or (None if unpaired else shared_ids(files))
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
-    if len(files) > 1 and all(d.ids is not None for d in data.values()):
-        if unpaired:
-            raise click.UsageError("--unpaired rows have no ids to match")
-        data = match_rows(data)
-    elif not unpaired and len({d.n for d in data.values()}) > 1:
-        sizes = ", ".join(f"{name} {d.n}" for name, d in data.items())
-        raise ct.InvalidPredictionsError(
-            f"the files have different numbers of rows ({sizes}): match them with --ids COLUMN, or "
-            "say --unpaired"
-        )
     arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
     if len(names) == 2:
@@ -67,7 +61,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         pair = ct.compare(data[first], data[last], **arguments)
         return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
-        raise click.UsageError("--unpaired compares two files")
+        raise Refusal("--unpaired compares two files", ("!--unpaired",))
     table = ct.compare_models(data, **arguments)
     verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
     worse = verdicts.get((first, last)) is FIRST_BETTER
@@ -79,7 +73,7 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
     if len(set(names)) < len(names):
-        raise click.UsageError("one file was given twice")
+        raise click.UsageError("one file was given twice: name those of two models")
     return names
 
 
@@ -109,14 +103,16 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     names = names_of(files)
     if against is None or unpaired:
         if options["ids"]:
-            raise click.UsageError("--ids match the rows of two files: there is nothing to match")
+            words = "--ids match the rows of two files: there is nothing to match"
+            raise Refusal(words, ("!--ids",))
         parts = dict(zip(names, (file, (against,)), strict=False))
         data = {name: read({**options, "file": part}) for name, part in parts.items()}
     elif len(file) > 1:
-        raise click.UsageError("--against is compared row by row with one FILE, or say --unpaired")
+        words = "--against is compared row by row with one FILE, or say --unpaired"
+        raise Refusal(words, ("--unpaired",))
     else:
+        options["ids"] = options["ids"] or shared_ids(files)
         data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
-        data = match_rows(data) if options["ids"] else data
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     arguments: dict[str, Any] = {"paired": not unpaired, "names": (names[0], names[-1])}
     result = ct.gate(**sides, **arguments, **settings(ct.gate, options))

@@ -18,6 +18,7 @@ from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
 from caltest.cli.common import FACTS, Outcome, read_file
+from caltest.cli.remedies import Refusal
 from caltest.io import read_waiting
 from caltest.tally.stored import FORM
 
@@ -84,9 +85,11 @@ def monitor(
     settings = ("lens", "alpha", "change", "run_length", "horizon")
     given = {name: options[name] for name in settings if options[name] is not None}
     if options["drop_missing"]:
-        raise click.UsageError("monitor does not take --drop-missing: rows wait for their label")
+        words = "monitor does not take --drop-missing: rows wait for their label"
+        raise Refusal(words, ("!--drop-missing",))
     for name in filter(options.get, set(FACTS) - {"time"}):
-        raise click.UsageError(f"monitor does not take --{name}: every row is a bet of its own")
+        words = f"monitor does not take --{name}: every row is a bet of its own"
+        raise Refusal(words, (f"!--{name}",))
     if not state.parent.is_dir():
         raise FileNotFoundError(f"--state: there is no folder {state.parent}")
     with locked(state):
@@ -99,14 +102,17 @@ def monitor(
                 raise click.UsageError(f"{state} is no state of caltest monitor") from error
             for name, value in given.items():
                 if vars(watch)[name] != value:
-                    raise click.UsageError(
+                    raise Refusal(
                         f"{state} was begun with {name}={vars(watch)[name]!r}, not {value!r}: "
-                        "a new question needs a new state"
+                        "a new question needs a new state",
+                        ("--state", str(state.with_stem(f"{state.stem}-new"))),
                     )
         if watch.change and options["alpha"] is not None:
-            raise click.UsageError("--alpha is not for --change, which has --run-length")
+            words = "--alpha is not for --change, which has --run-length"
+            raise Refusal(words, ("!--alpha",))
         if not watch.change and options["run_length"] is not None:
-            raise click.UsageError("--run-length is for --change; without it, give --alpha")
+            words = "--run-length is for --change; without it, give --alpha"
+            raise Refusal(words, ("--change",), ("!--run-length",))
         paths = list(dict.fromkeys(map(Path.resolve, files)))
         tallies = {path: tally for path in paths if (tally := tally_in(path)) is not None}
         if not tallies:
@@ -116,7 +122,8 @@ def monitor(
             raise click.UsageError("give tallies and files of rows in runs of their own")
         else:
             for name in (name for name in options if options[name] and name not in settings):
-                raise click.UsageError(f"--{name.replace('_', '-')} is for files of rows")
+                option = f"--{name.replace('_', '-')}"
+                raise Refusal(f"{option} is for files of rows, not tallies", (f"!{option}",))
             watch, records, held = added(watch, records, tallies)
         write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
     counts = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
@@ -129,7 +136,8 @@ def monitor(
 
 def read(path: Path, records: dict[str, Any], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
-    names = {"ids": options["time"], "time": None, "horizon": None}
+    names = {"ids": options["time"], "time": None}
+    names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
     data, waits = read_file(path, options | names, read_waiting)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
@@ -192,7 +200,8 @@ def counted(
     if len(named) > 1:
         raise ct.InvalidPredictionsError(
             f"{' and '.join(named.values())} name their classes differently: bring them into one "
-            "order by --classes"
+            "order by --classes",
+            [("--classes", ",".join(part.classes)) for part in parts[:1] if part.classes],
         )
     for part in parts:
         if any(part.begins(other) for other in parts if other is not part):

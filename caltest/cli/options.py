@@ -12,6 +12,7 @@ import click
 from caltest._base import defaults
 from caltest.cli import EXIT_CODES as EXIT_CODES
 from caltest.cli.recipes import Recipe
+from caltest.cli.remedies import Refusal
 from caltest.io import FORMATS
 
 option = partial(click.option, show_default=True)
@@ -37,7 +38,8 @@ def choice(name: str, words: Sequence[str], help: str) -> Callable[..., Any]:
 
 def _ending(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
     if out is not None and out.suffix.lower() not in WRITTEN:
-        raise click.BadParameter(f"{out}: a report ends in {', '.join(WRITTEN)}")
+        words = f"--out: a report ends in {', '.join(WRITTEN)}, not as {out}"
+        raise Refusal(words, ("--out", str(out.with_suffix(".txt"))))
     return out
 
 

@@ -16,6 +16,7 @@ from caltest._base import defaults
 from caltest.cli import options as o
 from caltest.cli.common import Outcome, finish, read
 from caltest.cli.recipes import Recipe
+from caltest.cli.remedies import Refusal
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
 
@@ -67,15 +68,17 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     for name, kinds in HONOURED_BY.items():
         source = click.get_current_context().get_parameter_source(name)
         if source is ParameterSource.COMMANDLINE and kind not in kinds:
-            raise click.UsageError(
-                f"--{name.replace('_', '-')} is for --kind {', '.join(kinds)}, not for {kind}"
-            )
+            option = f"--{name.replace('_', '-')}"
+            words = f"{option} is for --kind {', '.join(kinds)}, not for {kind}"
+            raise Refusal(words, (f"!{option}",), ("--kind", kinds[0]))
     if kind in SITES and options["by"] is None:
-        raise click.UsageError(f"--kind {kind} needs --by COLUMN")
+        raise Refusal(f"--kind {kind} needs --by COLUMN", ("--by", "COLUMN"))
     if (kind in PAIRS) != (against is not None):
-        raise click.UsageError(f"{' and '.join(PAIRS)} need --against FILE, and only they")
+        ways = ("--against", "FILE") if kind in PAIRS else ("--kind", PAIRS[0])
+        raise Refusal(f"--kind {' and '.join(PAIRS)} need --against FILE, and only they", ways)
     if options["out"].suffix.lower() not in RECIPE_IN:
-        raise click.UsageError(f"-o: a picture ends in {', '.join(RECIPE_IN)}: {options['out']}")
+        words = f"-o: a picture ends in {', '.join(RECIPE_IN)}, not as {options['out']}"
+        raise Refusal(words, ("-o", str(options["out"].with_suffix(".svg"))))
     data = read(options)
 
     taken = [name for name, kinds in HONOURED_BY.items() if kind in kinds]

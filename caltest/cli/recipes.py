@@ -14,6 +14,7 @@ import click
 
 import caltest as ct
 from caltest._base.written import Written, refuse_misfit
+from caltest.errors import InPlace, StatisticError
 
 BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
@@ -77,7 +78,7 @@ def parse(
 
     def made(name: str, *values: object, **options: object) -> object:
         if name not in vocabulary:
-            raise ValueError(f"there is no {name}{_advice(name, (*words, *vocabulary))}")
+            raise _unknown(name, (*words, *vocabulary))
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
             raise ValueError(f"{name} is not made of statistics")
         refuse_misfit(name, inspect.signature(vocabulary[name]), values, options)
@@ -112,12 +113,15 @@ def parse(
         raise ValueError("it is not written as in Python, such as TopK(1)") from None
 
 
-def _advice(name: str, choices: Sequence[str]) -> str:
-    """Return what may have been meant by a name, or all that is known."""
+def _unknown(name: str, choices: Sequence[str]) -> StatisticError:
+    """Return the refusal of a name, with what may have been meant, or all that is known."""
     lower = {word.lower(): word for word in choices}
     close = get_close_matches(name.lower(), lower, 1)
     close = close or [word for word in lower if word.startswith(name.lower())][:1]
-    return f": did you mean {lower[close[0]]}?" if close else f"; known: {', '.join(choices)}"
+    if not close:
+        return StatisticError(f"there is no {name}; known: {', '.join(choices)}")
+    meant = lower[close[0]]
+    return StatisticError(f"there is no {name}: did you mean {meant}?", [InPlace(name, meant)])
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]

@@ -33,20 +33,30 @@ INSTEAD = {
         "test {option} {value}")),
     "--strategy": ("Write it as --statistic 'ECE(QuantileBins(10))'.",
                    "{command} --statistic 'ECE(QuantileBins(10))'"),
+    **dict.fromkeys(("--event", "--strata"), (
+        "Follow-up is for caltest audit, test, plot and report.", "audit {option} {value}")),
     "--alpha": ("The level of intervals is --level, such as 0.95.", "--level {rest:g}"),
     "--level": ("The level of a test is --alpha, such as 0.05.", "--alpha {rest:g}"),
 }  # fmt: skip
+
+#: Values of the options that commands need.
+MISSING = {"plot": "plot.svg", "report": "report.html", "monitor": "state.json", "plan": "FILE"}
 
 
 def ways_on(error: Exception, words: Sequence[str], group: click.Group) -> list[str]:
     """Return the commands that would go on after an error, as far as it says what would."""
     remedies: Sequence[tuple[str, ...]] = ()
+    if isinstance(error, click.BadParameter) and isinstance(error.__context__, StatisticError):
+        error = error.__context__
     if isinstance(error, (Refusal, InvalidPredictionsError, StatisticError)):
         remedies = error.remedies
     elif isinstance(error, click.NoSuchOption):
         remedies = [InPlace(error.option_name, name) for name in (error.possibilities or ())[:1]]
         if error.option_name in INSTEAD:
             remedies, words = _instead(error.option_name, words, group)
+    elif isinstance(error, click.MissingParameter) and error.param and words[0] in MISSING:
+        option = isinstance(error.param, click.Option)
+        remedies = [(error.param.opts[-1], MISSING[words[0]]) if option else ("FILE",)]
     elif words and words[0] not in group.commands:
         close = get_close_matches(words[0], group.commands, 1)
         remedies = [InPlace(words[0], command) for command in close]

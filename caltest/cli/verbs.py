@@ -12,6 +12,7 @@ from caltest._base.facts import refuse_unlike
 from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
 from caltest.cli.recipes import Recipe
+from caltest.cli.remedies import Refusal
 from caltest.inference.intervals import METHODS, SIDES
 from caltest.results.decisions import FORMULAS
 
@@ -153,7 +154,8 @@ def segments(file: Path, **options: Any) -> Outcome:
     """
     check_out(options)
     if "," in (options["clusters"] or ""):
-        raise click.UsageError("segments takes one column of clusters")
+        first = options["clusters"].split(",")[0]
+        raise Refusal("segments takes one column of clusters", ("--clusters", first))
     data = read_file(file, options | {"features": options.pop("features") or "*"})
     result = ct.segment_search(data, **settings(ct.segment_search, options))
     return finish(result, result.finding.rejects, options)
@@ -218,7 +220,8 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     """
     if options["out"].suffix.lower() not in ct.Report.endings:
         endings = ", ".join(ct.Report.endings)
-        raise click.UsageError(f"-o: a report ends in {endings}: {options['out']}")
+        words = f"-o: a report ends in {endings}, not as {options['out']}"
+        raise Refusal(words, ("-o", str(options["out"].with_suffix(".html"))))
     data = read(options)
     after = None if recalibrated is None else read_file(recalibrated, options)
     files = options["file"]

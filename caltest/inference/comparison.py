@@ -10,6 +10,7 @@ import numpy as np
 
 from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, number, one_of
+from caltest._base.containers import opened
 from caltest._base.defaults import LEVEL, N_RESAMPLES
 from caltest._base.facts import refuse_unlike
 from caltest._base.multiplicity import holm
@@ -21,10 +22,14 @@ from caltest.inference.series import refuse_few_blocks
 from caltest.inference.subgroups import with_subgroups
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
+from caltest.predictions.matching import has_labels, match_rows, with_ids
 from caltest.results import ComparisonResult, ComparisonTable, ending
 from caltest.simulate import Run, Workers
 from caltest.statistics import DebiasedL2, StatisticLike
 from caltest.tally import AnyTally, Source
+
+#: What to say of other rows.
+UNPAIRED = "of other observations pass labels_b and paired=False (--unpaired)"
 
 
 def compare(
@@ -124,7 +129,7 @@ def compare(
         data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
     elif paired and labels_b is None:
         both_models = dict(zip(names, (probs_a, probs_b), strict=True))
-        data = _same_rows(both_models, labels, facts, "or pass labels_b, paired=False (--unpaired)")
+        data = _same_rows(both_models, labels, facts, UNPAIRED)
     else:
         paired = False
         if labels_b is None and not isinstance(probs_b, Predictions):
@@ -274,13 +279,22 @@ def _predictions(name: str, probs: object, labels: object, facts: Facts) -> Pred
 def _same_rows(
     probs: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
 ) -> dict[str, Predictions]:
-    """Read models that predict the same observations; one that knows the labels tells the rest."""
+    """Read models that predict the same observations; one that knows the labels tells the rest.
+
+    Rows that have ids, or tables with a column that names them, are brought into one order.
+    """
+    probs = {name: opened(model, f"model {name}") for name, model in probs.items()}
+    facts = with_ids(list(probs.values()), labels, facts)
     with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]
     shared = with_labels[0] if labels is None and with_labels else labels
-    data = {
-        str(name): _predictions(name, p, labels if isinstance(p, Predictions) else shared, facts)
-        for name, p in probs.items()
-    }
+
+    def outcomes(model: Any) -> Any:
+        if isinstance(labels, str) or isinstance(model, Predictions):
+            return labels
+        return None if has_labels(model) else shared
+
+    data = {str(name): _predictions(name, p, outcomes(p), facts) for name, p in probs.items()}
+    data = match_rows(data)
     (first, a), *others = data.items()
     for name, b in others:
         refuse_unlike((first, name), a, b, remedy)

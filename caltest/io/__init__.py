@@ -173,7 +173,7 @@ def read_waiting(
     As :func:`read_predictions`. The labels of such rows mean nothing. A last line without its end
     is such a row, too.
     """
-    request = Request(probs, label, **options)
+    request = Request(probs, label, **options, drop_missing=None)
     with source_of(path, request) as source:
         outcomes = choose_labels(source, label).probs
         absent = [cells.missing(np.atleast_1d(column)) for column in source.read(outcomes)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import combinations
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,7 +16,7 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.state import content_mark
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.assembly import source_of
-from caltest.predictions import Predictions
+from caltest.predictions import matching
 from caltest.tables.chosen import Chosen, chosen_of
 from caltest.tables.columns import refuse_unknown
 from caltest.tables.names import MODELS, key
@@ -151,25 +151,7 @@ def refuse_same_labels(
             )
 
 
-def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
-    """Bring predictions of the same rows into the order of the first, by their ids."""
-    ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
-    (first, reference), *others = ids.items()
-    for name, listed in ids.items():
-        _refuse(name, "more than once", [i for i, count in Counter(listed).items() if count > 1])
-    matched, allowed = {first: data[first]}, set(reference)
-    for name, listed in others:
-        place = {i: row for row, i in enumerate(listed)}
-        _refuse(name, f"that are not in {first}", [i for i in listed if i not in allowed])
-        _refuse(first, f"that are not in {name}", [i for i in reference if i not in place])
-        rows = np.array([place[i] for i in reference])
-        matched[name] = data[name].take(rows)
-        (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
-        _refuse(name, f"with another label than in {first}", [reference[i] for i in unlike])
-    return matched
-
-
-def _refuse(name: str, what: str, ids: list[str]) -> None:
-    if ids:
-        listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
-        raise InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {listed}")
+def shared_ids(paths: Sequence[Path]) -> str | None:
+    """Return the column by which the rows of all files are named, as its name says."""
+    with ExitStack() as stack:
+        return matching.shared_ids([stack.enter_context(source_of(p, Request())) for p in paths])

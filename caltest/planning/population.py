@@ -164,13 +164,15 @@ class Population:
             alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
         elif not callable(like):
             labelled = isinstance(like, Predictions) or labels is not None
-            given = labels if labelled else np.zeros(len(as_ndarray(like, "probs")), dtype=np.int64)
-            data = admitted("plan", like, given, facts, takes={"clusters"})
+            observed = (
+                labels if labelled else np.zeros(len(as_ndarray(like, "probs")), dtype=np.int64)
+            )
+            data = admitted("plan", like, observed, facts, takes={"clusters"})
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:
-                observed = None if isinstance(against, Predictions) else data.labels
-                second = admitted("plan", against, observed, {})
+                beside = None if isinstance(against, Predictions) else data.labels
+                second = admitted("plan", against, beside, {})
                 if second.probs.shape != data.probs.shape:
                     raise StatisticError("against: predictions of the same rows are needed")
             elif labelled and alternative is None:
@@ -185,8 +187,8 @@ class Population:
     @property
     def present(self) -> int | None:
         """The rows that were given."""
-        given = self.like if isinstance(self.like, LikeTally) else self.data
-        return None if given is None else given.n
+        source = self.like if isinstance(self.like, LikeTally) else self.data
+        return None if source is None else source.n
 
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
         """Draw n rows of predictions, and the probabilities that are true of them."""
@@ -244,8 +246,8 @@ class Population:
         observed, low, high = max(1.0, effect(data.labels)), 0.0, 1.0
         for _ in range(STEPS if observed > 1.0 else 0):
             middle, rng = (low + high) / 2.0, np.random.default_rng(0)
-            drawn = [effect(_labels(rng, truth, clusters, middle)) for _ in range(DRAWS)]
-            low, high = (middle, high) if np.mean(drawn) < observed else (low, middle)
+            effects = [effect(_labels(rng, truth, clusters, middle)) for _ in range(DRAWS)]
+            low, high = (middle, high) if np.mean(effects) < observed else (low, middle)
         return observed, low
 
     def _clusters(self, rng: np.random.Generator, n: int) -> tuple[IntArray, IntArray]:
@@ -255,10 +257,10 @@ class Population:
         order = np.argsort(clusters, kind="stable")
         ends = np.cumsum(np.bincount(clusters))
         few = ceil(2.0 * n * ends.size / ends[-1]) + 10
-        drawn = rng.integers(ends.size, size=few)
-        sizes = np.diff(np.append(0, ends))[drawn]
-        drawn = drawn[: int(np.searchsorted(np.cumsum(sizes), n)) + 1]
-        parts = [order[(ends[c - 1] if c else 0) : ends[c]] for c in drawn]
+        chosen = rng.integers(ends.size, size=few)
+        sizes = np.diff(np.append(0, ends))[chosen]
+        chosen = chosen[: int(np.searchsorted(np.cumsum(sizes), n)) + 1]
+        parts = [order[(ends[c - 1] if c else 0) : ends[c]] for c in chosen]
         numbers = np.repeat(np.arange(len(parts)), [part.size for part in parts])
         return np.concatenate(parts)[:n], numbers[:n]
 

@@ -205,7 +205,7 @@ class Task:
 
     def _refuse_larger_error(self, tolerance: float) -> None:
         """Say at once that the error is larger than the tolerance, which no rows would refute."""
-        *question, run = self._drawn(np.random.default_rng(0), MANY)  # no draw of the search
+        *question, run = self._question(np.random.default_rng(0), MANY)  # no draw of the search
         error = confidence_interval(*question, side="lower", level=SURE, n_resamples=9999, **run)
         if error.low is not None and error.low > tolerance:
             raise StatisticError(
@@ -214,7 +214,7 @@ class Task:
                 "number of rows would show that it is"
             )
 
-    def _drawn(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, dict[str, Any]]:
+    def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, dict[str, Any]]:
         """Return what verbs take: a data set, no labels beside it, the statistic, and options."""
         data, _ = self.population.draw(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
@@ -224,7 +224,7 @@ class Task:
         try:
             if self.purpose == "comparison":
                 return self._first_is_worse(rng, n)
-            *question, run = self._drawn(rng, n)
+            *question, run = self._question(rng, n)
             if self.tolerance is not None:
                 run |= {"tolerance": self.tolerance, "alpha": self.alpha, "n_resamples": N_DRAWS}
                 return equivalence_test(*question, **run).equivalent
@@ -250,7 +250,7 @@ class Task:
 
     def _length(self, rng: Rng, n: int) -> float:
         """Return the length of an interval from n rows."""
-        *question, run = self._drawn(rng, n)
+        *question, run = self._question(rng, n)
         run |= {"level": 1.0 - self.alpha, "n_resamples": N_DRAWS}
         result = confidence_interval(*question, **run)
         if result.low is None or result.high is None:

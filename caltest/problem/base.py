@@ -11,17 +11,32 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from caltest._base.arrays import AnyArray
 from caltest._base.written import name_of
+from caltest.binning import Binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.simulate import Scheme, Shortcut
 
 if TYPE_CHECKING:
     from caltest.problem.cells import Cells
+
+
+class Evaluated(Protocol):
+    """A prepared statistic, or several, as redraws evaluate it on outcomes."""
+
+    @property
+    def counted_as_drawn(self) -> bool:
+        """Whether sums of redrawn labels are all it needs."""
+
+    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) or (B, S), residuals inflated by √factor."""
+
 
 #: Whether squares of residuals are wanted by cell, or all in one.
 Squares = Literal["cells", "whole"] | None
@@ -124,7 +139,7 @@ class Problem(ABC):
             return self.weight
         return self.count if self.weight is None else self.count * self.weight
 
-    def event(self, statistic: Any) -> FloatArray:
+    def event(self, statistic: object) -> FloatArray:
         """Return the probability of the event, shape (U,); for two classes only.
 
         After ``OneVsRest(c)`` the event is class c, after ``TopK(1)`` that the top class is right.
@@ -157,14 +172,14 @@ class Problem(ABC):
         """The outcomes that were observed, as one set of B = 1."""
 
     @abstractmethod
-    def outcomes(self, labels: Any) -> Any:
+    def outcomes(self, labels: AnyArray) -> Any:
         """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
 
     @abstractmethod
-    def numbers(self, bins: Any) -> IntArray:
+    def numbers(self, bins: Binning) -> IntArray:
         """Return the number of the bin of every unit."""
 
-    def bins_remark(self, bins: Any) -> str:
+    def bins_remark(self, bins: Binning) -> str:
         """Return in which way the cells of these bins are not those of the rows; "" if they are."""
         return ""
 
@@ -236,14 +251,14 @@ class Problem(ABC):
         """Return the law of the weight of the events of some units, as ``poisson_binomial``."""
 
     @abstractmethod
-    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return what makes replicates of a prepared statistic, residuals inflated by √factor."""
 
     @abstractmethod
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
         """Return rows that stand for all, how many each stands for, and of which unit it is."""
 
-    def quantiles(self, shares: Any) -> FloatArray:
+    def quantiles(self, shares: ArrayLike) -> FloatArray:
         """Return the nearest quantiles of the predictions of the event, to the width of a unit."""
         p = self.probs[:, 0]
         order, ranks = np.argsort(p), np.rint(np.asarray(shares) * (self.n - 1))

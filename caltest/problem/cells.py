@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from caltest._base.arrays import AnyArray
 from caltest._base.written import name_of
+from caltest.binning import Binning, as_binning
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 
@@ -32,12 +34,13 @@ class Cells:
     problem: Problem = field(repr=False)
     order: IntArray = field(repr=False)
     starts: IntArray = field(repr=False)
-    bins: Any = None
+    bins: Binning | None = None
     remark: str = ""
 
     @classmethod
-    def of(cls, bins: Any, problem: Problem) -> Cells:
+    def of(cls, bins: Binning | int, problem: Problem) -> Cells:
         """Partition by a binning, which has to return one integer for every row; O(U) after it."""
+        bins = as_binning(bins)
         numbers = np.asarray(problem.numbers(bins))
         if numbers.shape != (len(problem.probs),) or numbers.dtype.kind not in "iu":
             raise StatisticError(
@@ -48,7 +51,7 @@ class Cells:
 
     @classmethod
     def by_number(
-        cls, numbers: IntArray, problem: Problem, bins: Any = None, remark: str = ""
+        cls, numbers: IntArray, problem: Problem, bins: Binning | None = None, remark: str = ""
     ) -> Cells:
         """Put units of equal numbers together, by increasing number; O(U)."""
         if numbers.min() >= 0 and numbers.max() < 2**16:
@@ -111,14 +114,14 @@ class Cells:
     def _in_order(self) -> bool:
         return bool((np.diff(self.order) == 1).all())
 
-    def sum(self, values: Any, axis: int = 0) -> Any:
+    def sum(self, values: AnyArray, axis: int = 0) -> AnyArray:
         """Return the sums of the cells: U along ``axis`` becomes L."""
         ordered = values if self._in_order else np.take(values, self.order, axis=axis)
         if ordered.dtype == np.bool_:
             ordered = ordered.astype(np.int64)
         return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
 
-    def mean(self, values: Any) -> Any:
+    def mean(self, values: AnyArray) -> AnyArray:
         """Return the weighted means of the cells: U along the last axis becomes L."""
         mass = self.problem.mass
         return self.sum(values if mass is None else values * mass, axis=-1) / self.mass

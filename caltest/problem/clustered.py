@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from caltest._base.arrays import AnyArray
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
+from caltest.problem.base import Evaluated, LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.micro import MicroCells
 from caltest.problem.rows import Flips
@@ -68,7 +68,7 @@ class ClusteredProblem(MicroCells):
     def observed(self) -> Flips:
         return Flips(np.ones((1, self.n_clusters)))
 
-    def outcomes(self, labels: Any) -> Flips:
+    def outcomes(self, labels: AnyArray) -> Flips:
         return self.observed  # the only labels whose residuals are known
 
     @property
@@ -130,7 +130,7 @@ class ClusteredProblem(MicroCells):
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         raise StatisticError("rows of a cluster depend on each other: there is no exact law")
 
-    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         each = np.arange(self.n_clusters)
         clusters = Predictions(np.full((each.size, 2), 0.5), each * 0)
         # Rare events that did not occur leave too little scatter: a calibrated model promises more.

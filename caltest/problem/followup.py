@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
+from caltest._base.arrays import AnyArray
 from caltest.errors import StatisticError
 from caltest.followup import EVENT, Censoring
-from caltest.predictions import FloatArray, Predictions
-from caltest.problem.base import LinearTerm, ResidualSums, Squares, gathered
+from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.problem.base import Evaluated, LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.rows import RowProblem
 from caltest.simulate import Batches, FollowupDrawer, RedrawFollowup, Scheme, Shortcut
@@ -66,7 +67,7 @@ class FollowupProblem(RowProblem):
         labels = (signed[some] < 0.0).astype(np.int64)
         return Predictions(self.probs[some], labels, weights=np.abs(signed[some]), induced=True)
 
-    def outcomes(self, labels: Any) -> Any:
+    def outcomes(self, labels: AnyArray) -> NoReturn:
         raise StatisticError("follow-up has no labels of all rows: its outcomes come with weights")
 
     def frequencies(self, cells: Cells) -> FloatArray:
@@ -124,10 +125,10 @@ class FollowupProblem(RowProblem):
         r = self._residuals(outcomes.signed)
         return r[:, :, None], np.square(r)
 
-    def law(self, units: Any) -> Any:
+    def law(self, units: IntArray) -> NoReturn:
         raise StatisticError("events have no law of their own where follow-up is short: redraw it")
 
-    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         values = lambda signed: statistic.values(Drawn(signed))  # noqa: E731
         return Batches(self.drawer, self.n, values, AT_ONCE)
 

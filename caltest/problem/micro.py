@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
 from caltest._base.written import name_of
-from caltest.binning import EdgeBins, QuantileBins, UniformBins
+from caltest.binning import Binning, EdgeBins, QuantileBins, UniformBins
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem.base import LinearTerm, Problem
@@ -47,13 +47,13 @@ class MicroCells(Problem):
     def events(self) -> IntArray:
         return self.labels
 
-    def numbers(self, bins: Any) -> IntArray:
+    def numbers(self, bins: Binning) -> IntArray:
         if isinstance(bins, QuantileBins):
             return by_mass(bins, self.levels, self.count)
         if isinstance(bins, (UniformBins, EdgeBins)) and bins.closed in self.closed:
             edges = np.asarray(bins.edges) * self.grid
             if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
-                side: Any = "left" if bins.closed == "right" else "right"
+                side: Literal["left", "right"] = "left" if bins.closed == "right" else "right"
                 return np.searchsorted(np.rint(edges), self.place, side=side)
         raise StatisticError(
             f"{name_of(bins)} is not made of the cells of a tally, 1/{self.grid} wide: take "
@@ -61,7 +61,7 @@ class MicroCells(Problem):
             "QuantileBins, or tally on another grid (of clusters, with another n_cells)"
         )
 
-    def bins_remark(self, bins: Any) -> str:
+    def bins_remark(self, bins: Binning) -> str:
         equal = isinstance(bins, QuantileBins)
         return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
 

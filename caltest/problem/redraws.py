@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import counting
-from caltest.problem.base import ResidualSums
+from caltest.problem.base import ResidualSums, Squares
 from caltest.problem.cells import Cells
 from caltest.problem.rows import LANES, ROOM, RowProblem
 from caltest.simulate.labels import LADDER_CLASSES, label_tables
 from caltest.simulate.streams import Seed, keys
+
+UIntArray = NDArray[np.uint64]
+
+
+class CountedStatistic(Protocol):
+    """What is asked of a statistic of sums whose labels are counted as they are drawn."""
+
+    squares: ClassVar[Squares]
+
+    @property
+    def sum_cells(self) -> Cells | None: ...
+
+    @property
+    def tables(self) -> FloatArray | None: ...
+
+    @property
+    def norm(self) -> int | None: ...
+
+    def of_sums(self, sums: ResidualSums) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +46,7 @@ class CountedRedraws:
     """
 
     problem: RowProblem
-    statistic: Any
+    statistic: CountedStatistic
     cells: Cells
     thresholds: IntArray = field(repr=False)
     guide: NDArray[np.int32] = field(repr=False)
@@ -35,7 +54,7 @@ class CountedRedraws:
     tables: FloatArray = field(repr=False)
 
     @classmethod
-    def of(cls, problem: RowProblem, statistic: Any) -> CountedRedraws:
+    def of(cls, problem: RowProblem, statistic: CountedStatistic) -> CountedRedraws:
         """Sort thresholds of labels, weights and tables by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
@@ -75,7 +94,7 @@ class CountedRedraws:
         room = ROOM << (3 * (d > 1))  # of more classes the work is in the draws
         return max(16, min(LANES, room // numbers // 16 * 16))
 
-    def _of_two(self, key: Any, twist: Any) -> ResidualSums:
+    def _of_two(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
         by_cell, n_cells = self.statistic.squares == "cells", len(self.cells)
         sums = np.empty((n_cells, 1, key.size))
         added = np.empty((len(self.tables), n_cells if by_cell else 1, key.size))
@@ -86,7 +105,7 @@ class CountedRedraws:
         linear = added[:, 0].T if self.statistic.squares is None and len(added) else None
         return ResidualSums(np.moveaxis(sums, 2, 0), squares, linear)
 
-    def _of_more(self, key: Any, twist: Any) -> ResidualSums:
+    def _of_more(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
         norm, d = self.statistic.norm, self.problem.d
         sums = np.empty((len(self.cells), d if norm is None else 1, key.size))
         fixed = (self.cells.order, self.cells.starts, self.cells.expected)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from caltest._base.arrays import largest
 from caltest._base.poisson_binomial import poisson_binomial
+from caltest.binning import Binning
 from caltest.errors import StatisticError
 from caltest.lenses import OneVsRest
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.base import Evaluated, LinearTerm, Problem, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.simulate import (
     Batches,
@@ -102,7 +103,7 @@ class RowProblem(Problem):
     def outcomes(self, labels: IntArray) -> IntArray:
         return labels
 
-    def numbers(self, bins: Any) -> IntArray:
+    def numbers(self, bins: Binning) -> IntArray:
         return np.asarray(bins(self.probs))
 
     @property
@@ -235,16 +236,15 @@ class RowProblem(Problem):
         lowest, pmf, lost = poisson_binomial(p[:, 1])  # the rarer label has all its digits
         return len(p) - (lowest + pmf.size - 1), pmf[::-1], lost
 
-    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return what makes replicates: drawing and counting in one where that is possible."""
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.predictions)
-            moved: Any = lambda m: statistic.values(Flips(m), factor)  # noqa: E731
-            return Batches(signs, self.n, moved)
+            return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
         if isinstance(scheme, RedrawLabels) and factor == 1.0 and statistic.counted_as_drawn:
-            from caltest.problem.redraws import CountedRedraws
+            from caltest.problem.redraws import CountedRedraws, CountedStatistic
 
-            return CountedRedraws.of(self, statistic)
+            return CountedRedraws.of(self, cast(CountedStatistic, statistic))
         if not isinstance(scheme, LabelScheme):
             raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
         return Batches.of(scheme, self.predictions, partial(statistic.values, factor=factor))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from caltest._base.arrays import AnyArray
 from caltest._base.facts import in_whole_numbers
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.base import Evaluated, LinearTerm, Problem, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.micro import MicroCells
 from caltest.simulate import RedrawLabels, Scheme, Shortcut
@@ -98,7 +99,7 @@ class TallyProblem(MicroCells):
     def observed(self) -> Counts:
         return Counts(self.labels[None, :].astype(np.float64), self.event_sums[None, :])
 
-    def outcomes(self, labels: Any) -> Counts:
+    def outcomes(self, labels: AnyArray) -> Counts:
         return Counts(np.asarray(labels, dtype=np.float64))
 
     @property
@@ -106,7 +107,7 @@ class TallyProblem(MicroCells):
         """A number for every micro-cell: equal for those that differ by the weight of rows only."""
         return np.unique(self.key, return_inverse=True)[1].ravel()
 
-    def moment(self, *coefficients: Any) -> FloatArray:
+    def moment(self, *coefficients: FloatArray | float) -> FloatArray:
         """Return Σ_i Σ_k c_k (p_i − centre)^k of every micro-cell, for coefficients (U,)."""
         sums = [self.count, self.count * mean_position(self.moments)]
         sums += [self.moments[:, k] / UNIT for k in range(2, 5)]
@@ -207,7 +208,7 @@ class TallyProblem(MicroCells):
             low, lost = low + start * step, lost + error
         return low, pmf, lost
 
-    def redraws(self, scheme: Scheme, statistic: Any, factor: float = 1.0) -> Shortcut:
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         if not isinstance(scheme, RedrawLabels):
             raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
         return CountDraws(self, lambda counts: statistic.values(counts, factor))

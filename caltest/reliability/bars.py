@@ -155,6 +155,7 @@ class _CellGaps:
     """Deviations of a partition, as redraws evaluate a statistic."""
 
     cells: Cells
+    counted_as_drawn = False
 
     def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
         return np.asarray(factor**0.5 * self.cells.problem.gaps(self.cells, outcomes))

@@ -38,7 +38,6 @@ from caltest.statistics import (
 from caltest.statistics.base import prepare
 from caltest.statistics.ici import SmoothGaps
 from caltest.statistics.prepared import Prepared
-from caltest.tally import Tally
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(
@@ -308,8 +307,7 @@ class ClassTable(Result):
     @classmethod
     def of(cls, view: View) -> ClassTable:
         """List the classes that are furthest from what was predicted."""
-        data = view.data
-        if isinstance(data, Tally):
+        if (data := view.data.rows) is None:
             raise StatisticError("needs the rows of all classes: a tally is of one event")
         w = np.ones(data.n) if data.weights is None else data.weights
         events = data.labels[:, None] == np.arange(data.n_classes)

@@ -27,7 +27,7 @@ from caltest.results.base import go_on
 from caltest.results.subgroups import WORST_ALPHA
 from caltest.segments import segment_search
 from caltest.simulate import Run, Workers, check_run
-from caltest.tally import AnyTally, Source, Tallies
+from caltest.tally import Source, Tallies
 
 #: The facts of rows that an audit asks with.
 TAKES = ROWS | {"by", "followup", "features", "several labels a row"}
@@ -114,7 +114,7 @@ def audited(
     draws: Run,
 ) -> AuditReport:
     """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
-    data, tally = _admitted(probs, labels, facts, tolerance), isinstance(probs, AnyTally)
+    data = _admitted(probs, labels, facts, tolerance)
     fraction("alpha", alpha)
     if tolerance is not None:
         fraction("tolerance", tolerance)
@@ -142,11 +142,11 @@ def audited(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, agenda, draws)
-        if tally or (data.followup is None and not data.multilabel):
+        if not data.has_rows or (data.followup is None and not data.multilabel):
             try:
-                bounds = Bounds.of(_whole(data), agenda[0].pairs[0], bound_alpha, draws)
+                bounds = Bounds.of(whole_rows(data), agenda[0].pairs[0], bound_alpha, draws)
             except StatisticError as error:  # blocks of a short series are too few for an interval
-                if tolerance is not None or tally or data.horizon is None:
+                if tolerance is not None or data.horizon is None:
                     raise
                 data = replace(data, notes=(*data.notes, f"the error has no interval: {error}"))
     clusters = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
@@ -179,10 +179,8 @@ def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | No
 
 def _apart(data: Source) -> bool:
     """Say whether questions are asked of different rows, or of labels drawn apart."""
-    if isinstance(data, AnyTally):
-        return isinstance(data, Tallies) or data.n_clusters is not None
     facts = (data.n_clusters, data.by, data.folds, data.features)
-    return any(fact is not None for fact in facts)
+    return isinstance(data, Tallies) or any(fact is not None for fact in facts)
 
 
 def _together(data: Source, agenda: list[Question], draws: Run) -> tuple[list[Answer], list[float]]:
@@ -222,7 +220,7 @@ def _elsewhere(
     for j in errors:
         if not rows[j].verdict.rejects or rows[j].test.excess <= tolerance:
             continue
-        (tests, _, parts), part, worst = answers[j], _whole(data), 0
+        (tests, _, parts), part, worst = answers[j], whole_rows(data), 0
         if isinstance(parts, Subgroups):
             assert data.rows is not None  # a tally has no subgroups
             whole, places = replace(data.rows, by=None, features=None), data.rows.subgroups()
@@ -234,9 +232,9 @@ def _elsewhere(
     return bounds
 
 
-def _whole(data: Source) -> Source:
+def whole_rows(data: Source) -> Source:
     """Return rows without subgroups and features; those without any stay the same object."""
-    if isinstance(data, AnyTally) or (data.by is None and data.features is None):
+    if data.by is None and data.features is None:
         return data
     return replace(data, by=None, features=None)
 
@@ -260,7 +258,7 @@ def _answers(
 def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answer:
     statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
-        joint = joint_test(summed(_whole(data), question), pairs=question.pairs, **draws)
+        joint = joint_test(summed(whole_rows(data), question), pairs=question.pairs, **draws)
         go_on(joint.ended)
         return list(joint.tests), joint.pvalue, None
     if question.kind == "groups":
@@ -273,7 +271,7 @@ def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answe
         go_on(search.ended)
         return [], search.pvalue, search
     tests, worst, null = list[CalibrationTestResult](), 0, null_of(data, question)
-    whole = _whole(data)
+    whole = whole_rows(data)
     with progress(len(question.pairs), "classes") as advance:
         for j, (statistic, lens) in enumerate(question.pairs):
             test = calibration_test(whole, None, statistic, lens=lens, null=null, **draws)

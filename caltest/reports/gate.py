@@ -7,20 +7,22 @@ from typing import Unpack
 
 from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, number, one_of
+from caltest._base.containers import opened
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.admission import ROWS, admitted, admitted_tally, checked
+from caltest.inference.admission import ROWS, checked, tallies_of
 from caltest.inference.analysis import Analysis
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
+from caltest.predictions.matching import has_labels, match_rows, with_ids
 from caltest.reports.size import Bounds
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.simulate import Run, Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Source, Tallies
+from caltest.tally import Source
 
 #: By whether an error is within its limit, the one that decides over others first.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
@@ -96,7 +98,7 @@ def gate(
     for name, limit in (("tolerance", tolerance), ("margin", margin)):
         if limit is not None:
             number(name, limit, 0.0, 1.0)
-    data, old, both = _models(probs, labels, against, paired, lens, facts)
+    data, old, both = _models(probs, labels, against, paired, lens, facts, names)
     if (margin is None) != (old is None):
         raise StatisticError(
             "a gate against another model needs both: against= and margin=0.01, "
@@ -150,18 +152,25 @@ def _models(
     paired: bool,
     lens: LensLike | None,
     facts: Facts,
+    names: tuple[str, str],
 ) -> tuple[Source, Source | None, tuple[Source, Source | None]]:
     """Return the model, the one in use if any, and both as they are compared."""
+    if paired:
+        probs, against = opened(probs, "probs"), opened(against, "against")
+        facts = with_ids([probs, against], labels, facts)
     data = checked("gate", probs, labels, facts, ROWS, lens)
-    old: Source | None = None
-    if isinstance(against, AnyTally):
-        old = admitted_tally("gate", against, None, facts, lens)
-    elif against is not None:
-        outcomes = data.labels if labels is None else labels
-        outcomes = None if isinstance(against, Predictions) or not paired else outcomes
-        old = admitted("gate", against, outcomes, facts, takes=ROWS)
-    if paired and isinstance(probs, Tallies) and isinstance(against, Tallies):
-        return data, old, (probs, against)  # whose samples say which rows go together
+    if against is None:
+        return data, None, (data, None)
+    complete = isinstance(against, Predictions) or tallies_of(against) or not paired
+    outcomes: object = data.labels if labels is None else labels
+    if complete or has_labels(against):
+        outcomes = labels if isinstance(labels, str) else None
+    old = checked("gate", against, outcomes, facts, ROWS, lens)
+    tallies = tallies_of(probs, against)
+    if paired and len(tallies) == 2:  # whose samples say which rows go together
+        return data, old, (tallies[0], tallies[1])
+    if paired and isinstance(data, Predictions) and isinstance(old, Predictions):
+        data, old = match_rows(dict(zip(names, (data, old), strict=True))).values()
     return data, old, (data, old)
 
 

@@ -14,12 +14,10 @@ from caltest.errors import StatisticError
 from caltest.inference.admission import rows_where_needed
 from caltest.inference.analysis import MANY, problem_through
 from caltest.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject, TopK
-from caltest.predictions import IntArray, Predictions
-from caltest.problem import TallyProblem
+from caltest.predictions import Predictions
 from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
 from caltest.statistics.scores import ScoreSum
-from caltest.tally import AnyTally, Source, Tallies, Tally
-from caltest.tally.grid import SUMS
+from caltest.tally import Source, Tally
 
 Pair = tuple[StatisticLike, Lens]
 #: Classes that are tested one by one, those of the largest total probability.
@@ -52,63 +50,47 @@ NORMAL = 1.0 / 400.0
 
 def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
     """Return the limit law for scores of very many rows, where it is as good as drawn."""
-    if question.kind != "score" or isinstance(data, AnyTally) or data.n <= MANY:
+    if question.kind != "score" or not data.has_rows or data.n <= MANY:
         return "auto"
     ((statistic, lens),) = question.pairs
-    prepared = prepare(statistic, lens(data)) if data.n_clusters is None else None
+    prepared = prepare(statistic, problem_through(data, lens)) if data.n_clusters is None else None
     normal = isinstance(prepared, ScoreSum) and prepared.tails <= NORMAL
     return "asymptotic" if normal else "auto"
 
 
 def summed(data: Source, question: Question) -> Source:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
-    few = isinstance(data, AnyTally) or question.kind != "shape" or data.n <= MANY
+    few = not data.has_rows or question.kind != "shape" or data.n <= MANY
     if few or data.weights is not None or data.n_clusters or data.folds is not None:
         return data
     return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
 
 
-def impossible_in(data: Source) -> IntArray:
-    """Return the rows, or of tallies as many zeros, whose label had probability 0."""
-    if isinstance(data, Predictions):
-        return data.impossible
-    if isinstance(data, Tally):
-        return TallyProblem.of(data).impossible
-    if isinstance(data, Tallies) and data.rows is not None and data.rows.impossible.size:
-        return data.rows.impossible
-    members = data.members if isinstance(data, Tallies) else ()
-    classes = [m for m in members if isinstance(m, Tally) and isinstance(m.lens, OneVsRest)]
-    zeros = (member.sums[member.key == 0, SUMS.index("events")].sum() for member in classes)
-    return np.broadcast_to(np.int64(0), (int(sum(zeros)),))
-
-
 def questions(data: Source) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
-    return _defined([question for question in _asked(data) if _held(data, question)], data)
+    return _defined([question for question in _agenda(data) if _answerable(data, question)], data)
 
 
 def left_out(data: Source) -> str:
     """Return what would be asked about the rows, and tallies do not hold."""
-    return ", ".join(question.lens for question in _asked(data) if not _held(data, question))
+    return ", ".join(question.lens for question in _agenda(data) if not _answerable(data, question))
 
 
-def _held(data: Source, question: Question) -> bool:
-    if not isinstance(data, AnyTally) or data.n_classes == 2:
+def _answerable(data: Source, question: Question) -> bool:
+    if isinstance(data, Predictions) or data.n_classes == 2:
         return True
-    lenses = data.lenses if isinstance(data, Tallies) else (data.lens,)
-    if TopK(1) not in lenses:
+    if TopK(1) not in data.lenses:
         raise StatisticError(
-            f"audit asks about the top class or the event of two, not {lenses[0]!r}: tally with "
-            "TopK(1), or ask calibration_test"
+            f"audit asks about the top class or the event of two, not {data.lenses[0]!r}: tally "
+            "with TopK(1), or ask calibration_test"
         )
-    if isinstance(data, Tallies) and data.rows is not None:
+    if data.rows is not None:
         return True  # if not by sums, then by the sampled rows
-    return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, lenses))
+    return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, data.lenses))
 
 
-def _asked(data: Source) -> list[Question]:
-    sampled = data.rows if isinstance(data, Tallies) else None
-    n_rows = data.n if sampled is None else sampled.n  # that whole vectors are asked of
+def _agenda(data: Source) -> list[Question]:
+    n_rows = data.n if data.rows is None else data.rows.n  # that whole vectors are asked of
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
 
     def error(lens: Lens, words: str, statistic: ECE) -> Question:
@@ -123,13 +105,12 @@ def _asked(data: Source) -> list[Question]:
         pairs: tuple[Pair, ...] = ((binary, lens),)
         groups = Question(f"{lens!r} by group", "and in every subgroup?", "groups", pairs)
         inside = Question(f"{lens!r} segments", "and in every segment?", "segments", pairs)
-        searched = isinstance(data, Predictions) and data.features is not None
-        return [groups] * (data.by is not None) + [inside] * searched
+        return [groups] * (data.by is not None) + [inside] * (data.features is not None)
 
     top = error(TopK(1), "is its confidence right?", binary)
     if isinstance(data, Tally) and data.lens == TopK(1):
         return [top, shape(TopK(1))]  # also of two classes
-    if isinstance(data, Predictions) and data.multilabel:
+    if data.multilabel:
         event = OneVsRest(1)
         return [
             Question("ECE by label", "is every label right?", "groups", ((binary, event),)),
@@ -139,8 +120,7 @@ def _asked(data: Source) -> list[Question]:
         event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
-        followed = not isinstance(data, AnyTally) and data.followup is not None
-        tops = [] if asserted or followed else [top]
+        tops = [] if asserted or data.followup is not None else [top]
         return [error(event, words, binary), shape(event), *tops, *groups(event)]
     name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
     if data.n_classes > MOST_CLASSES and isinstance(data, Predictions):
@@ -151,8 +131,8 @@ def _asked(data: Source) -> list[Question]:
     every = Question(name, words, "classes", tuple((binary, OneVsRest(c)) for c in numbers))
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
-    score, cuts = ScoreGap("brier" if impossible_in(data).size else "log"), []
-    if isinstance(data, Predictions) and data.ordered:
+    score, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
+    if data.ordered:
         last = data.n_classes - 2
         events: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
         words = "are cumulative probabilities right?"
@@ -171,10 +151,10 @@ def _defined(agenda: list[Question], data: Source) -> list[Question]:
         if question.kind not in ("shape", "score"):  # an error always has a meaning
             answerable.append(question)
             continue
-        asked_of, pairs = summed(data, question), list[Pair]()
+        sums, pairs = summed(data, question), list[Pair]()
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
-                source = rows_where_needed(asked_of, [(statistic, lens)])
+                source = rows_where_needed(sums, [(statistic, lens)])
                 prepare(statistic, problem_through(source, lens))
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []

@@ -23,21 +23,21 @@ from caltest.inference import (
     joint_test,
     meta_analysis,
 )
-from caltest.inference.admission import ROWS, admitted, admitted_tally
+from caltest.inference.admission import ROWS, checked
 from caltest.inference.analysis import seed_of
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.reliability import reliability_curve, reliability_fit
 from caltest.reliability.view import View
 from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
-from caltest.reports.audit import audited
+from caltest.reports.audit import audited, whole_rows
 from caltest.reports.document import Report, Section, paragraph
 from caltest.reports.smooth import lowess
 from caltest.results import AuditReport, Result, ending
 from caltest.segments import segment_search
 from caltest.simulate import Run, Workers
 from caltest.statistics import StatisticLike
-from caltest.tally import AnyTally, Source
+from caltest.tally import Source
 
 #: The facts of rows that a report honours, in the parts that can.
 TAKES = ROWS | {"by", "followup", "features"}
@@ -124,16 +124,10 @@ def report(
     """
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
-    data: Source
-    whole: Source
-    if isinstance(probs, AnyTally):
-        data = admitted_tally("report", probs, labels, facts)
-        whole, grouped, featured = data, None, None
-    else:
-        data = admitted("report", probs, labels, facts, takes=TAKES)
-        whole = replace(data, by=None, features=None)
-        grouped = None if data.by is None else replace(data, features=None)
-        featured = None if data.features is None else replace(data, by=None)
+    data = checked("report", probs, labels, facts, TAKES, None)
+    rows, whole = data.rows, whole_rows(data)
+    grouped = None if rows is None or rows.by is None else replace(rows, features=None)
+    featured = None if rows is None or rows.features is None else replace(rows, by=None)
     after = None if recalibrated is None else _after(recalibrated, data)
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
@@ -166,12 +160,12 @@ def report(
 
 def _after(recalibrated: object, data: Source) -> Predictions:
     """Return the recalibrated rows, with the design of the others where they are an array."""
-    if isinstance(data, AnyTally):
+    if (rows := data.rows) is None:
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
     if isinstance(recalibrated, Predictions):
         return replace(recalibrated, by=None)
-    design = {name: vars(data)[name] for name in ("weights", "clusters", "crossed")}
-    return replace(Predictions.of(recalibrated, data.labels), **design)
+    design = {name: vars(rows)[name] for name in ("weights", "clusters", "crossed")}
+    return replace(Predictions.of(recalibrated, rows.labels), **design)
 
 
 def _apart(sections: Sequence[Section], alpha: float, clustered: bool) -> tuple[str, ...]:

@@ -8,9 +8,7 @@ from caltest._base.facts import RIGHT
 from caltest._base.written import several
 from caltest.inference.analysis import problem_through
 from caltest.lenses import TopK
-from caltest.predictions import Predictions
 from caltest.reports.findings import direction_of, means_of
-from caltest.reports.questions import impossible_in
 from caltest.reports.size import Bounds
 from caltest.results import AuditReport, AuditRow, AuditVerdict, Finding, format_value
 from caltest.results.numbers import percent
@@ -40,7 +38,7 @@ def report_of(
     else:
         subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
     top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
-    impossible = impossible_in(data)
+    impossible = data.impossible
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
         direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy))
@@ -59,8 +57,7 @@ def report_of(
             if row.verdict is Finding.TOO_LITTLE_DATA
         ]
     if impossible.size:
-        rows_known = isinstance(data, Predictions)
-        first = f" (the first in row {impossible[0] + 1}, counted from 1)" if rows_known else ""
+        first = f" (the first in row {impossible[0] + 1}, counted from 1)" if data.has_rows else ""
         wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
         summary.append(
             f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
@@ -90,7 +87,7 @@ def report_of(
 
 def _one_event(data: Source) -> bool:
     """Say whether all is asked of one event, and nothing of the top class."""
-    return isinstance(data, Predictions) and (data.followup is not None or data.multilabel)
+    return data.followup is not None or data.multilabel
 
 
 def _wrong(

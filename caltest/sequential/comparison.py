@@ -18,7 +18,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, OneVsRest, Partition
 from caltest.predictions import RowFacts
 from caltest.results import format_value
-from caltest.sequential.watch import Times, Watch, odds, shown, steps_of
+from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
 V_OPT = 10.0
@@ -212,15 +212,17 @@ class ComparisonMonitor(Watch):
         return self._rules(f"ComparisonMonitor({self.score!r})", f"alpha={self.alpha:g}")
 
     def __repr__(self) -> str:
-        return f"<{self.recipe}: e-values {shown(self.logs[0])} for a, {shown(self.logs[1])} for b>"
+        a, b = map(format_evalue, self.logs)
+        return f"<{self.recipe}: e-values {a} for a, {b} for b>"
 
     def __str__(self) -> str:
+        a, b = map(format_evalue, self.logs)
         lines = [
             f"Comparison of two forecasters by the {self.score} score",
             f"  rows         {self.n}",
-            f"  a is better  e-value {shown(self.logs[0])}",
-            f"  b is better  e-value {shown(self.logs[1])}",
-            f"  alarm        {self.alarm_words}  (at an e-value of {shown(self.alarm_at)})",
+            f"  a is better  e-value {a}",
+            f"  b is better  e-value {b}",
+            f"  alarm        {self.alarm_words}  (at an e-value of {format_evalue(self.alarm_at)})",
             f"  score a − b  {format_value(self.difference)}  "
             f"[{format_value(self.low)}, {format_value(self.high)}] at all times",
         ]

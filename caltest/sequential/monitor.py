@@ -22,7 +22,7 @@ from caltest.predictions import RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
-from caltest.sequential.watch import Times, Watch, odds, shown, steps_of
+from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.tally import AnyTally, Source
 
 
@@ -281,16 +281,17 @@ class Monitor(Watch):
         return self._rules("Monitor(change=True)" if self.change else "Monitor()", rule)
 
     def __repr__(self) -> str:
-        return f"<{self.recipe}: e-value {shown(self.log_evidence)}>"
+        return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"
 
     def __str__(self) -> str:
         question = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
-        rings = f"at an e-value of {shown(self.alarm_at)}"
+        value = format_evalue(self.log_evidence)
+        rings = f"at an e-value of {format_evalue(self.alarm_at)}"
         p = self.pvalue
         lines = [
             f"Monitor of calibration: {question}",
             f"  rows        {self.n}",
-            f"  e-value     {shown(self.log_evidence)}  (what a bet of 1 against it has become)",
+            f"  e-value     {value}  (what a bet of 1 against it has become)",
             f"  alarm       {self.alarm_words}  ({rings})",
             *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
             f"  gain        {self.gain:.2g} nats a row",

@@ -195,7 +195,7 @@ def odds(log_evidence: float) -> float:
     return exp(log_evidence) if log_evidence < 700.0 else np.inf
 
 
-def shown(log_evidence: float) -> str:
+def format_evalue(log_evidence: float) -> str:
     """Return an e-value as it is printed."""
     if log_evidence >= REFUTED:
         return "infinite"

@@ -41,8 +41,8 @@ def association(
     Weights or sizes of clusters that depend on outcomes make it large; so does an error that
     differs by them.
     """
-    moved = (values - values.mean()) * residuals
-    sums = moved if group is None else np.bincount(group, moved)
+    product = (values - values.mean()) * residuals
+    sums = product if group is None else np.bincount(group, product)
     return float(sums.sum() / max(np.sqrt((sums**2).sum()), 1e-300))
 
 
@@ -131,52 +131,52 @@ class Agreement:
 
     def _limits(self) -> Dependence:
         observed = self.correlation(self.data.labels[None, :])[0]
-        tried = cache(lambda step: self._drawn(step / STEPS))
+        correlations = cache(lambda step: self._replicates(step / STEPS))
 
         def limit(part: int) -> int:
-            return possible(observed[part] + 1e-9, lambda step: tried(step)[:, part])
+            return possible(observed[part] + 1e-9, lambda step: correlations(step)[:, part])
 
         overall = limit(0)
         too_much = np.zeros(9, dtype=bool)
         for centred in (True, False):
             agreement = self.correlation(self.data.labels[None, :], centred)[0]
-            reached = self._drawn(overall / STEPS, centred) >= agreement - 1e-9
+            reached = self._replicates(overall / STEPS, centred) >= agreement - 1e-9
             too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
         steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
         of_parts = tuple(step / STEPS for step in steps)
         return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
 
-    def _drawn(self, dependence: float, centred: bool = True) -> FloatArray:
+    def _replicates(self, dependence: float, centred: bool = True) -> FloatArray:
         """Return ρ and its parts for labels that are drawn with dependence."""
         draw = ClusterDrawer.of(self.data, dependence, self.coupling)
-        drawn = batches(draw, self.data.n)
-        return np.concatenate([self.correlation(labels, centred) for labels in drawn])
+        parts = [self.correlation(labels, centred) for labels in batches(draw, self.data.n)]
+        return np.concatenate(parts)
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
         """Return λ of every row, the larger of those of its two parts."""
         by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
 
-    def degree(self, given: Degree | None) -> Dependence:
+    def degree(self, dependence: Degree | None) -> Dependence:
         """Return λ, given or at its limits."""
-        if isinstance(given, tuple):
-            raise StatisticError(f"dependence={given} is for two columns of clusters")
-        return self.limits() if given is None else Dependence.of(given)
+        if isinstance(dependence, tuple):
+            raise StatisticError(f"dependence={dependence} is for two columns of clusters")
+        return self.limits() if dependence is None else Dependence.of(dependence)
 
-    def drawer(self, given: Degree | None) -> ClusterDrawer:
+    def drawer(self, dependence: Degree | None) -> ClusterDrawer:
         """Return what draws labels with this dependence."""
-        return ClusterDrawer.of(self.data, self.of_rows(self.degree(given)), self.coupling)
+        return ClusterDrawer.of(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
-    def agreed(self, centred: bool = False) -> float:
+    def observed(self, centred: bool = False) -> float:
         """Return N of the observed labels."""
         return float(self(self.data.labels[None, :], centred)[0, 0])
 
-    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ, by how much labels agree more than any λ allows; 1 where nothing can vary."""
         variance, joint = self.sums
         allowed = float((variance + joint).sum())
-        agreed = float(variance.sum()) + self.agreed(centred)
-        return max(1.0, agreed / allowed) if allowed > 1e-9 else 1.0
+        agreement = float(variance.sum()) + self.observed(centred)
+        return max(1.0, agreement / allowed) if allowed > 1e-9 else 1.0
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
@@ -209,11 +209,11 @@ def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
     return (draw(SEED, first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once))
 
 
-def possible(most: float, drawn: Callable[[int], FloatArray]) -> int:
+def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
     """Return the largest s for which draws with λ = s / 10 are ≤ ``most`` in 5 %, or else 0."""
     highest = 0
     for step in range(1, STEPS + 1):
-        if (drawn(step) <= most).mean() >= POSSIBLE:
+        if (replicates(step) <= most).mean() >= POSSIBLE:
             highest = step
         elif step > 2:
             break
@@ -270,8 +270,8 @@ def _agreements(  # type: ignore[no-untyped-def]
                     m = (hits[q, k] - total[q, k]) / rows[q]
                     mean[q, k] = m
                     for s in range(4):
-                        moved = squared[s, q, k] - hits_squared[s, q, k]
-                        self_products[s, q] += m * (2.0 * moved + squares[s, q] * m)
+                        product = squared[s, q, k] - hits_squared[s, q, k]
+                        self_products[s, q] += m * (2.0 * product + squares[s, q] * m)
         squares_out[r, 0] = self_products.sum()
         for t in range(4):
             squares_out[r, 1 + t] = self_products[:, t].sum()

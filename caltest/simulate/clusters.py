@@ -32,13 +32,13 @@ from caltest.simulate.streams import Seed
 class Agreeing(Protocol):
     """How far rows agree in what they share, and what draws labels that agree as far."""
 
-    def degree(self, given: Degree | None) -> Degree:
+    def degree(self, dependence: Degree | None) -> Degree:
         """Return λ, given or at the limit of what the labels show."""
 
-    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ, by how much labels agree more than any λ allows."""
 
-    def drawer(self, given: Degree | None) -> Drawer:
+    def drawer(self, dependence: Degree | None) -> Drawer:
         """Return what draws labels with this dependence."""
 
 

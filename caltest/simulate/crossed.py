@@ -48,10 +48,10 @@ class CrossedAgreement:
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
 
-    def agreed(self, centred: bool = False) -> float:
+    def observed(self, centred: bool = False) -> float:
         """Return N = N_a + N_b − N_ab of the observed labels."""
-        both = 0.0 if self.both is None else self.both.agreed(centred)
-        return sum(column.agreed(centred) for column in self.columns) - both
+        both = 0.0 if self.both is None else self.both.observed(centred)
+        return sum(column.observed(centred) for column in self.columns) - both
 
     def inflation(self, limits: Pair, centred: bool = False) -> float:
         """Return κ: how much more labels agree than any draw with such shares of λ allows."""
@@ -59,7 +59,7 @@ class CrossedAgreement:
         roots = float(np.sqrt(limits).sum())
         shares = np.array(limits) / roots**2 if roots > 0.0 else np.full(2, 0.25)
         allowed = variance + float(shares @ self.joint)
-        return max(1.0, (variance + self.agreed(centred)) / allowed) if allowed > 1e-9 else 1.0
+        return max(1.0, (variance + self.observed(centred)) / allowed) if allowed > 1e-9 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +75,14 @@ class TwoColumns:
     first: CrossedAgreement
     second: CrossedAgreement
 
-    def degree(self, given: Degree | None) -> Pair:
+    def degree(self, dependence: Degree | None) -> Pair:
         """Return (λ₁, λ₂), given or at the limits.
 
         Where √λ₁ + √λ₂ > 1 one is cut: of both ways that which allows the larger λ₁ V1_a + λ₂ V1_b.
         """
-        if isinstance(given, tuple):
-            return given
-        if given is not None:
+        if isinstance(dependence, tuple):
+            return dependence
+        if dependence is not None:
             raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")
         limits = self.first.limits[0], self.second.limits[1]
         joint = self.first.joint[0], self.second.joint[1]
@@ -92,11 +92,11 @@ class TwoColumns:
         ways = (limits[0], float((1.0 - one) ** 2)), (float((1.0 - other) ** 2), limits[1])
         return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
 
-    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return the larger κ of what either column shares."""
-        limits = self.degree(given)
+        limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
 
-    def drawer(self, given: Degree | None) -> ClusterDrawer:
+    def drawer(self, dependence: Degree | None) -> ClusterDrawer:
         """Return what draws labels with this dependence."""
-        return ClusterDrawer.of(self.data, np.array(self.degree(given)), *self.couplings)
+        return ClusterDrawer.of(self.data, np.array(self.degree(dependence)), *self.couplings)

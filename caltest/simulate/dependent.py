@@ -53,7 +53,7 @@ Degree = float | Pair | Dependence
 class ClusterDrawer:
     """Draws label vectors with dependence: replicate r of a seed is always the same.
 
-    ``cluster`` (C, n) numbers the clusters of one column or two, and ``joining`` (C, n) holds the
+    ``cluster`` (C, n) numbers the clusters of one column or two, and ``sharing`` (C, n) holds the
     chance √λ_i that row i takes part in the draw of its first cluster, and of either. ``couplings``
     say what the draws of a column decide: the label, or whether the likeliest label is right. Of
     more than two classes those of two columns decide the same.
@@ -62,7 +62,7 @@ class ClusterDrawer:
     probs: FloatArray = field(repr=False)
     upto: FloatArray = field(repr=False)
     cluster: IntArray = field(repr=False)
-    joining: FloatArray = field(repr=False)
+    sharing: FloatArray = field(repr=False)
     couplings: tuple[Coupling, ...]
 
     @classmethod
@@ -77,9 +77,9 @@ class ClusterDrawer:
             cluster = np.vstack([cluster, cluster.max() + 1 + by_appearance(data.crossed)])
             shape, degrees = (2, data.n), degrees[:, None]
         roots = np.sqrt(np.broadcast_to(degrees, shape))
-        joining = np.minimum(np.cumsum(roots, axis=0), 1.0)
+        sharing = np.minimum(np.cumsum(roots, axis=0), 1.0)
         probs = np.ascontiguousarray(data.probs)
-        return cls(probs, upto, cluster, joining, couplings or ("label",))
+        return cls(probs, upto, cluster, sharing, couplings or ("label",))
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
@@ -103,18 +103,18 @@ class ClusterDrawer:
             draw = _shared_vectors
         else:
             rows, draw = (self.probs, self.probs.argmax(axis=1)), _shared_correctness
-        draw(*rows, cluster, self.joining, *streams, common, labels)
+        draw(*rows, cluster, self.sharing, *streams, common, labels)
         return labels
 
 
 @counter_kernel
 def _shared_pairs(  # type: ignore[no-untyped-def]
-    upto, turned, cluster, joining, key, twist, common, labels_out
+    upto, turned, cluster, sharing, key, twist, common, labels_out
 ):
     # O(n) per label vector. One word a row says whether it joins, and is its own draw if not.
-    n, last = labels_out.shape[1], len(joining) - 1
+    n, last = labels_out.shape[1], len(sharing) - 1
     largest = 1.0 - 2.0**-53
-    alone = 1.0 / np.maximum(1.0 - joining[last], 1e-300)
+    alone = 1.0 / np.maximum(1.0 - sharing[last], 1e-300)
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -123,7 +123,7 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
         counter = key[r]
         for i in range(n):
             word = mixed(counter, twist[r]) * UNIT
-            c, reach = 0 if word < joining[0, i] else last, joining[last, i]
+            c, reach = 0 if word < sharing[0, i] else last, sharing[last, i]
             shared = common[cluster[c, i], 0]
             if turned[c, i]:
                 shared = largest - shared
@@ -134,12 +134,12 @@ def _shared_pairs(  # type: ignore[no-untyped-def]
 
 @counter_kernel
 def _shared_vectors(  # type: ignore[no-untyped-def]
-    probs, upto, cluster, joining, key, twist, common, labels_out
+    probs, upto, cluster, sharing, key, twist, common, labels_out
 ):
     # O(n K). The largest of log p_k + γ_k is the smallest of e_k / p_k, e exponential.
     n, n_classes = probs.shape
-    largest, last = 1.0 - 2.0**-53, len(joining) - 1
-    alone = 1.0 / np.maximum(1.0 - joining[last], 1e-300)
+    largest, last = 1.0 - 2.0**-53, len(sharing) - 1
+    alone = 1.0 / np.maximum(1.0 - sharing[last], 1e-300)
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -150,9 +150,9 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
         for i in range(n):
             word = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
-            best, reach = 0, joining[last, i]
+            best, reach = 0, sharing[last, i]
             if word < reach:
-                waiting = common[cluster[0 if word < joining[0, i] else last, i]]
+                waiting = common[cluster[0 if word < sharing[0, i] else last, i]]
                 while probs[i, best] <= 0.0:
                     best += 1
                 for k in range(best + 1, n_classes):
@@ -167,12 +167,12 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
 
 @counter_kernel
 def _shared_correctness(  # type: ignore[no-untyped-def]
-    probs, likeliest, cluster, joining, key, twist, common, labels_out
+    probs, likeliest, cluster, sharing, key, twist, common, labels_out
 ):
     # O(n K). The likeliest label is right if a draw is below its probability; what a wrong row
     # shows instead it draws alone, with the part of its word that has not been used.
     n, n_classes = probs.shape
-    last = len(joining) - 1
+    last = len(sharing) - 1
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
@@ -183,7 +183,7 @@ def _shared_correctness(  # type: ignore[no-untyped-def]
             word = mixed(counter, twist[r]) * UNIT
             counter += GAMMA
             top, m = likeliest[i], probs[i, likeliest[i]]
-            first, reach = joining[0, i], joining[last, i]
+            first, reach = sharing[0, i], sharing[last, i]
             if word < first:
                 u, rest = common[cluster[0, i], 0], word / first
             elif word < reach:

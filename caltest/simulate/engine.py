@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 
-from caltest._base.arrays import RNG
+from caltest._base.arrays import RNG, AnyArray
 from caltest._base.checks import MOST_REPLICATES, is_whole, whole
 from caltest._base.progress import Ended, progress
 from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
+from caltest.predictions import BoolArray, FloatArray, Predictions
 from caltest.simulate.labels import LADDER_CLASSES
 from caltest.simulate.schemes import Drawer, LabelScheme
 from caltest.simulate.streams import Seed
@@ -61,12 +61,12 @@ class Batches:
 
     drawer: Drawer
     n: int
-    batch: Callable[[IntArray], FloatArray]
+    batch: Callable[[AnyArray], FloatArray]
     labels_at_once: int = AT_ONCE
 
     @classmethod
     def of(
-        cls, scheme: LabelScheme, data: Predictions, batch: Callable[[IntArray], FloatArray]
+        cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray]
     ) -> Batches:
         """Prepare the draws of a scheme."""
         at_once = AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE

@@ -15,6 +15,14 @@ from caltest.simulate.streams import GAMMA, WHOLE, Seed, keys, mixed, shift_of
 LADDER_CLASSES = 40
 
 
+def _cumulative(probs: FloatArray) -> FloatArray:
+    cumulative = np.cumsum(probs, axis=1)
+    # Rounding may leave the last sum below 1: the last possible label takes what is left.
+    last = probs.shape[1] - 1 - (probs[:, ::-1] > 0.0).argmax(axis=1)
+    cumulative[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
+    return cumulative
+
+
 @dataclass(frozen=True, eq=False)
 class LabelSampler:
     """Turns uniforms into labels by inversion, exactly.
@@ -28,10 +36,7 @@ class LabelSampler:
     @classmethod
     def of(cls, probs: FloatArray) -> LabelSampler:
         """Prepare the rows of ``probs``."""
-        cumulative = np.cumsum(probs, axis=1)
-        # Rounding may leave the last sum below 1: the last possible label takes what is left.
-        last = probs.shape[1] - 1 - np.argmax(probs[:, ::-1] > 0.0, axis=1)
-        cumulative[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
+        cumulative = _cumulative(probs)
         if probs.shape[1] == 2:
             cumulative = np.ascontiguousarray(cumulative[:, :1])
         return cls(cumulative)
@@ -140,10 +145,7 @@ def label_tables(
     """Return the thresholds between labels for rows in this order, and where to look for them."""
     n, n_classes = probs.shape
     # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].
-    thresholds = np.ceil(np.cumsum(probs[order], axis=1) * WHOLE).astype(np.int64)
-    # Rounding may leave the sum below 1: the last possible label takes what is left.
-    last = n_classes - 1 - (probs[order, ::-1] > 0.0).argmax(axis=1)
-    thresholds[np.arange(n_classes) >= last[:, None]] = WHOLE
+    thresholds = np.ceil(_cumulative(probs[order]) * WHOLE).astype(np.int64)
     guide = np.empty((n, guided << (n_classes - 1).bit_length()), dtype=np.int32)
     if guided:
         _guide(thresholds, guide)

@@ -36,7 +36,7 @@ def joint_errors(  # type: ignore[no-untyped-def]
     # Rows of a cell lie together, and only its sums are kept.
     n, n_classes, lanes = counts.shape
     events, predicted = np.empty((n_classes, lanes), dtype=np.int32), np.empty((n_classes, lanes))
-    gap, drawn, size = np.empty(lanes), np.empty(lanes), np.empty(lanes)
+    gap, times, size = np.empty(lanes), np.empty(lanes), np.empty(lanes)
     row = np.empty(lanes, dtype=np.uint8)
     for b in range(starts.size - 1):
         size[:] = 0.0
@@ -54,16 +54,16 @@ def joint_errors(  # type: ignore[no-untyped-def]
                         row[q] = np.uint8(row[q] + count[q])
                         total[q] += np.int32(count[q])
             for q in range(lanes):
-                drawn[q] = np.float64(np.int32(row[q]))
-                size[q] += drawn[q]
+                times[q] = np.float64(np.int32(row[q]))
+                size[q] += times[q]
             for k in range(n_classes):
                 p, mass = probs[i, k], predicted[k]
                 if fresh:
                     for q in range(lanes):
-                        mass[q] = p * drawn[q]
+                        mass[q] = p * times[q]
                 else:
                     for q in range(lanes):
-                        mass[q] += p * drawn[q]
+                        mass[q] += p * times[q]
         gap[:] = 0.0
         for k in range(n_classes):
             total, mass = events[k], predicted[k]
@@ -96,9 +96,9 @@ def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no
         value, ends = p[i], np.int32(0)
         for q in range(lanes):
             hits = np.int32(counts[i, 0, q])
-            drawn = hits + np.int32(counts[i, 1, q])
-            gap[q] += value * np.float64(drawn) - np.float64(hits)
-            total[q] += drawn
+            rows = hits + np.int32(counts[i, 1, q])
+            gap[q] += value * np.float64(rows) - np.float64(hits)
+            total[q] += rows
             ends += np.int32(total[q] >= full[q])
         last = i == n - 1
         if not last and (ends == 0 or p[i + 1] == value):
@@ -117,13 +117,13 @@ def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no
 
 @kernel
 def tree_error(  # type: ignore[no-untyped-def]
-    probs, drawn, by_mean, smallest_node, smallest_part, code, largest
+    probs, pairs, by_mean, smallest_node, smallest_part, code, largest
 ):
     """Return the error in the tree of one sample, O(n K) for each of its levels.
 
-    ``drawn`` are the numbers i K + k of the pairs of a row and a label, as often as drawn.
+    ``pairs`` are the numbers i K + k of the pairs of a row and a label, as often as drawn.
     """
-    # A node is a stretch of `drawn`, its left part is moved to the front.
+    # A node is a stretch of `pairs`, its left part is moved to the front.
     n, n_classes = probs.shape
     n_axes = 1 if n_classes == 2 else n_classes
     sums, squares, events = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
@@ -131,7 +131,7 @@ def tree_error(  # type: ignore[no-untyped-def]
     error = 0.0
     while len(waiting) > 0:
         first, last = waiting.pop()
-        node, size = drawn[first:last], last - first
+        node, size = pairs[first:last], last - first
         sums[:], squares[:], events[:] = 0.0, 0.0, 0.0
         for pair in node:
             events[pair % n_classes] += 1.0

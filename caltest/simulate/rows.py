@@ -194,9 +194,9 @@ def _trees(
     rows: FloatArray, tree: tuple[bool, int, int], code: int, largest: bool, counts: Counts
 ) -> FloatArray:
     # A tree goes its own way in every lane: the pairs of a lane are listed as often as drawn.
-    pairs = np.arange(counts[..., 0].size)
-    lanes = (np.repeat(pairs, lane) for lane in counts.reshape(pairs.size, -1).T)
-    return np.array([tree_error(rows, drawn, *tree, code, largest) for drawn in lanes])
+    every = np.arange(counts[..., 0].size)
+    lanes = (np.repeat(every, lane) for lane in counts.reshape(every.size, -1).T)
+    return np.array([tree_error(rows, pairs, *tree, code, largest) for pairs in lanes])
 
 
 @kernel
@@ -208,7 +208,7 @@ def _add_counts(  # type: ignore[no-untyped-def]
     n, n_classes, lanes = counts.shape
     events = np.zeros(events_out.shape, dtype=np.uint16)
     size = np.empty(lanes, dtype=np.uint8)
-    drawn = np.empty(lanes)
+    times = np.empty(lanes)
     for i in range(n):
         size[:] = 0
         for k in range(n_classes):
@@ -223,11 +223,11 @@ def _add_counts(  # type: ignore[no-untyped-def]
                 total[q] += p * np.float64(np.int32(size[q]))
             continue
         for q in range(lanes):
-            drawn[q] = np.float64(np.int32(size[q]))
+            times[q] = np.float64(np.int32(size[q]))
         for k in range(n_predicted):
             p, total = probs[i, k], predicted_out[cell[i, k]]
             for q in range(lanes):
-                total[q] += p * drawn[q]
+                total[q] += p * times[q]
     for b in range(len(events)):
         for q in range(lanes):
             events_out[b, q] += np.int32(events[b, q])

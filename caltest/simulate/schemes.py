@@ -152,10 +152,10 @@ def _resample_rows(data: Predictions, rng: np.random.Generator) -> Predictions:
 
 
 def _resample_clusters(data: Predictions, sizes: IntArray, rng: np.random.Generator) -> Predictions:
-    drawn = rng.integers(sizes.size, size=sizes.size)
-    ends = np.cumsum(sizes[drawn])
-    shift = (np.cumsum(sizes) - sizes)[drawn] - (ends - sizes[drawn])
-    return data.take(np.arange(ends[-1]) + np.repeat(shift, sizes[drawn]))
+    clusters = rng.integers(sizes.size, size=sizes.size)
+    ends = np.cumsum(sizes[clusters])
+    shift = (np.cumsum(sizes) - sizes)[clusters] - (ends - sizes[clusters])
+    return data.take(np.arange(ends[-1]) + np.repeat(shift, sizes[clusters]))
 
 
 def _resample_consistently(

@@ -45,8 +45,8 @@ class SeriesDrawer:
         for offset in np.unique(offsets):
             some = offsets == offset
             blocks = ((self.times + offset) // self.horizon)[None]
-            drawn = np.empty((int(some.sum()), self.times.size), dtype=np.int64)
-            labels[some] = self.draw.fill(words[0][some], words[1][some], blocks, drawn)
+            replicates = np.empty((int(some.sum()), self.times.size), dtype=np.int64)
+            labels[some] = self.draw.fill(words[0][some], words[1][some], blocks, replicates)
         return labels
 
 
@@ -63,7 +63,7 @@ class Overlap:
     coupling: Coupling = "label"
 
     @cached_property
-    def seen(self) -> Predictions:
+    def induced(self) -> Predictions:
         """The labels, or whether the likeliest is right: a question of two classes."""
         return self.data if self.coupling == "label" else TopK(1)(self.data)
 
@@ -71,7 +71,7 @@ class Overlap:
     def windows(self) -> list[tuple[IntArray, IntArray, IntArray]]:
         """Orders of all rows and of quarters, in which those near a row reach from first to end."""
         placed, h = timed(self.data)
-        apart = (np.ptp(placed) + h) * quarters(position(self.seen))
+        apart = (np.ptp(placed) + h) * quarters(position(self.induced))
         keys = placed, placed + apart
         orders = [np.argsort(key, kind="stable") for key in keys]
         sorted_keys = [key[order] for key, order in zip(keys, orders, strict=True)]
@@ -81,8 +81,8 @@ class Overlap:
         ]
 
     def __call__(self, labels: IntArray) -> FloatArray:
-        """Return N, of all and within quarters, for the labels that are ``seen``: (B, 2)."""
-        data = self.seen
+        """Return N, of all and within quarters, for the labels that are ``induced``: (B, 2)."""
+        data = self.induced
         w = np.ones(data.n) if data.weights is None else data.weights
         total = np.zeros((len(labels), 2))
         for k in range(1 if data.n_classes == 2 else data.n_classes):
@@ -93,38 +93,38 @@ class Overlap:
                 total[:, j] += (x * (running[:, end] - running[:, first] - x)).sum(axis=1)
         return total
 
-    def degree(self, given: Degree | None) -> float:
+    def degree(self, dependence: Degree | None) -> float:
         """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`.
 
         The limit within quarters counts where labels agree there more than the limit of all allows.
         The newest are remembered.
         """
-        if isinstance(given, (int, float)):
-            return given
+        if isinstance(dependence, (int, float)):
+            return dependence
         w = np.ones(0) if self.data.weights is None else self.data.weights
         rows = *timed(self.data), w, self.data.probs, self.data.labels
         return _DEGREES.of(self._limit, self.coupling, *rows)
 
     def _limit(self) -> float:
         @cache
-        def drawn(step: int) -> FloatArray:
-            draw = SeriesDrawer.of(self.seen, step / STEPS)
+        def replicates(step: int) -> FloatArray:
+            draw = SeriesDrawer.of(self.induced, step / STEPS)
             return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
-        observed = self(self.seen.labels[None, :])[0]
+        observed = self(self.induced.labels[None, :])[0]
         most = observed + 1e-9 * np.abs(observed)
-        overall = possible(most[0], lambda step: drawn(step)[:, 0])
-        if (drawn(overall)[:, 1] <= most[1]).mean() > 1.0 - DISAGREE:
-            overall = max(overall, possible(most[1], lambda step: drawn(step)[:, 1]))
+        overall = possible(most[0], lambda step: replicates(step)[:, 0])
+        if (replicates(overall)[:, 1] <= most[1]).mean() > 1.0 - DISAGREE:
+            overall = max(overall, possible(most[1], lambda step: replicates(step)[:, 1]))
         return overall / STEPS
 
-    def inflation(self, given: Degree | None, centred: bool = False) -> float:
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return 1: sizes hold without an inflation, which would take half the power."""
         return 1.0
 
-    def drawer(self, given: Degree | None) -> SeriesDrawer:
+    def drawer(self, dependence: Degree | None) -> SeriesDrawer:
         """Return what draws labels with this dependence."""
-        return SeriesDrawer.of(self.data, self.degree(given), self.coupling)
+        return SeriesDrawer.of(self.data, self.degree(dependence), self.coupling)
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:

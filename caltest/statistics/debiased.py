@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from caltest._base.arrays import codes
 from caltest._base.checks import is_whole, one_of
 from caltest.binning import Binning, UniformBins, VarianceTree, as_binning
 from caltest.errors import StatisticError
@@ -59,7 +60,7 @@ class ClusterPairs(SumStatistic):
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
             code = cells.of_unit
             for column in columns:
-                code = np.unique(code * (column.max() + 1) + column, return_inverse=True)[1].ravel()
+                code = codes(code * (column.max() + 1) + column)
             parts = Cells.by_number(code, cells.problem)
             return parts, parts.order[parts.starts[:-1]]
 
@@ -152,8 +153,8 @@ class DebiasedL2(Statistic):
         cells = Cells.of(self.bins, problem)
         error = SQUARED if problem.n_classes == 2 else Estimand("squared", 1.0, 2.0)
         if self.estimator == "pairs" and problem.n_clusters is not None:
-            columns = [c for c in (problem.data.clusters, problem.data.crossed) if c is not None]
-            columns = [np.unique(column, return_inverse=True)[1].ravel() for column in columns]
+            both = problem.data.clusters, problem.data.crossed
+            columns = [codes(column) for column in both if column is not None]
             return ClusterPairs.of(cells, columns, error)
         weights = pair_weights(cells, with_own=self.estimator == "tcal")
         return Excess(problem, weights, cells=cells, estimand=error, null_mean=0.0)

@@ -7,12 +7,10 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest._base.arrays import ComplexArray
 from caltest.predictions import FloatArray, IntArray
 from caltest.statistics.smooth import SmoothECE, SmoothResiduals
-
-ComplexArray = NDArray[np.complex128]
 
 #: Widths are multiples of 2^−10: ten halvings of [0, 1].
 HALVINGS = 10
@@ -44,8 +42,8 @@ class RelplotResiduals(SmoothResiduals):
             for w in np.unique(middle[middle >= SMALLEST]):
                 rows, size = middle == w, _grid_size(w)
                 common = size == COARSEST
-                seen = coarse[rows] if common else _transformed(self.p, residuals[rows], size)
-                value[rows] = self.errors(w, seen)
+                transforms = coarse[rows] if common else _transformed(self.p, residuals[rows], size)
+                value[rows] = self.errors(w, transforms)
             wider = middle < value
             low, width = np.where(wider, middle, low), np.where(wider, width, middle)
             error = np.where(wider, error, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -58,6 +58,16 @@ class ScoreSum(SumStatistic):
     divisor: float
     null_mean: float = field(kw_only=True)
 
+    @classmethod
+    def of(cls, problem: Problem, term: LinearTerm, divisor: float, mean: float) -> ScoreSum:
+        """Take the sum of a score; ``mean`` is its value as promised."""
+        law = partial(normal, mean, _deviation(term) / divisor)
+        return cls(
+            problem, divisor,
+            scores=term.table[None], observed_scores=np.array([term.observed]), remark=term.remark,
+            null_mean=mean, laws={"asymptotic": law}, min_surprises=8.0,
+        )  # fmt: skip
+
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         assert sums.linear is not None
         return np.asarray(self.null_mean + sums.linear[:, 0] / self.divisor)
@@ -74,22 +84,8 @@ class ScoreSum(SumStatistic):
         return float((probs * away**2).sum() / (probs * away).sum() ** 2)
 
 
-def _score_sum(
-    problem: Problem,
-    term: LinearTerm,
-    divisor: float,
-    deviation: float,
-    mean: float,
-    min_surprises: float,
-    two_sided: bool = False,
-) -> ScoreSum:
-    """Return a sum of scores that calibrated predictions give this mean and deviation."""
-    return ScoreSum(
-        problem, divisor,
-        scores=term.table[None], observed_scores=np.array([term.observed]), remark=term.remark,
-        null_mean=mean, laws={"asymptotic": partial(normal, mean, deviation)},
-        min_surprises=min_surprises, two_sided=two_sided,
-    )  # fmt: skip
+def _deviation(term: LinearTerm) -> float:
+    return float(np.sqrt(max(term.variance, 0.0)))  # which is 0 up to rounding where none varies
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,9 +106,7 @@ class _MeanScore(Statistic):
     def prepare(self, problem: Problem) -> ScoreSum:
         term = problem.linear(self.name, NAMED[self.name])
         mass = float(problem.n if problem.mass is None else problem.mass.sum())
-        deviation = float(np.sqrt(max(term.variance, 0.0))) / mass
-        promised = term.promised / mass
-        return _score_sum(problem, term, mass, deviation, promised, min_surprises=8.0)
+        return ScoreSum.of(problem, term, mass, term.promised / mass)
 
 
 class BrierScore(_MeanScore):
@@ -237,11 +231,12 @@ class ScoreGap(Statistic):
 
     def prepare(self, problem: Problem) -> ScoreSum:
         term = problem.linear(self.score, NAMED[self.score])
-        deviation = float(np.sqrt(max(term.variance, 0.0)))
+        deviation = _deviation(term)
         if deviation <= NOTHING * np.sqrt(problem.n):
             raise StatisticError(
                 f"{self!r} is not defined: every prediction is 0, ½ or 1 (for more classes, "
                 "uniform over those it allows), so no label that can occur changes the "
                 f"{self.score} score. Use CalibrationInTheLarge() or an ECE"
             )
-        return _score_sum(problem, term, deviation, 1.0, 0.0, 4.0, two_sided=True)
+        gap = ScoreSum.of(problem, term, deviation, 0.0)
+        return replace(gap, two_sided=True, min_surprises=4.0)

@@ -252,15 +252,15 @@ class _Grid:
             if not left.size:
                 break
             x, y, b = np.log(width[left]), np.log(error[left]), slope[left]
-            tried = np.exp((y + b * x) / (1 + b))
+            trial = np.exp((y + b * x) / (1 + b))
             least, most = low[left], high[left]
-            between = (tried >= least) & (tried <= most)
-            tried = np.where(between, tried, np.sqrt(least * most))
-            seen = np.maximum(self.errors(spectra[left], tried), np.finfo(float).tiny)
-            step = np.log(tried) - x
-            fall = np.divide(y - np.log(seen), step, out=np.zeros_like(b), where=step != 0)
-            slope[left], width[left], error[left] = np.clip(fall, 0.0, 10.0), tried, seen
-            low[left] = np.maximum(least, np.minimum(tried, seen))
-            high[left] = np.minimum(most, np.maximum(tried, seen))
-            left = left[np.abs(seen - tried) > TOLERANCE]
+            between = (trial >= least) & (trial <= most)
+            trial = np.where(between, trial, np.sqrt(least * most))
+            value = np.maximum(self.errors(spectra[left], trial), np.finfo(float).tiny)
+            step = np.log(trial) - x
+            fall = np.divide(y - np.log(value), step, out=np.zeros_like(b), where=step != 0)
+            slope[left], width[left], error[left] = np.clip(fall, 0.0, 10.0), trial, value
+            low[left] = np.maximum(least, np.minimum(trial, value))
+            high[left] = np.minimum(most, np.maximum(trial, value))
+            left = left[np.abs(value - trial) > TOLERANCE]
         return error, width

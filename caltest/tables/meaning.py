@@ -229,7 +229,7 @@ def _complete(
     may_lack = chosen.outcomes if request.multilabel else []
     gaps = {name: cells.missing(c) for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
-    numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * drop
+    numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * bool(drop)
     none = np.zeros(n, dtype=bool)
     garbled = {name: cells.garbled(columns[name], request.percent) for name in numeric}
     garbled = {name: rows & ~gaps.get(name, none) for name, rows in garbled.items()}
@@ -251,10 +251,12 @@ def _complete(
         if drop:
             raise InvalidPredictionsError(f"no row is complete; {remark}")
         counted = " (counted from 1, without the header)" * (not source.frame)
+        way = (
+            f", or leave them out with drop_missing=True{' (--drop-missing)' * (not source.frame)}"
+        )
         raise InvalidPredictionsError(
-            f"{remark}, in {listed_rows(gap)}{counted}; complete these rows, or leave them out "
-            f"with drop_missing=True{' (--drop-missing)' * (not source.frame)}",
-            [("--drop-missing",)],
+            f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way * (drop is False)}",
+            [("--drop-missing",)] * (drop is False),
         )
 
 

@@ -72,6 +72,12 @@ MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algori
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
 FAMILIES = ("p", "prob", "probs", "proba")
 
+#: Words in names of columns that name rows, where each value occurs once.
+IDS = {
+    *("id", "ids", "uid", "uuid", "guid", "key", "image", "img", "file", "filename", "path"),
+    *("sample", "example", "case", "item", "question", "transaction", "txn", "index", "row"),
+}
+
 
 def key(name: str) -> str:
     """Return a name as the lists above have them: "True class?" is "true_class"."""

@@ -65,12 +65,15 @@ def _none(
         return _unclear(source, [[name] for name in likely], labels)
     hint = f"name them with {source.advice('probs')}{f', such as {family!r}' * bool(family)}"
     remedies: list[tuple[str, ...]] = [("--probs", family)] * bool(family)
-    if not likely and not source.frame and len(names) <= SUGGESTED:
+    if not likely and len(names) <= SUGGESTED:
         called = [n for n in names if "%" in n or (SHARES | PERCENTS) & {*words(n)}]
         columns = zip(called, source.read(called), strict=True) if called else ()
         of_100 = [n for n, column in columns if cells.in_percent(column, says_so=True)]
         hint += f", such as {' or '.join(of_100)} with --percent" if of_100 else ""
         remedies = [("--probs", name, "--percent") for name in of_100]
+        if source.frame:
+            of_100 = [f"frame[{name!r}] / 100" for name in of_100]
+            hint = f"pass arrays: probs={' or '.join(of_100) or 'frame[…]'}, labels=frame[…]"
     if logarithms := [name for name in names if "logprob" in name.lower().replace("_", "")]:
         hint = f"{logarithms[0]} seems to hold logarithms: add a column p with exp of them"
     if any(name.lower() in ("logit", "logits") for name in names):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
 from caltest.tables.columns import listing
 from caltest.tables.source import MISSING, Column
+
+if TYPE_CHECKING:
+    from pyarrow import ChunkedArray, RecordBatch, Schema, Table
+    from pyarrow.csv import CSVStreamingReader
 
 #: Rows of a batch, at most; cells in it, where these are not too few rows; bytes of one of text.
 ROWS, CELLS, FEW, BYTES = 2**16, 2**21, 2**14, 2**24
@@ -40,68 +44,67 @@ def rows_of(parts: list[Path]) -> int | None:
         return None
 
 
-def batches_of(part: Path, kind: str, wanted: list[str] | None) -> Iterator[Any]:
-    """Return tables of the columns that are wanted, or of all."""
+def batches_of(part: Path, kind: str, columns: list[str] | None) -> Iterator[Table]:
+    """Return tables of some columns, or of all."""
     if part.stat().st_size == 0:
         raise InvalidPredictionsError("the file is empty, without even a header")
     try:
         if kind == "csv":
-            return _of_text(part, wanted)
+            return _of_text(part, columns)
         dataset = imported("pyarrow.dataset", "parquet", "large files")
         form = "ipc"
         if kind == "parquet":  # without reading ahead whole files
             lean = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
             form = dataset.ParquetFileFormat(default_fragment_scan_options=lean)
         opened = dataset.dataset(part, format=form)
-        _refuse_missing(wanted, opened.schema.names)
-        rows = _rows(opened.schema, wanted)
-        ahead: Any = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": rows}
-        return _readable(opened.to_batches(columns=wanted, **ahead), rows)
+        _refuse_missing(columns, opened.schema.names)
+        rows = _rows(opened.schema, columns)
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1, "batch_size": rows}
+        return _readable(opened.to_batches(columns=columns, **ahead), rows)
     except (InvalidPredictionsError, ImportError):
         raise
     except Exception:  # whatever a damaged file makes of its reader
         raise InvalidPredictionsError("this is not a readable file") from None
 
 
-def _rows(schema: Any, wanted: list[str] | None) -> int:
+def _rows(schema: Schema, columns: list[str] | None) -> int:
     """Return how many rows go into a batch: fewer of many columns, or of lists."""
-    kinds = [schema.field(name).type for name in wanted or schema.names]
+    kinds = [schema.field(name).type for name in columns or schema.names]
     width = sum(1000 if kind.num_fields else 1 for kind in kinds)
     return min(ROWS, max(FEW, CELLS // max(width, 1)))
 
 
-def _refuse_missing(wanted: list[str] | None, names: list[str]) -> None:
-    if missing := set(wanted or ()) - set(names):
+def _refuse_missing(columns: list[str] | None, names: list[str]) -> None:
+    if missing := set(columns or ()) - set(names):
         raise InvalidPredictionsError(
             f"there is no column {min(missing)!r} among {listing(names)}, and the first part has it"
         )
 
 
-def _of_text(part: Path, wanted: list[str] | None) -> Iterator[Any]:
+def _of_text(part: Path, columns: list[str] | None) -> Iterator[Table]:
     csv = imported("pyarrow.csv", "parquet", "large text files")
     from pyarrow import float64, input_stream, types
 
     with input_stream(part) as file:
         header = file.read(2**16).partition(b"\n")[0].decode("utf-8", "replace")
     nulls = [form for word in MISSING for form in (word, word.upper(), word.title(), "NaN")]
-    missing: Any = {"null_values": nulls, "strings_can_be_null": True}
 
-    def opened(**conversion: Any) -> Any:
+    def opened(**conversion: object) -> CSVStreamingReader:
         return csv.open_csv(
             part,
             csv.ReadOptions(block_size=BYTES),
             csv.ParseOptions(delimiter=max(",;\t|", key=header.count)),
-            csv.ConvertOptions(**missing, **conversion),
+            csv.ConvertOptions(null_values=nulls, strings_can_be_null=True, **conversion),
         )
 
     schema = opened().schema  # whole numbers at the beginning may be followed by others
-    _refuse_missing(wanted, schema.names)
+    _refuse_missing(columns, schema.names)
     numbers = [f.name for f in schema if types.is_integer(f.type) or types.is_null(f.type)]
-    read = opened(include_columns=wanted, column_types=dict.fromkeys(numbers, float64()))
-    return _readable(read, _rows(schema, wanted))
+    read = opened(include_columns=columns, column_types=dict.fromkeys(numbers, float64()))
+    return _readable(read, _rows(schema, columns))
 
 
-def _readable(batches: Any, enough: int) -> Iterator[Any]:
+def _readable(batches: Iterable[RecordBatch], enough: int) -> Iterator[Table]:
     """Yield tables of enough rows, also of small batches."""
     pyarrow = imported("pyarrow", "parquet", "large files")
     iterator, waiting, rows = iter(batches), [], 0
@@ -122,7 +125,7 @@ def _readable(batches: Any, enough: int) -> Iterator[Any]:
             return
 
 
-def column(name: str, values: Any) -> Column:
+def column(name: str, values: ChunkedArray) -> Column:
     """Return a column; numbers of few bits as the decimals that they stand for."""
     column = of_arrow(name, values)
     tens = DECIMALS.get(str(column.dtype))

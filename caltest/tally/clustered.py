@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.tally.base import AnyTally
 from caltest.tally.sql import CELLS
 from caltest.tally.tally import event_through, rows_of
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
+    from pandas import DataFrame as PandasFrame
 
 #: Fewest clusters: with 50 random signs rejected up to .12 at .05.
 FEWEST = 100
@@ -92,19 +97,20 @@ class ClusteredTally(AnyTally):
         data, through = rows_of(lens, probs, labels, facts)
         if data.weights is not None:
             raise StatisticError("a tally of clusters keeps no weights: leave them out")
-        marks = as_names(clusters, data.n, "clusters of a tally").astype(str)
-        seen, event = event_through(through, data)
-        p, y = seen[:, 0], event.astype(np.float64)
-        names, group = np.unique(marks, return_inverse=True)
+        of_rows = as_names(clusters, data.n, "clusters of a tally").astype(str)
+        induced, event = event_through(through, data)
+        p, y = induced[:, 0], event.astype(np.float64)
+        names, group = np.unique(of_rows, return_inverse=True)
         cell = np.maximum(np.ceil((p - EDGE_TOLERANCE) * n_cells).astype(np.int64) - 1, 0)
         columns = [np.ones(p.size), p, p * p, y, y * p]
-        known: Any = {"classes": data.classes, "notes": data.notes}
-        return cls._added(names, group.ravel(), cell, columns, through, n_cells, **known)
+        head = through, n_cells, data.classes, data.notes
+        return cls._added(names, group.ravel(), cell, columns, *head)
 
     @classmethod
     def _added(
-        cls, names: Any, group: IntArray, cell: IntArray, columns: Any, lens: Lens, n_cells: int,
-        classes: tuple[str, ...] | None = None, notes: tuple[str, ...] = (),
+        cls, names: Iterable[str], group: IntArray, cell: IntArray, columns: Iterable[FloatArray],
+        lens: Lens, n_cells: int, classes: tuple[str, ...] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Self:  # fmt: skip
         lines, where = np.unique(group * n_cells + cell, return_inverse=True)
         sums = [np.bincount(where.ravel(), column, lines.size) for column in columns]
@@ -113,7 +119,9 @@ class ClusteredTally(AnyTally):
         return cls(named, cluster, cell, np.column_stack(sums), lens, n_cells, classes, notes)
 
     @classmethod
-    def from_table(cls, table: Any, *, lens: LensLike | None = None, n_cells: int = CELLS) -> Self:
+    def from_table(
+        cls, table: object, *, lens: LensLike | None = None, n_cells: int = CELLS
+    ) -> Self:
         """Read the result of :func:`tally_sql` with ``cluster=``, or a table like it.
 
         Its columns are ``cluster``, ``cell`` (from 0), ``n``, ``p``, ``p2``, ``y`` and ``yp``.
@@ -141,13 +149,13 @@ class ClusteredTally(AnyTally):
         return cls._added(names, *places, numbers[:-1], through, n_cells)
 
     @classmethod
-    def from_dask(cls, frame: Any, p: str, label: str, cluster: str, **options: Any) -> Self:
+    def from_dask(cls, frame: DataFrame, p: str, label: str, cluster: str, **options: Any) -> Self:
         """Add up a Dask data frame where its partitions are; columns are given by their names."""
         from caltest.io.opening import imported
 
         dask = imported("dask", "dask", "Dask data frames")
 
-        def part(rows: Any) -> Any:
+        def part(rows: PandasFrame) -> Self | int:
             some = rows[p].to_numpy(), rows[label].to_numpy()
             return cls.of(*some, clusters=rows[cluster].to_numpy(), **options) if len(rows) else 0
 

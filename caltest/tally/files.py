@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from caltest.io.pooling import parts_of, refuse_pooling
 from caltest.lenses import Lens
 from caltest.tables.columns import shortened
 from caltest.tally.batches import rows_of
-from caltest.tally.reading import LOOKS, Reading, joined, named
+from caltest.tally.reading import LOOKS, Counts, Reading, joined, named
 from caltest.tally.tallies import Tallies
 from caltest.tally.tally import Tally
 
@@ -47,7 +47,7 @@ def scan(
     renormalise: bool = False,
     drop_missing: bool = False,
     one_model: bool = False,
-) -> Any:
+) -> Tally | Tallies:
     r"""Tally files that need not fit into memory.
 
     Parquet, Arrow and text files are read in batches and forgotten, all others one by one as
@@ -99,7 +99,7 @@ def scan(
     >>> ct.scan(folder / "*.csv").n
     4
     """
-    options: Any = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
+    options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
     options |= {"renormalise": renormalise, "one_model": one_model}
     columns = probs, label, lens, grid, weights, predicted_label
     reading = Reading(*columns, drop=drop_missing, options=options)
@@ -122,10 +122,10 @@ class _Run:
     question: dict[str, str]
     state: Path | None
     #: Replaced as a whole, so that Ctrl-C never finds one without the other.
-    counted: tuple[dict[str, str], Any] = field(default_factory=lambda: ({}, None))
+    counted: tuple[dict[str, str], Counts] = field(default_factory=lambda: ({}, None))
     written: float = field(default_factory=time.monotonic)
 
-    def tally_parts(self) -> Any:
+    def tally_parts(self) -> Tally | Tallies:
         """Tally the parts that are not counted yet."""
         self.reading.choose([*self.parts.values()])
         left = {mark: part for mark, part in self.parts.items() if mark not in self.counted[0]}
@@ -145,7 +145,7 @@ class _Run:
         note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{used}"
         return replace(tally, notes=(note,))
 
-    def _count(self, part: Path, mark: str, advance: Any) -> None:
+    def _count(self, part: Path, mark: str, advance: Callable[[int], None]) -> None:
         tally = None
         with named(part, self.account):
             for batch, rows in self.reading.steps(part):

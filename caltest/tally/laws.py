@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.fft import irfft
+from numpy.typing import NDArray
 
 from caltest._base.poisson_binomial import NEGLIGIBLE, ROUNDING, fast_length, poisson_binomial
 from caltest.predictions import FloatArray, IntArray
@@ -127,9 +128,9 @@ class Atoms:
         return float(np.sqrt(2.0 * (change**2).sum()))
 
 
-def _logarithm(p: FloatArray, times: FloatArray, omega: FloatArray) -> Any:
+def _logarithm(p: FloatArray, times: FloatArray, omega: FloatArray) -> NDArray[np.complex128]:
     """Return Σ times · log(e^{ipω} (1 − p + p e^{−iω})), both parts without cancellation."""
-    total: Any = np.zeros(omega.size, dtype=np.complex128)
+    total = np.zeros(omega.size, dtype=np.complex128)
     at_once = max(1, AT_ONCE // max(1, omega.size))
     for first in range(0, p.size, at_once):
         x, weight = p[first : first + at_once, None], times[first : first + at_once]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,13 +22,19 @@ from caltest.lenses import Lens, LensLike
 from caltest.predictions import Predictions
 from caltest.tables.chosen import Chosen, chosen_of
 from caltest.tables.source import Request, Source
-from caltest.tally.base import AnyTally
 from caltest.tally.batches import ROWS, batches_of, column, kind_of
 from caltest.tally.grid import GRID
 from caltest.tally.sample import TELLING, UNBOUNDED, part_of
 from caltest.tally.tallies import Tallies, leaves_more_than_two, usual_lenses
 from caltest.tally.tally import Tally
 
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
+    from pandas import DataFrame as PandasFrame
+    from pyarrow import Table
+
+#: What rows have been counted, if any.
+Counts: TypeAlias = Tally | Tallies | None
 #: Formats that are read in batches; all others are read whole.
 STREAMED = ("parquet", "arrow", "csv")
 #: What is looked at, as a state says it.
@@ -41,8 +47,8 @@ FIRST = 2**15
 class Reading:
     """Which columns are read, through which lens, and what the first rows say of their meaning."""
 
-    probs: Any = None
-    label: Any = None
+    probs: str | Sequence[str] | None = None
+    label: str | Sequence[str] | None = None
     #: One, several, "usual" for that of tests, or None for all that an audit asks.
     lens: Lens | Sequence[Lens] | Literal["usual"] | None = None
     grid: int | None = None
@@ -83,7 +89,7 @@ class Reading:
             with named(parts[0]):
                 self._look(self._whole(parts[0]))
 
-    def choose_in(self, head: Any) -> None:
+    def choose_in(self, head: Table) -> None:
         """Find out what columns mean, from the first rows, and warn of doubts."""
         source = _source(head)
         chosen = chosen_of(source, self.request)
@@ -104,7 +110,7 @@ class Reading:
         if not (self.lens is None or isinstance(self.lens, Sequence) or callable(self.lens)):
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or several")
         if self.lens is None:
-            looks: Any = usual_lenses(data)
+            looks: Sequence[LensLike] = usual_lenses(data)
         elif isinstance(self.lens, str) or callable(self.lens):
             looks = [default_lens(data) if isinstance(self.lens, str) else self.lens]
         else:
@@ -114,7 +120,7 @@ class Reading:
     def _whole(self, part: Path) -> Predictions:
         return read_predictions(part, **vars(self.request))
 
-    def steps(self, part: Path) -> Iterator[tuple[AnyTally | None, int]]:
+    def steps(self, part: Path) -> Iterator[tuple[Counts, int]]:
         """Yield tallies of batches of the rows of a file, and the number of these rows."""
         kind, before = kind_of(part), 0
         if kind not in STREAMED:
@@ -131,7 +137,7 @@ class Reading:
             before += batch.num_rows
             yield tally, batch.num_rows
 
-    def part_key(self, table: Any) -> np.uint64:
+    def part_key(self, table: Table) -> np.uint64:
         """Return what tells a part from others, from its first rows."""
         assert self.chosen is not None
         request = replace(self.request, drop_missing=True)
@@ -144,7 +150,7 @@ class Reading:
             return np.uint64(0)  # what is wrong there is said when these rows are tallied
         return part_of(data.labels)
 
-    def batch(self, table: Any, before: int = 0, part: np.uint64 | None = None) -> AnyTally | None:
+    def batch(self, table: Table, before: int = 0, part: np.uint64 | None = None) -> Counts:
         """Tally rows of a table, of which so many were before; None where no row has weight."""
         if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
             return None
@@ -158,7 +164,7 @@ class Reading:
 
     def tallied(
         self, data: Predictions, before: int = 0, part: np.uint64 | None = None
-    ) -> AnyTally:
+    ) -> Tally | Tallies:
         """Tally rows as it is asked."""
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
@@ -167,7 +173,7 @@ class Reading:
         return Tallies.of_part(data, looks, self.grid, before, part, self.bound)
 
 
-def first_rows(heads: Iterable[Any]) -> Any:
+def first_rows(heads: Iterable[Table]) -> Table | None:
     """Return the first rows of tables, however these are cut, or None."""
     tables, n = [], 0
     for head in heads:
@@ -179,9 +185,12 @@ def first_rows(heads: Iterable[Any]) -> Any:
     return pyarrow.concat_tables(tables, promote_options="permissive")[:FIRST] if tables else None
 
 
-def joined(a: Any, b: Any) -> Any:
-    """Add tallies, or nothing."""
-    return b if a is None else a if b is None else a + b
+def joined(a: Counts, b: Counts) -> Counts:
+    """Add tallies of one kind, or nothing."""
+    if a is None or b is None:
+        return a or b
+    both: Any = a, b  # of one reading: tallies of several lenses, or of one
+    return both[0] + both[1]
 
 
 @contextmanager
@@ -195,12 +204,12 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
         raise type(error)(". ".join(filter(None, (message, account()))), error.remedies) from None
 
 
-def _source(table: Any) -> Source:
+def _source(table: Table) -> Source:
     names = table.column_names
     return Source(names, lambda wanted: [column(name, table[name]) for name in wanted], part=True)
 
 
-def of_frame(frame: Any, reading: Reading) -> Any:
+def of_frame(frame: DataFrame, reading: Reading) -> Tally | Tallies:
     """Tally a frame where its partitions are; what columns mean is read off its first rows."""
     dask = imported("dask", "dask", "Dask data frames")
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
@@ -227,7 +236,7 @@ def of_frame(frame: Any, reading: Reading) -> Any:
     return counted
 
 
-def _table(frame: Any) -> Any:
+def _table(frame: PandasFrame) -> Table:
     pyarrow = imported("pyarrow", "dask", "Dask data frames")
     try:
         return pyarrow.Table.from_pandas(frame, preserve_index=False)
@@ -235,7 +244,7 @@ def _table(frame: Any) -> Any:
         raise InvalidPredictionsError(f"a column holds values of several kinds: {error}") from None
 
 
-def _of_partition(frame: Any, name: str, reading: Reading) -> AnyTally | None:
+def _of_partition(frame: PandasFrame, name: str, reading: Reading) -> Counts:
     with named(name):
         table, counted = _table(frame), None
         key = reading.part_key(table)

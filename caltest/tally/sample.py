@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
 
@@ -103,7 +104,7 @@ class RowSample:
             weights,
         )._smallest()
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return the sample as JSON takes it, bit by bit."""
         columns = {"rank": self.rank, "probs": self.probs, "labels": self.labels}
         columns |= {} if self.weights is None else {"weights": self.weights}
@@ -114,7 +115,7 @@ class RowSample:
     def of_description(cls, content: dict[str, Any]) -> Self:
         """Rebuild from :meth:`described`; InvalidPredictionsError for anything else."""
 
-        def column(name: str, kind: str) -> Any:
+        def column(name: str, kind: str) -> AnyArray:
             return np.frombuffer(b64decode(content[name], validate=True), dtype=kind)
 
         k, n = int(content["n_classes"]), int(content["n"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from caltest._base.checks import one_of, whole
 from caltest.binning import EDGE_TOLERANCE
@@ -200,7 +199,7 @@ def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
     )
 
 
-def quoted(name: Any) -> str:
+def quoted(name: object) -> str:
     """Return an identifier in quotes, which it cannot leave."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise StatisticError(f"{name!r} is not the name of a table or column")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caltest.errors import InvalidPredictionsError
 from caltest.lenses import Canonical, Lens, OneVsRest, Partition, TopK
 from caltest.tally.grid import SUMS, TOTALS, Grid
+
+if TYPE_CHECKING:
+    from caltest.tally.tally import Tally
 
 #: The lenses through which a tally may look, by name.
 LENSES: dict[str, type[Lens]] = {
@@ -22,9 +24,9 @@ VERSION = 1
 FORM = "caltest tally"
 
 
-def to_json(tally: Any) -> str:
+def to_json(tally: Tally) -> str:
     """Return a tally as JSON."""
-    lens = {"name": type(tally.lens).__name__, **asdict(tally.lens)}
+    lens = {"name": type(tally.lens).__name__, **vars(tally.lens)}
     columns = {"stratum": tally.stratum, "key": tally.key}
     columns |= dict(zip(SUMS, tally.sums.T, strict=True))
     content = {

@@ -26,7 +26,7 @@ class Counted:
     @classmethod
     def from_table(
         cls,
-        table: Any,
+        table: object,
         *,
         n: str | None = None,
         events: str | None = None,

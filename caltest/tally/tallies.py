@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from caltest.tally.base import AnyTally
 from caltest.tally.grid import GRID, SUMS
 from caltest.tally.sample import UNBOUNDED, RowSample, shared_rows
 from caltest.tally.tally import Tally, rows_of
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
 
 #: Cells of the tally of each class, one of a few and one of many; 10, 12, 15, 16, 20, 24, 30 bins
 #: of equal width are made of them.
@@ -127,7 +130,7 @@ class Tallies(AnyTally):
     @classmethod
     def from_dask(
         cls,
-        frame: Any,
+        frame: DataFrame,
         probs: str | Sequence[str] | None = None,
         label: str | None = None,
         *,

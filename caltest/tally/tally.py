@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from caltest.tally.grid import (
 )
 from caltest.tally.stored import LENSES
 from caltest.tally.table import Counted
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +140,7 @@ class Tally(AnyTally, Counted):
     @classmethod
     def from_dask(
         cls,
-        frame: Any,
+        frame: DataFrame,
         probs: str | Sequence[str] | None = None,
         label: str | None = None,
         *,
@@ -153,7 +156,8 @@ class Tally(AnyTally, Counted):
         from caltest.tally.reading import Reading, of_frame
 
         reading = Reading(probs, label, lens or "usual", grid, weights, options=options)
-        counted: Tally = of_frame(frame, reading)
+        counted = of_frame(frame, reading)
+        assert isinstance(counted, Tally)
         return counted
 
     @cached_property
@@ -269,7 +273,7 @@ class Tally(AnyTally, Counted):
 
 
 def rows_of(
-    lens: LensLike | None, probs: Any, labels: Any, facts: Facts
+    lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
     """Return rows that a tally may hold, and its lens."""
     data = Predictions.of(probs, labels, **facts).labelled("a tally")

@@ -73,8 +73,18 @@ def models(tmp_path):
 
 def test_compare_matches_rows_by_id(run, models, refused, done):
     good, steep, flat = (models / f"{name}.csv" for name in ("good", "steep", "flat"))
-    refused("different labels", "compare", good, steep)
-    out = done("compare", good, steep, "--id", "id", "--json")
+    (models / "bare.csv").write_text(steep.read_text().replace("id,", "n,", 1))
+    for words in (("compare", good), ("gate", good, "--margin", ".1", "--against")):
+        refused("each label is as frequent in both, as in another", *words, models / "bare.csv")
+        refused(" --ids COLUMN", *words, models / "bare.csv")
+        assert "rows of steep brought into the order of good" in run(*words, steep)[1]
+    frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "y": [0, 1, 1] * 3}] * 2
+    frames[1] = {name: list(values)[::-1] for name, values in frames[0].items()}
+    found = ct.gate(frames[0], statistic=ct.ECE(2), against=frames[1], margin=0.1)
+    assert "rows of old brought" in found.notes[1]
+    table = ct.compare_models(dict(zip("ab", frames, strict=True)), statistic=ct.DebiasedL2(2))
+    assert table.pairs[0].difference == 0.0
+    out = done("compare", good, steep, "--json")
     pair = ct.ComparisonResult.from_json(out)
     assert pair.verdict is ct.ComparisonVerdict.FIRST_BETTER
     assert run("compare", good, steep, "--id", "id", "--fail-if-worse")[0] == 1

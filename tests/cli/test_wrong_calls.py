@@ -476,7 +476,7 @@ audit --n-resamples 1e4 -> '1e4' is not a valid integer
 audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 120
 audit --out nowhere/x.txt -> there is no folder nowhere
 audit two.csv three.csv -> three.csv: there is no column 'p'
-audit two.csv more.csv --by site --resume state -> --by needs rows in memory
+audit two.csv more.csv --by site --resume s -> rows in memory -> audit two.csv more.csv --by site
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
 audit two.csv --label=lable -> no column 'lable' among p, label, site -> audit two.csv --label=label
@@ -487,7 +487,7 @@ test two.csv --lens TopK(**{}) -> is not understood
 test two.csv --lens lambda:0 -> is not understood
 test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
 test two.csv --lens= -> it is not written as in Python
-test two.csv --statistic ece -> there is no ece: did you mean ECE?
+test two.csv --statistic ece(9) -> no ece: did you mean ECE? -> test two.csv --statistic 'ECE(9)'
 test two.csv --statistic ECE(n_bins=10) -> ECE has no argument 'n_bins': did you mean bins=?
 test --lens TopK(99) -> must be at most 9
 test two.csv --lens TopK(1 -> not written as in Python
@@ -503,15 +503,15 @@ compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
-plot two.csv -> Missing option '-o'
-plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png
+plot two.csv -> Missing option '-o' -> plot two.csv --out plot.svg
+plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png -> plot two.csv -o x.svg
 plot two.csv -o x.png --kind pie -> 'pie' is not one of
 plot two.csv -o x.png --kind smooth --bins 10 -> --bins is for --kind deviation
 plot two.csv -o x.png --kind isotonic --band wilson -> --band is for --kind deviation
 plot two.csv -o x.png --bins 10.5 -> '10.5' does not fit; choose one of a number, UniformBins
 plot three.csv -o x.png --kind smooth --lens Canonical -> a curve needs a two-class lens
 gate two.csv --tolerance .1 --by site -> gate does not take by
-gate two.csv --tolerance .1 --ids site -> --ids match the rows of two files
+gate two.csv --tolerance .1 --ids site -> the rows of two files -> gate two.csv --tolerance .1
 plan --like two.csv --clusters site --monitor --alternative Slope(0.5) -> take clusters for mon
 monitor two.csv --state state.json --weights site -> monitor does not take --weights
 monitor two.csv --state state.json --clusters label -> monitor does not take --clusters

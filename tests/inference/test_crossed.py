@@ -68,7 +68,7 @@ def two_law(first, second):
 
 def test_agreement_of_the_example():
     seen = CrossedAgreement.of(eight(), "label")
-    assert seen.agreed() == pytest.approx(-0.93, abs=1e-12)
+    assert seen.observed() == pytest.approx(-0.93, abs=1e-12)
     each = [column(eight().labels[None], False)[0, 0] for column in seen.columns]
     assert each == pytest.approx([0.925, -1.855], abs=1e-12)
     assert seen.joint == pytest.approx((1.675, 1.255), abs=1e-12)

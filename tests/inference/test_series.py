@@ -131,7 +131,7 @@ def test_rows_share_whether_the_likeliest_label_is_right(n_classes):
     right = rows[0] == probs.argmax(axis=1)
     observed = Overlap(replace(data, labels=rows[0]), "correctness")
     known = Overlap(ct.Predictions.of(np.column_stack([1 - m, m]), right.astype(int), horizon=3))
-    assert observed(observed.seen.labels[None]) == pytest.approx(known(known.data.labels[None]))
+    assert observed(observed.induced.labels[None]) == pytest.approx(known(known.data.labels[None]))
 
 
 def easy_weeks(rng, n, h):

@@ -484,7 +484,8 @@ def test_the_command_line_searches(tmp_path, capsys):
         (["--features", "sex"], 2, "there is no column 'sex' among age, site"),
         (["--min-rows", "400"], 2, "need 800 rows, and there are 600"),
         (["--max-depth", "3"], 2, "1<=x<=2"),
-        (["--weights", "age", "--features", "age"], 2, "no column 'age' among site"),
+        (["--weights", "age", "--features", "age"], 0, "features from age"),
+        (["--features", "label"], 2, "no column 'label' among age"),
     ):
         with pytest.raises(SystemExit) as stop:
             cli.main(["segments", str(path), "--n-resamples", "99", *options])
