@@ -9,7 +9,7 @@ from caltest._base.naming import nth
 from caltest._base.reading import listed_rows
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
-from caltest.tables.source import MISSING, Column, is_number
+from caltest.tables.source import FIRST, MISSING, Column, is_number
 
 
 def missing(column: Column) -> Column:
@@ -24,8 +24,9 @@ def missing(column: Column) -> Column:
     texts = [str(cell).strip().lower() for cell in column.ravel().tolist()]  # None is one, too
     others = set(texts) - {*MISSING}
     dashes = {text for text in others if not any(map(str.isalnum, text))}
-    absent = {*MISSING, *dashes} if all(map(is_number, others - dashes)) else {*MISSING}
-    return np.array([text in absent for text in texts], dtype=bool)
+    if not dashes or not all(map(is_number, others - dashes)):
+        dashes = set()
+    return np.array([text in MISSING or text in dashes for text in texts], dtype=bool)
 
 
 def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
@@ -67,8 +68,11 @@ def in_percent(column: Column, says_so: bool) -> bool:
 
     Up to 10 it may be a scale of another kind.
     """
+    first = column[:FIRST].tolist() if column.dtype.kind in "UO" else []
+    if column.ndim > 1 or not (says_so or any(isinstance(c, str) and "%" in c for c in first)):
+        return False
     cells = column[~missing(column)]
-    if column.ndim > 1 or not cells.size or not are_numbers(cells):
+    if not cells.size or not are_numbers(cells):
         return False
     if any(isinstance(cell, str) and "%" in cell for cell in cells.tolist()):
         return all(str(cell).strip().endswith("%") for cell in cells)

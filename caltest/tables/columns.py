@@ -12,7 +12,7 @@ import numpy as np
 
 from caltest.errors import InPlace, InvalidPredictionsError
 from caltest.tables import cells
-from caltest.tables.contents import FIRST, outcomes_among
+from caltest.tables.contents import outcomes_among
 from caltest.tables.names import (
     COUNTS,
     EVENTS,
@@ -26,7 +26,7 @@ from caltest.tables.names import (
     key,
     words,
 )
-from caltest.tables.source import Column, Source
+from caltest.tables.source import FIRST, Column, Source
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy as np
 from caltest._base.reading import EVENT_WORDS, sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
-from caltest.tables.source import Column, Source, is_number
+from caltest.tables.source import FIRST, Column, Source, is_number
 
-#: Columns up to which all are looked at, and cells of one that tell how many values it has.
-SUGGESTED, FIRST = 40, 1000
+#: Columns up to which all are looked at.
+SUGGESTED = 40
 
 
 def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], list[str]]:

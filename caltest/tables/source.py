@@ -11,6 +11,8 @@ from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError
 
 Column = AnyArray
+#: Cells of a column that tell what it may be.
+FIRST = 1000
 #: Cells that say that nothing is known, in lower case.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>")
 
