@@ -30,6 +30,7 @@ def _signed(least: int, most: int) -> FloatArray:
 
 def _lines() -> FloatArray:
     """Return slope, shift and share of the experts σ(bz + a), by slope."""
+    # Shifts ± 2⁻⁸ … 2 and slopes exp(± 2⁻⁷ … 1): close together where errors are small.
     shifts, slopes = _signed(-8, 1), np.exp(_signed(-7, 0))
     rows = [(1.0, a, 0.2 / 20) for a in shifts]
     for centre, share in ((0.0, 0.5), (-4.0, 0.125), (-2.0, 0.125), (2.0, 0.125), (4.0, 0.125)):
@@ -82,12 +83,14 @@ def settled(
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
     if mode != STATIC and starts > 0.0:
+        # The reserve falls slowly, so that a late change still meets a bet of some size.
         reserve = 1.0 / (1.0 + np.log1p(s[ROWS] / 100.0))
         moved = starts if mode == CHANGE else s[KEPT] - reserve
         s[KEPT] = reserve
         late += moved * np.exp(-s[LATE_SCALE]) * prior
         s[LATE] = late.sum()
         s[LOCAL] = late[N_FLAT : N_FLAT + 10 * N_CELLS].sum()
+    # Scales are taken out before products leave the range of a double.
     if s[FLAT] > 1e100 or s[FLAT] < 1e-100:
         flat /= s[FLAT]
         s[FLAT_SCALE] += np.log(s[FLAT])

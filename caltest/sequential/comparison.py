@@ -140,6 +140,7 @@ class ComparisonMonitor(Watch):
         path = np.full((n, self.width), -np.inf)
         path[:, 0] = self.n + 1.0 + np.arange(n)
         path[:, 3] = np.cumsum([self.total, *rows[:, 2]])[1:]
+        # Of h processes the best counts, with its evidence divided by h.
         for j, process in enumerate(state):
             dealt = np.flatnonzero(steps % self.horizon == j)
             after = _moved_on(process, rows[dealt])
@@ -252,6 +253,7 @@ def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> floa
     from scipy.optimize import brentq
 
     spread = 2.0 * log(1.0 / (2.0 * alpha))
+    # The ρ whose boundary is about the narrowest at v_opt, in closed form.
     rho = v_opt / (spread + log(1.0 + spread))
     above = 10.0
     while log_mixture(above, v, rho, c) < -log(alpha):

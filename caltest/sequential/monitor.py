@@ -115,6 +115,7 @@ class Monitor(Watch):
         if isinstance(probs, AnyTally):
             tally = admitted_tally("Monitor", probs, labels, facts, self.lens)
             return self._after_tally(tally, time)
+        # Checks of one row cost more than its bet; a stream of plain rows goes without them.
         if time is None and not facts and self._is_plain:
             row = _one_row(probs, labels)
             if row is not None:

@@ -129,6 +129,7 @@ class Watch(Result):
         if times is not None:
             path = np.column_stack([path, times])
         points = np.vstack([self._points(timed), _thinned(path, every, self.n // every)])
+        # A history of any length: every second point goes, and new ones come half as often.
         while len(points) > MOST_POINTS:
             every *= 2
             points = _thinned(points, every)

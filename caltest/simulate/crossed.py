@@ -56,6 +56,7 @@ class CrossedAgreement:
     def inflation(self, limits: Pair, centred: bool = False) -> float:
         """Return κ: how much more labels agree than any draw with such shares of λ allows."""
         variance = float(self.columns[0].sums[0].sum())
+        # The strongest draw in the ratio of both limits, with √λ₁ + √λ₂ = 1.
         roots = float(np.sqrt(limits).sum())
         shares = np.array(limits) / roots**2 if roots > 0.0 else np.full(2, 0.25)
         allowed = variance + float(shares @ self.joint)

@@ -77,6 +77,7 @@ class ClusterDrawer:
             cluster = np.vstack([cluster, cluster.max() + 1 + by_appearance(data.crossed)])
             shape, degrees = (2, data.n), degrees[:, None]
         roots = np.sqrt(np.broadcast_to(degrees, shape))
+        # Two columns are chosen by one uniform: below √λ₁ the first, up to √λ₁ + √λ₂ the second.
         sharing = np.minimum(np.cumsum(roots, axis=0), 1.0)
         probs = np.ascontiguousarray(data.probs)
         return cls(probs, upto, cluster, sharing, couplings or ("label",))

@@ -118,6 +118,7 @@ def simulate_by(
     """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
+    # These two words and its own number make the stream of a replicate.
     first, second = child.generate_state(2, np.uint64)
     block, tasks = (
         partial(_chunk, shortcut, (int(first), int(second))),
@@ -168,6 +169,7 @@ def _gathered(
                 if stop_when is not None:
                     hits = np.flatnonzero(stop_when(values))
                     if exceeding + hits.size >= EXCEEDING:
+                        # Later values of the block are no part of the design: B ends at the 20th.
                         done.append(values[: hits[EXCEEDING - exceeding - 1] + 1])
                         ended = "early"
                         break

@@ -76,6 +76,7 @@ class FollowupDrawer:
             np.bincount(groups, w * (status == COMPETING)),
             np.bincount(groups, w * (status != EVENT)),
         )
+        # Thresholds of whole words, as u < c means 2⁵³ u < ⌈2⁵³ c⌉.
         numbers = [
             np.ceil(values * WHOLE).astype(np.int64)
             for values in (p, competing / np.maximum(rest, 1e-300), times)

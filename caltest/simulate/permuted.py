@@ -41,6 +41,7 @@ class Permutations:
     def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
         """Prepare predictions and residuals (n,), and who is in which subgroup (n, J)."""
         _, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
+        # By the rank of the first of equal predictions, which then share a stratum.
         stratum = ((np.cumsum(counts) - counts) // STRATUM)[inverse]
         order = np.argsort(stratum, kind="stable")
         starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))

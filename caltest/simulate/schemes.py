@@ -154,6 +154,7 @@ def _resample_rows(data: Predictions, rng: np.random.Generator) -> Predictions:
 def _resample_clusters(data: Predictions, sizes: IntArray, rng: np.random.Generator) -> Predictions:
     clusters = rng.integers(sizes.size, size=sizes.size)
     ends = np.cumsum(sizes[clusters])
+    # From where rows of a cluster lie in the sample to where they lie in the data.
     shift = (np.cumsum(sizes) - sizes)[clusters] - (ends - sizes[clusters])
     return data.take(np.arange(ends[-1]) + np.repeat(shift, sizes[clusters]))
 

@@ -32,6 +32,7 @@ class Statistic(ABC, Written):
 
         Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
         """
+        # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
         data = Predictions.of(probs, labels, **facts).in_ratios()
         return prepare(self, RowProblem.of(data)).observed
 
@@ -107,6 +108,7 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
             f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "
             f"float, not {statistic!r}"
         )
+    # A function sees rows: a tally is refused here, and not within it.
     rows_of(problem, statistic, weights=True)
     try:
         weighted = "weights" in inspect.signature(statistic).parameters

@@ -33,6 +33,7 @@ class BinnedError(CellStatistic):
     ) -> BinnedError:
         """Take the error of a partition."""
         two = cells.problem.n_classes == 2
+        # What one more event adds to a term that is linear in it: the grid of the exact law.
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
         step = steps.get(distance) if isinstance(distance, str) else None
         return cls(
@@ -95,6 +96,7 @@ DISTANCE_NORMS = {"tv": 0, "l1": 0, "l2": 1, "sqeuclidean": 1, "max": 2}
 def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> FloatArray:
     """Return mass · distance of the cells, for sums of the event (B, L), or for norms."""
     if two:
+        # The second component is minus the first: ‖r‖₁ = 2 |r|, ‖r‖₂ = √2 |r|.
         factor = {"l1": 2.0, "l2": 2.0**0.5}.get(distance, 1.0)
         return sums * sums * (2.0 / mass) if distance == "sqeuclidean" else factor * np.abs(sums)
     if distance == "l2":
@@ -111,6 +113,7 @@ def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> 
     factors = {"tv": 0.5, "l1": 1.0, "sqeuclidean": 1.0}
     if two:
         factors = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0, "sqeuclidean": 2.0}
+    # Intervals add up components; the other distances of vectors are no sums of them.
     if distance not in factors or (combine == "max" and not two):
         return None
     factor = factors[distance]

@@ -158,6 +158,7 @@ class ATB(Statistic):
         cells = Cells.levels(problem)
         squared = float(cells.mass.sum()) ** 2
         thresholds = cells.mean(problem.probs[:, 0])
+        # The last cut serves all thresholds above the predictions and, mirrored, those below them.
         widths = np.diff(thresholds, append=1.0 + thresholds[0]) / squared
         floor = float(problem.variance.sum()) / squared
         remark = coarseness(self, problem)

@@ -60,18 +60,21 @@ class ClusterPairs(SumStatistic):
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
             code = cells.of_unit
             for column in columns:
+                # Renumbered after each column: products of three numbers could pass 2⁶³.
                 code = codes(code * (column.max() + 1) + column)
             parts = Cells.by_number(code, cells.problem)
             return parts, parts.order[parts.starts[:-1]]
 
         parts, unit = parts_of(*columns)
         signed = [(parts_of(), 1.0), *((parts_of(column), -1.0) for column in columns)]
+        # Pairs that share both clusters were taken off twice.
         signed += [((parts, unit), 1.0)] * (len(columns) - 1)
         squares = [
             sign * np.bincount(cells.of_unit[rows], np.square(of.mass))
             for (of, rows), sign in signed
         ]
         pairs = np.sum(squares, axis=0)
+        # A cell of one cluster has no pairs, only rounding: an infinite divisor leaves it out.
         pairs[pairs <= 1e-13 * np.square(cells.mass)] = np.inf
         weights = cells.mass / pairs / cells.mass.sum()
         sets = tuple(
@@ -199,6 +202,7 @@ class KumarL1(CellStatistic):
         rate, gap = (sums[:, :, 0] + expected) / mass, np.abs(sums[:, :, 0] / mass)
         units = mass**2 / self.cells.square_mass[at]  # effective number of rows
         sigma = np.sqrt(np.maximum(rate * (1.0 - rate), 0.0) / units)
+        # E|D + σZ| is the mean of a folded normal, which beyond 40 σ is |D| to the last digit.
         ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
         noisy = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
         return np.asarray((2.0 * gap - noisy) * (mass / self.cells.mass.sum()))
@@ -289,11 +293,14 @@ class MultiScale(Statistic):
         n, two = problem.n, problem.n_classes == 2
         scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
         if self.scales is None and problem.grid is not None:
+            # Only where micro-cells end can bins end.
             scales = tuple(m for m in scales if problem.grid % m == 0)
         parts: list[tuple[int, Cells, FloatArray, float]] = []
+        # From fine to coarse: the cells of a scale are runs of those before it.
         for m in scales[::-1]:
             cells = Cells.of(UniformBins(m) if two else VarianceTree(max(1, -(-n // m))), problem)
             pairs = pair_weights(cells)
+            # Products r_i · r_j of different pairs are uncorrelated under calibration.
             variance = 2.0 * float(pairs**2 @ _cross_covariances(cells))
             if variance > 0.0:
                 parts.append((m, cells, pairs, float(np.sqrt(variance))))

@@ -31,6 +31,7 @@ class _Mixture(LabelStatistic):
             state, y = mixture.start(self.data.n_classes), labels[place == j]
             path = mixture.bet(self.data.probs[place == j], y, np.ones(y.size), STATIC, state)
             logs.append(path[-1])
+        # The largest of h e-values, divided by h, is at most their mean, and so is one as well.
         return float(np.exp(min(max(logs) - np.log(h), LARGEST)))
 
 

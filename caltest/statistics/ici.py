@@ -114,6 +114,7 @@ class _SmoothGaps(Statistic):
         x, span = p[order], self.span or SPANS[self.curve]
         w = np.ones(p.size) if data.weights is None else data.weights[order]
         if self.curve == "loess":
+            # As R's loess: cells of up to a fifth of a window stay whole; 1e-5 is for rounding.
             anchors = _vertices(x, int(0.2 * span * p.size))
             nearest = min(p.size, max(3, int(span * p.size + 1e-5)))
             pairs = [_parabola(x, w, float(at), nearest) for at in anchors]
@@ -121,6 +122,7 @@ class _SmoothGaps(Statistic):
         else:
             delta = 0.01 * (x[-1] - x[0]) if self.delta is None else self.delta
             anchors = _anchors(np.unique(x), delta)
+            # As R's lowess.c rounds the span.
             nearest = min(p.size, max(2, int(span * p.size + 1e-7)))
             windows = [_line(x, w, float(at), nearest) for at in anchors]
         from scipy.sparse import csr_array
@@ -153,6 +155,7 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
 
     The cut moves to the nearest rank that separates no equal predictions, if there is one.
     """
+    # The box is widened a little, as in dloess: no prediction lies on its edge.
     margin = 0.005 * max(x[-1] - x[0], 1e-10 * x[-1] + 1e-30)
     low, high = x[0] - margin, x[-1] + margin
     knots, cells = {low, high}, [(0, x.size - 1, low, high)]
@@ -176,6 +179,7 @@ def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[in
     gap = x[first : first + weight.size] - at
     root = np.sqrt(weight)[:, None]
     columns = root * np.column_stack([np.ones(gap.size), gap, gap**2])
+    # dloess scales columns alike before it leaves out small singular values.
     size = np.sqrt((columns**2).sum(axis=0))
     size[size == 0.0] = 1.0
     solution = np.linalg.pinv(columns / size, rcond=100 * np.finfo(float).eps)

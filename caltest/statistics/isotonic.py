@@ -58,6 +58,7 @@ def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: 
     """Return the mean score of rows in groups that are predicted their share of ``hits``."""
     share: FloatArray = hits / size
     if score == "brier":
+        # Σ (s − y)² over a group of share s is hits · (1 − s).
         return float((hits * (1.0 - share)).sum() / size.sum())
     from scipy.special import xlogy
 
@@ -107,6 +108,7 @@ class Pools(LabelStatistic):
         return self.mean_score(labels) - recalibrated
 
     def batch(self, labels: IntArray) -> FloatArray:
+        # The kernel compares whole numbers; weighted sums are pooled vector by vector.
         if self.data.weights is not None:
             return super().batch(labels)
         count = np.diff(self.ends, prepend=0)
@@ -247,6 +249,7 @@ class SortedRows(LabelStatistic):
     def _swept(self, labels: IntArray) -> FloatArray:
         errors, n_bins = both = np.empty((2, len(labels)))
         fixed = (self.order, self.group_end, self.weights, self.mass, self.predicted)
+        # Whole numbers are compared exactly, sums of weights with room for their rounding.
         least = 1 if self.data.weights is None else 1.0 - ROUNDING
         _sweep(labels, *fixed, least, self.norm == "l2", errors, n_bins)
         return both

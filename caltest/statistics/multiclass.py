@@ -67,6 +67,7 @@ class ClassCells(Prepared):
             weights.append(weight)
             starts.append(starts[-1] + weight.size)
         cell[cell < 0] = starts[-1]
+        # Of the smallest type and row by row: a label looks up one entry of its row.
         small = np.ascontiguousarray(cell.astype(np.min_scalar_type(starts[-1])).T)
         parts = (np.array(starts), np.concatenate(sums), np.concatenate(weights))
         return cls(problem, small, *parts, aggregate, fixed=fixed)
@@ -80,8 +81,10 @@ class ClassCells(Prepared):
 
     def by_class(self, sums: FloatArray) -> FloatArray:
         """Return the error of every class, (B, K), for residual sums of all cells (B, L)."""
+        # One term more, as the last class may have no cells and start beyond the others.
         gaps = np.concatenate([np.abs(sums) * self.shares, np.zeros((len(sums), 1))], axis=1)
         errors = np.add.reduceat(gaps, self.starts[:-1], axis=1)
+        # Of a class without cells reduceat gives the first term of the next.
         return np.asarray(np.where(np.diff(self.starts) > 0, errors, 0.0))
 
     def _sums(self, outcomes: object) -> FloatArray:

@@ -234,6 +234,7 @@ class CellStatistic(SumStatistic):
 
     def term(self, cell: int, count: IntArray) -> FloatArray:
         """Return what a cell contributes when that much of it are events."""
+        # Of two classes d = 1, and a residual sum is a number of events less the expected one.
         sums = count[:, None, None] - self.cells.expected[cell]
         return self.terms(sums, slice(cell, cell + 1))[:, 0]
 
@@ -281,5 +282,6 @@ class LabelStatistic(Prepared):
         if factor != 1.0:
             raise StatisticError(f"{type(self).__name__} sees labels, which cannot be inflated")
         if len(outcomes) == 1:
+            # Where it has a plain form, one vector needs no compiled code, which loads slowly.
             return np.array([self.of_labels(outcomes[0])])
         return self.batch(outcomes)

@@ -95,6 +95,7 @@ def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> Scaled
     variance = float(problem.variance_of(cells)[0])
     refuse_certain(statistic, variance > NO_VARIANCE * problem.n)
     deviation = float(np.sqrt(variance))
+    # O / E has the centre 1, and a gap in standard deviations 0.
     unit = float(cells.expected[0, 0]) if centre else deviation
     return ScaledGaps(
         problem, np.array([unit]), 1,
@@ -159,6 +160,7 @@ class HosmerLemeshow(Statistic):
                 f"the number of events in a group has a variance of only {least:.2g}, it takes "
                 f"{LEAST_VARIANCE:g}"
             )
+        # A squared gap has the true variance as its mean, whatever it is divided by.
         return ScaledGaps(
             problem, scale, 2,
             cells=cells, null_mean=float((true / scale).sum()), min_surprises=4.0,
@@ -239,6 +241,7 @@ class CoxScore(Statistic):
         if problem.exact:  # centred before it is squared, which keeps digits
             z, left = problem.linear("centred logit", lambda p: logit_table(p) - [mean, 0.0]), 0.0
         spread = z.variance - z.covariance * left
+        # Of equal predictions the spread is rounding, and one degree of freedom is left.
         df = 2 if spread > 1e-12 * plain.variance + NO_VARIANCE else 1
         return Scores(
             problem, left, np.array([total, spread if df == 2 else np.inf]),
@@ -311,6 +314,7 @@ def fit_logistic(
     for _ in range(100):
         fitted = scipy.special.expit(logits)
         information = (weighted * (fitted * (1.0 - fitted))[:, None]).T @ design
+        # The information is singular where predictions are equal or data are separated.
         step = np.linalg.lstsq(information, weighted.T @ (events - fitted), rcond=None)[0]
         gain, rounding = -np.inf, 1e-13 * max(1.0, abs(value))
         for _ in range(60):

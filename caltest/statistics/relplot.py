@@ -39,6 +39,7 @@ class RelplotResiduals(SmoothResiduals):
         for _ in range(HALVINGS):
             middle = 0.5 * (low + width)
             value = np.full(len(residuals), np.inf)
+            # Sets of outcomes whose bisections are at one width share its grid.
             for w in np.unique(middle[middle >= SMALLEST]):
                 rows, size = middle == w, _grid_size(w)
                 common = size == COARSEST

@@ -22,6 +22,7 @@ NOTHING = 1e-13
 
 
 def _brier(probs: FloatArray) -> FloatArray:
+    # |p − e_y|² = |p|² − 2 p_y + 1, of which two classes count one component of two.
     scale = 0.5 if probs.shape[1] == 2 else 1.0
     return scale * ((probs**2).sum(axis=1)[:, None] - 2.0 * probs + 1.0)
 

@@ -95,6 +95,7 @@ class SmoothResiduals(ResidualStatistic):
         mass = self.p.size if weights is None else weights.sum()
         error, width = np.ones(len(residuals)), np.ones(len(residuals))
         left = np.arange(len(residuals))
+        # An error below the smallest width of a grid goes on to the next, which is finer.
         for grid in self.grids:
             finer = []
             for part in np.array_split(left, -(-left.size * grid.steps // AT_ONCE)):
@@ -221,6 +222,7 @@ class _Grid:
         """Return the c_k (B, K) of values (B, n)."""
         k = self.frequencies
         spectra = dct(np.ascontiguousarray(values @ self.spread), type=1)[:, : k.size]
+        # The B-spline's own transform, sinc⁴, is divided out.
         return np.asarray(spectra / np.sinc(0.5 * k / self.steps) ** 4)
 
     def errors(self, spectra: FloatArray, width: FloatArray) -> FloatArray:

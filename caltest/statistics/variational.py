@@ -43,6 +43,7 @@ class CrossFitted(LabelStatistic):
     fold: IntArray = field(repr=False)
 
     def of_labels(self, labels: IntArray) -> float:
+        # Scores are those that the methods of recalibration are fitted to: log-probabilities.
         p, recalibration = self.data.probs, self.statistic.recalibration
         scores, repaired = np.log(np.maximum(p, FLOOR)), p.copy()
         for k in range(self.statistic.folds):
@@ -88,6 +89,7 @@ class _CrossFitted(Statistic):
                 f"{self!r} needs two {what} in each fold, {2 * self.folds} in all; "
                 f"there are {count}"
             )
+        # By a fixed seed, as redrawn labels have to meet the folds of the observed ones.
         return CrossFitted(
             problem, self, np.random.default_rng(0).permutation(count)[unit] % self.folds
         )

@@ -167,6 +167,7 @@ class DistanceKernel(Written):
             width = self.two_class * median_on_line(np.sort(probs[:, 0]), diagonal)
         else:
             width = median(probs, self.distance, diagonal)
+        # Of equal predictions every bandwidth gives the same values.
         return replace(self, bandwidth=width or 1.0)
 
     def __call__(self, rows: FloatArray, others: FloatArray) -> FloatArray:

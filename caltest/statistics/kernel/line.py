@@ -37,6 +37,7 @@ class LineError(SumStatistic):
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
         """Put units of equal predictions together; O(U log U). ``scale`` is Σ w_i w_j of pairs."""
         cells = Cells.levels(problem)
+        # Nothing comes before the first level: exp(−∞) = 0.
         decay = np.exp(-rate * np.diff(cells.mean(problem.probs[:, 0]), prepend=-np.inf))
         scale = float(cells.mass.sum()) ** 2
         scale -= 0.0 if biased else float(cells.square_mass.sum())

@@ -147,6 +147,7 @@ class TiledSKCE(Prepared):
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         probs, tiles, w = self.tiles.probs, self.tiles, self.problem.weight
         if isinstance(outcomes, Flips):
+            # Residuals times m multiply h_ij by m_i m_j.
             residuals, m = self.data.residuals[: self.n], outcomes.multipliers[:, : self.n].T
             return factor * self._value(*tiles.weighted(residuals, m))
         assert isinstance(outcomes, np.ndarray)
@@ -155,6 +156,7 @@ class TiledSKCE(Prepared):
             return factor * self._value(*tiles.sums(labels))
         # Class by class: kernel values then serve all label vectors at once.
         two = self.problem.n_classes == 2
+        # Of two classes the components are r and −r, so that r_i · r_j counts twice.
         each = np.tile([1.0, -1.0] if two else [1.0], (self.n, 1))
         classes = range(self.problem.d)
         residuals = (w[: self.n, None] * ((labels == k).T - probs[:, [k]]) for k in classes)
@@ -222,6 +224,7 @@ def _bootstrap(
     Widmann et al. compare n/(n − 1) SKCE_uq − SKCE_b with a bootstrap of it; here it is solved for
     SKCE_uq. d holds multinomial counts less 1.
     """
+    # A stream of its own: the null of one set of labels is always the same.
     n, rng = squares.size, np.random.default_rng(0)
     values = np.empty(DRAWS)
     for first in range(0, DRAWS, 128):
