@@ -20,7 +20,7 @@ from caltest.results import (
     Subgroups,
     format_p,
 )
-from caltest.results.numbers import percent
+from caltest.results.numbers import in_sd, percent
 from caltest.results.subgroups import worst_of
 from caltest.tally import Source
 
@@ -157,8 +157,7 @@ def _detail(
         wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
         what, which, side = "Cumulative probabilities", f"that of {worst_part}", ""
         if isinstance(lens, OneVsRest):
-            what, which = "Classes", data.class_name(data.class_index(lens.c))
-            which += f" ({test.lens})" if which != str(lens.c) else ""
+            what, which = "Classes", worst_part
             side = f" ({direction_of(*means_of(data, lens.c), test.estimate)})"
         return (
             f"{what}: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
@@ -177,7 +176,7 @@ def _detail(
         sure, than = ("over", "worse") if test.excess > 0 else ("under", "better")
         return (
             f"Over the whole vector the model is {sure}confident: its score is "
-            f"{abs(test.excess / test.null_std):.1f} standard deviations {than} than its "
+            f"{in_sd(abs(test.excess), test.null_std).replace('+', '')} {than} than its "
             "probabilities promise."
         )
     if question.kind == "error" and test.excess < -2.0 * test.null_std:

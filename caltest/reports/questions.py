@@ -128,15 +128,17 @@ def _agenda(data: Source) -> list[Question]:
         chosen = np.sort(np.argsort(-data.probs.sum(axis=0), kind="stable")[:MOST_CLASSES])
         words = f"are the {MOST_CLASSES} likeliest classes right?"
     numbers = range(data.n_classes) if chosen is None else chosen.tolist()
-    every = Question(name, words, "classes", tuple((binary, OneVsRest(c)) for c in numbers))
+    called = [(c, data.class_name(c)) for c in numbers]
+    events = [OneVsRest(c if name == str(c) else name) for c, name in called]
+    every = Question(name, words, "classes", tuple((binary, event) for event in events))
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
     if data.ordered:
         last = data.n_classes - 2
-        events: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
+        below: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
         words = "are cumulative probabilities right?"
-        score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", events)]
+        score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", below)]
     whole_score: tuple[Pair, ...] = ((score, Canonical()),)
     sure = Question("Canonical() score", "over- or underconfident?", "score", whole_score)
     k = min(3, data.n_classes - 2)

@@ -185,7 +185,7 @@ def _beside(
         real = ": real, but too little to matter" * rejected
         return verdicts[rejected], f", so it is within {limit}{real}."
     needed = bounds.rows_to_tell(n, tolerance)
-    tells = "" if needed is None else f"; about {needed} predictions would tell"
+    tells = "" if needed is None else f"; about {needed} rows like these would tell"
     undecided = f", so whether it is larger than {limit} cannot be told{tells}."
     return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
 
@@ -201,5 +201,5 @@ def _not_rejected(data: Source, row: AuditRow, noticed: float) -> tuple[AuditVer
     return AuditVerdict.TOO_LITTLE_DATA, (
         f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:g}) "
         "can pass as noise: these data can neither confirm nor refute calibration. At least "
-        f"{needed} predictions are needed."
+        f"{needed} rows like these are needed to tell."
     )

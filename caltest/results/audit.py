@@ -9,7 +9,7 @@ from caltest._base.written import several
 from caltest.results.base import Record, Result
 from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
-from caltest.results.numbers import format_p, percent
+from caltest.results.numbers import format_p, in_sd, percent
 from caltest.results.segments import SegmentSearch
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import AuditVerdict, Finding
@@ -70,7 +70,7 @@ class AuditRow(Record):
         """The error, that of a calibrated model, and a score in sd from it, as they are printed."""
         test = self.test
         if self.aspect in ("shape", "score"):
-            return "", "", f"{test.excess / test.null_std:+.1f} sd" if test.null_std else "–"
+            return "", "", in_sd(test.excess, test.null_std)
         return test.shown_estimate, test.shown_floor, ""
 
 
@@ -156,7 +156,7 @@ class AuditReport(Result):
         columns["finding"] = [str(row.verdict) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
-            if less[0] not in ("p", "question"):  # a long finding may go on below itself
+            if less[0] != "p":  # a long finding may go on below itself
                 needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
             if sum(needed.values()) <= width:
                 break

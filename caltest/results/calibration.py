@@ -9,7 +9,7 @@ from caltest._base.written import several
 from caltest.results.base import Result
 from caltest.results.designs import ClusterSummary
 from caltest.results.fields import described, entry
-from caltest.results.numbers import SMALLEST_SHOWN, format_p, format_value, with_sd
+from caltest.results.numbers import SMALLEST_SHOWN, format_p, format_value, in_sd, with_sd
 from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, listed
 
@@ -98,12 +98,13 @@ class CalibrationTestResult(Result):
     def _facts(self) -> list[str]:
         betting = self.null == "betting"
         floor = "" if betting else "  (noise floor: mean ± sd)"
-        deviations = f", {self.excess / self.null_std:+.1f} sd" if self.null_std > 0 else ""
+        deviations = f", {in_sd(self.excess, self.null_std)}" if self.null_std > 0 else ""
         if self.n_resamples:
             resamples = several(self.n_resamples, "resample")
             precision = f"{resamples}, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
-            precision = f"exact, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
+            law = "exact" if self.folds is None else "approximate: exact for independent rows"
+            precision = f"{law}, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
         elif betting:
             precision = "1 / e-value, valid at every n"
         else:

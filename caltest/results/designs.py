@@ -74,9 +74,9 @@ class ClusterSummary(Record):
             remedy = "test rows of which no two share a cluster of either column"
         if self.inflation > 1.0 and self.inflation_applied:
             notes.append(
-                f"κ = {self.inflation:.2f}: labels of a cluster agree more than any such draw "
-                f"allows, so that redrawn residuals are made {self.inflation**0.5:.2f} times as "
-                "large: the test stays valid and finds less"
+                "labels of a cluster agree more than any such draw can show: redrawn residuals are "
+                f"made {self.inflation**0.5:.2f} times as large (√κ, κ = {self.inflation:.2f}), "
+                "and the test stays valid but finds less"
             )
         if self.in_parts > overall:
             notes.append(
@@ -136,12 +136,12 @@ class FoldSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about cross-validated predictions."""
         notes = [
-            "folds are aligned, each moved to the mean prediction of all rows: whether predictions "
-            "are too high or low in all, and how they are spread, is asked; whether one fold is "
-            "too high beside another is not. No p is exact, whatever a null is called: models of "
-            "other folds know these labels. "
-            f"The answer is about models fitted on {100 * self.share:.0f} % of the rows, "
-            "not one refitted on all"
+            "folds are aligned, each moved to the mean prediction of all rows: it is asked whether "
+            "predictions are too high or low in all, and how they are spread, not whether one fold "
+            "is too high beside another",
+            "p-values of cross-validated rows are approximate, since models of other folds know "
+            f"these labels; they are about models fitted on {100 * self.share:.0f} % of the rows, "
+            "not one refitted on all",
         ]
         if self.random < UNLIKELY:
             notes.append(

@@ -53,6 +53,20 @@ def with_sd(mean: float, sd: float) -> str:
     return f"{format_value(mean, sd)} ± {format_value(sd, sd)}"
 
 
+def in_sd(value: float, sd: float) -> str:
+    """Return a value in standard deviations; beyond a thousand only that is said.
+
+    Examples
+    --------
+    >>> in_sd(0.3, 0.1), in_sd(-1e6, 1.0), in_sd(0.3, 0.0)
+    ('+3.0 sd', 'beyond -1000 sd', '–')
+    """
+    if sd == 0.0:
+        return "–"
+    z = value / sd
+    return f"{z:+.1f} sd" if abs(z) < 1000.0 else f"beyond {'+' if z > 0.0 else '-'}1000 sd"
+
+
 def in_percent(share: float) -> str:
     """Return a share in percent with two significant digits, never as a power of ten."""
     return f"{float(f'{100.0 * share:.2g}'):g} %"
