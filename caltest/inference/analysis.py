@@ -205,8 +205,8 @@ def seen_through(
     if statistics and alike and induced.n > MANY and induced.n_classes == 2:
         sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
         with suppress(StatisticError):  # the rows say why, or have an answer
-            known = (isinstance(s, Statistic) and s.prepare(sums).remarks for s in statistics)
-            if all(remarks == sums.remarks for remarks in known):
+            ours = all(isinstance(s, Statistic) for s in statistics)
+            if ours and all(prepare(s, sums).remarks == sums.remarks for s in statistics):
                 return sums
     return induced
 

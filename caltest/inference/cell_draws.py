@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,8 @@ from caltest.inference.squared_error import Parts
 from caltest.predictions import FloatArray, IntArray
 
 Shape = tuple[int, ...]
+#: Of a count: the first value, the probabilities from there on, and their rounding.
+Law = tuple[int, FloatArray, float]
 Rng = np.random.Generator
 #: Rows of a cell from which its class counts are taken to be normal.
 FEW = 10
@@ -20,7 +21,7 @@ FEW = 10
 
 @kernel
 def count_quantiles(  # type: ignore[no-untyped-def]
-    z, size, q, less, sd, skew, moved, grain, sums_out, variances_out
+    z, size, q, less, sd, skew, offset, grain, sums_out, variances_out
 ):
     """Fill in counts less what is predicted, and their variance, for every draw."""
     for b in range(z.shape[0]):
@@ -35,7 +36,7 @@ def count_quantiles(  # type: ignore[no-untyped-def]
                 count = np.rint(middle + x * (deviation + sixth * x))
                 count = min(max(count, 0.0), n)
                 scatter = max(count * (1.0 - count / n) + less[b, k], 0.0)
-                sums_out[b, k, r] = unit * (count + moved[b, k])
+                sums_out[b, k, r] = unit * (count + offset[b, k])
                 variances_out[b, k, r] = unit**2 * (
                     scatter * bias if several else deviation * deviation
                 )
@@ -50,7 +51,7 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def event_counts(
-    laws: Iterable[Any], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
+    laws: Iterable[Law], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
 ) -> FloatArray:
     """Draw the counts of the cells from their exact laws, standardised."""
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
@@ -99,7 +100,7 @@ def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: 
         centred = parts.sums[:, k] - parts.mass * gaps[parts.cell, k]
         squares = np.bincount(parts.cell, centred**2)
         shared = squares > 1e-12 * (1.0 + np.bincount(parts.cell, parts.sums[:, k]) ** 2)
-        table: Any = scipy.sparse.csr_matrix((centred, (parts.unit, parts.cell)))
-        drawn = (multipliers @ table) / np.sqrt(np.where(shared, squares, 1.0))
-        normal[:, shared, k] = drawn[:, shared]
+        table = scipy.sparse.csr_matrix((centred, (parts.unit, parts.cell)))
+        draws = (multipliers @ table) / np.sqrt(np.where(shared, squares, 1.0))
+        normal[:, shared, k] = draws[:, shared]
     return normal

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import BoolArray, FloatArray, Predictions
 from caltest.problem import Cells, TallyProblem
 from caltest.problem.tally import CountDraws
-from caltest.simulate import RedrawLabels, SharedRedraws
+from caltest.simulate import LabelScheme, RedrawLabels, Scheme, SharedRedraws
 
 Rng = np.random.Generator
 #: Labels that are drawn together.
@@ -91,11 +90,11 @@ class CellNoise:
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
         """Return draws of the noise for Δ_b = k S_b / n_b and sums off by ``most`` at most."""
         step = k * self.gaps
-        moved = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
+        implied = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
         most = most * self.grain
         if k > 0.0:
             most = np.maximum(most, self.hidden)
-        more = np.clip(np.maximum(self.variance - self.null_variance, moved), 0.0, most)
+        more = np.clip(np.maximum(self.variance - self.null_variance, implied), 0.0, most)
         calibrated = np.sqrt(self.null_variance) * self.calibrated
         z = np.roll(self.normal, 1, axis=0)
         q = np.clip(self.predicted + step, 0.0, 1.0)
@@ -121,10 +120,10 @@ class CellNoise:
         """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
         slope = np.abs(1.0 - 2.0 * self.predicted)
         shift = np.minimum(shift, 0.5 * slope)
-        moved = self.null_variance + self.grain * self.size[:, None] * shift * (slope - shift)
-        return np.maximum(self.larger_variance, moved)
+        implied = self.null_variance + self.grain * self.size[:, None] * shift * (slope - shift)
+        return np.maximum(self.larger_variance, implied)
 
-    def drawn(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def draws(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return draws of S and of V when the sums are off by ``shift``, both (L, d, B).
 
         Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
@@ -145,8 +144,8 @@ class CellNoise:
         """Standard error that the shares of the cells give to the mean of ``size`` (L,)."""
         mean = self.size @ size / self.n
         if self.parts is not None:
-            moved = self.parts.mass * (size - mean)[self.parts.cell]
-            return float(np.sqrt((np.bincount(self.parts.unit, moved) ** 2).sum()) / self.n)
+            deviations = self.parts.mass * (size - mean)[self.parts.cell]
+            return float(np.sqrt((np.bincount(self.parts.unit, deviations) ** 2).sum()) / self.n)
         squared_mass = self.size if self.squared_mass is None else self.squared_mass
         return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
 
@@ -206,11 +205,11 @@ def cell_noise(
         variance = _scatter(mass, squared_mass, squares, sums, np.bincount(parts.cell)[:, None] > 1)
         if not parts.rows:
             normal = shared_by_clusters(parts, sums / mass, normal, rng)
-        drawn = _redrawn(induced, cells, shape, rng)
-        drawn_variance = (drawn**2).mean(axis=0)
-        grain = _over(drawn_variance, null_variance, squared_mass / mass)
-        calibrated = _over(drawn, np.sqrt(drawn_variance), normal)
-        null_variance = drawn_variance
+        replicates = _redrawn(induced, cells, shape, rng)
+        replicate_variance = (replicates**2).mean(axis=0)
+        grain = _over(replicate_variance, null_variance, squared_mass / mass)
+        calibrated = _over(replicates, np.sqrt(replicate_variance), normal)
+        null_variance = replicate_variance
     measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
     return CellNoise(*measured, calibrated, normal, shares, grain, parts)
@@ -238,16 +237,18 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
 
     Of two ways to depend on each other, that under which the sums vary more.
     """
-    schemes: Any = [RedrawLabels()]
+    schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
         schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
     seed = int(rng.integers(2**63)), int(rng.integers(2**63))
     each = (_redrawn_by(scheme, induced, cells, shape, seed) for scheme in schemes)
-    return max(each, key=lambda drawn: float((drawn**2 / cells.mass[:, None]).mean(axis=0).sum()))
+    return max(
+        each, key=lambda replicates: float((replicates**2 / cells.mass[:, None]).mean(axis=0).sum())
+    )
 
 
 def _redrawn_by(
-    scheme: Any, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
+    scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
 ) -> FloatArray:
     """Draw the sums of a calibrated model by a scheme."""
     factor = 1.0
@@ -255,20 +256,21 @@ def _redrawn_by(
         ((_, agreement),) = scheme.agreements(induced)
         # κ of the test, but for residuals that are centred: here errors are no dependence
         factor = float(np.sqrt(agreement.inflation(scheme.dependence, centred=True)))
+    assert isinstance(scheme, LabelScheme)
     draw, k = scheme.drawer(induced), induced.n_classes
     code, length = cells.of_unit * k, len(cells) * k
     w = 1.0 if induced.weights is None else induced.weights[:, None]
     expected = cells.sum(w * induced.probs)
-    drawn, at_once = np.empty(shape), max(1, AT_ONCE // induced.n)
+    replicates, at_once = np.empty(shape), max(1, AT_ONCE // induced.n)
     for start in range(0, shape[0], at_once):
         labels = draw(seed, start, min(at_once, shape[0] - start))
         for r, row in enumerate(labels, start):
             sums = np.bincount(code + row, induced.weights, length).reshape(-1, k)
-            drawn[r] = factor * (sums - expected)[:, : shape[2]]
-    return drawn
+            replicates[r] = factor * (sums - expected)[:, : shape[2]]
+    return replicates
 
 
-def _tally_noise(micro: TallyProblem, cells: Any, n_draws: int, rng: Rng) -> CellNoise:
+def _tally_noise(micro: TallyProblem, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
     """Read the same off a tally."""
 
     def within(values: FloatArray) -> FloatArray:
@@ -288,12 +290,10 @@ def _tally_noise(micro: TallyProblem, cells: Any, n_draws: int, rng: Rng) -> Cel
     if cells.lawful:
         calibrated = event_counts(cells.laws(), mass * predicted, null_variance, shape, rng)
     else:
-        gaps = CountDraws(
-            cells.problem, lambda y: cells.sum(w * (y.events - micro.count * p), axis=1)
-        )
+        gaps = CountDraws(micro, lambda y: cells.sum(w * (y.events - micro.count * p), axis=1))
         seed = int(rng.integers(2**63)), int(rng.integers(2**63))
-        drawn = gaps.replicates(seed, 0, n_draws)[:, :, None]
-        calibrated = _over(drawn, np.sqrt(null_variance), normal)
+        replicates = gaps.replicates(seed, 0, n_draws)[:, :, None]
+        calibrated = _over(replicates, np.sqrt(null_variance), normal)
     measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
     weighted = None if micro.tally.weights is None else squared_mass[:, 0]

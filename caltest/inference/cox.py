@@ -157,9 +157,11 @@ def _wald(fits: Fits, level: float, freedom: float) -> dict[str, Any]:
     for name, value, se in zip(ESTIMATES, (*both, offset), errors, strict=True):
         numbers |= {name: float(value), f"{name}_se": float(se)}
         numbers[f"{name}_interval"] = (float(value - reach * se), float(value + reach * se))
-    moved = both - [0.0, 1.0]
-    wald = float(moved @ np.linalg.solve(covariance, moved))
-    return numbers | _tests([wald, (offset / offset_se) ** 2, (moved[1] / errors[1]) ** 2], freedom)
+    departure = both - [0.0, 1.0]
+    wald = float(departure @ np.linalg.solve(covariance, departure))
+    return numbers | _tests(
+        [wald, (offset / offset_se) ** 2, (departure[1] / errors[1]) ** 2], freedom
+    )
 
 
 def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
@@ -172,7 +174,7 @@ def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
 
 
 def _read(
-    probs: Any, labels: Any, lens: LensLike | None, facts: Facts
+    probs: object, labels: object, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
     """Return what is looked at, and the rows of the likelihood."""
     takes = {*ROWS, "tally", "followup"}
@@ -189,8 +191,18 @@ def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     """Return log-odds and outcomes; refuse rows without finite estimates."""
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
-    known = slice(None) if rows.followup is None else rows.censoring.known
-    _refuse_separated(z[known], y[known])
+    available = slice(None) if rows.followup is None else rows.censoring.known
+    without, events = (z[available][y[available] == outcome] for outcome in (0.0, 1.0))
+    tests = "CoxScore() and CoxLR() test such data all the same"
+    if not (without.size and events.size):
+        alike = int(events.size > 0)
+        raise StatisticError(f"all outcomes are {alike}: the intercept is infinite. {tests}")
+    if np.ptp(z[available]) <= 1e-12:
+        raise StatisticError(f"all predictions are equal: there is no slope to estimate. {tests}")
+    if without.max() <= events.min() or events.max() <= without.min():
+        raise StatisticError(
+            f"events and non-events are separated by the prediction: the slope is infinite. {tests}"
+        )
     return z, y
 
 
@@ -221,19 +233,6 @@ def _tail(value: float, df: int, freedom: float) -> float:
     return float(scipy.special.fdtrc(df, rest, value * rest / (freedom * df)))
 
 
-def _refuse_separated(z: FloatArray, y: FloatArray) -> None:
-    tests = "CoxScore() and CoxLR() test such data all the same"
-    if y.min() == y.max():
-        raise StatisticError(f"all outcomes are {int(y[0])}: the intercept is infinite. {tests}")
-    if np.ptp(z) <= 1e-12:
-        raise StatisticError(f"all predictions are equal: there is no slope to estimate. {tests}")
-    without, having = z[y == 0], z[y == 1]
-    if without.max() <= having.min() or having.max() <= without.min():
-        raise StatisticError(
-            f"events and non-events are separated by the prediction: the slope is infinite. {tests}"
-        )
-
-
 def covariance_of(
     design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Source
 ) -> FloatArray:
@@ -249,8 +248,8 @@ def covariance_of(
 
     def without_each(unit: IntArray) -> FloatArray:
         rest = information - added(products, unit).reshape(-1, d, d)
-        moved = (np.linalg.pinv(rest, hermitian=True) @ added(scores, unit)[:, :, None])[:, :, 0]
-        return np.asarray(moved.T @ moved * (1.0 - 1.0 / len(moved)))
+        changes = (np.linalg.pinv(rest, hermitian=True) @ added(scores, unit)[:, :, None])[:, :, 0]
+        return np.asarray(changes.T @ changes * (1.0 - 1.0 / len(changes)))
 
     if source.crossed is not None:
         return joined(*map(without_each, columns_of(source)))

@@ -66,11 +66,11 @@ def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tu
     p = np.clip(rows.probs[:, 0], CLIP, 1.0 - CLIP)
     z = np.log(p) - np.log1p(-p) if link == "logit" else np.log(-np.log1p(-p))
     one = np.ones((z.size, 1))
-    moved, covariance = _fit(np.column_stack([one, z]), z, link, events, censoring)
+    coefficients, covariance = _fit(np.column_stack([one, z]), z, link, events, censoring)
     (shift,), variance = _fit(one, z, link, events, censoring)
     w, groups = censoring.weights, censoring.groups
     rates = np.bincount(groups, w * events) / np.bincount(groups, w)
     observed, parts = float(w @ events), censoring.influence(w * (events - rates[groups]))
     ratio = observed / float(rows.probs[:, 0].sum()), float(np.sqrt(parts @ parts)) / observed
     offset = float(shift), float(np.sqrt(variance[0, 0]))
-    return (moved + np.array([0.0, 1.0]), covariance, offset), ratio
+    return (coefficients + np.array([0.0, 1.0]), covariance, offset), ratio

@@ -34,7 +34,7 @@ class Coupled(NamedTuple):
 
 
 def clustered(
-    null: Any, data: Predictions, stack: int
+    null: object, data: Predictions, stack: int
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return the schemes whose largest p-value counts, and what was learnt of the clusters."""
     scheme = _admitted(null, data, stack + 1)
@@ -50,26 +50,26 @@ def clustered(
         schemes[law] = Coupled(replace(each, dependence=degree), kappa)
         first, second = each.couplings
         shared |= {first: degree} if first == second else {}
-    learnt: dict[str, Any] = {"estimated": scheme.dependence is None}
+    facts: dict[str, Any] = {"estimated": scheme.dependence is None}
     if (series := summary_of(data)) is not None:
-        learnt |= {"dependence": shared.get("label"), "correctness": shared.get("correctness")}
-        return tuple(schemes.values()), replace(series, **learnt)
-    learnt["inflation"] = max(each.inflation for each in schemes.values())
+        facts |= {"dependence": shared.get("label"), "correctness": shared.get("correctness")}
+        return tuple(schemes.values()), replace(series, **facts)
+    facts["inflation"] = max(each.inflation for each in schemes.values())
     summary: ClusterSummary | None = None
     for j in (0,) if data.crossed is None else (1, 0):
         limits = {coupling: Dependence.of(degree, j) for coupling, degree in shared.items()}
         columns = [each for _, each in agreements if isinstance(each, Agreement)]
         if data.crossed is not None:
-            learnt |= {"name": data.cluster_names[j], "beside": summary}
+            facts |= {"name": data.cluster_names[j], "beside": summary}
             clusters = (data.clusters, data.crossed)[j]
             columns = [Agreement.of(replace(data, clusters=clusters, crossed=None))]
-        summary = _summary(columns, limits, learnt)
+        summary = _summary(columns, limits, facts)
     assert summary is not None
     warn_of_few([summary], stack + 1)
     return tuple(schemes.values()), summary
 
 
-def _admitted(null: Any, data: Predictions, stack: int) -> Scheme:
+def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
     """Return the scheme that was asked for; refuse one that these clusters cannot have."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if data.horizon is not None and not isinstance(scheme, SharedRedraws):
@@ -99,7 +99,7 @@ def _admitted(null: Any, data: Predictions, stack: int) -> Scheme:
 
 
 def _summary(
-    agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], learnt: dict[str, Any]
+    agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], facts: dict[str, Any]
 ) -> ClusterSummary:
     """Say what was learnt of a column of clusters, of each coupling or of the labels."""
     data, sizes, cluster = agreements[0].data, agreements[0].counts, agreements[0].cluster
@@ -123,7 +123,7 @@ def _summary(
         correctness=overall.get("correctness"),
         in_parts=max((limit.largest for limit in limits.values()), default=0.0),
         size_effect=max((each.size_effect() for each in agreements), key=abs),
-        **learnt,
+        **facts,
     )
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
 from caltest._base.arrays import RNG
@@ -47,27 +44,23 @@ def swapped_differences(
         raise StatisticError(
             "method='swap' of rows without pairs does not take clusters: use method='z'"
         )
-    unit = np.arange(a.n) if clusters is None else by_appearance(clusters)
-    draw = partial(_swapped, unit, b.n, paired)
+    n, unit = a.n, np.arange(a.n) if clusters is None else by_appearance(clusters)
     probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
     weights = None
     if a.weights is not None and b.weights is not None:
         weights = np.concatenate([a.weights, b.weights])
     # Rows of both models are stacked once; a swap is a choice of row numbers
     both = Predictions(probs, labels, weights=weights, induced=True)
-    evaluate: Any = partial(_difference, statistic, both)
-    return simulate(evaluate, draw, n_resamples, rng, workers)
 
+    def deal(rng: np.random.Generator) -> Rows:
+        if not paired:
+            rows = rng.permutation(n + b.n)
+            return rows[:n], rows[n:]
+        swapped, rows = rng.integers(2, size=int(unit.max()) + 1)[unit], np.arange(n)
+        return rows + n * swapped, rows + n * (1 - swapped)
 
-def _difference(statistic: StatisticLike, both: Predictions, rows: Rows) -> float:
-    a, b = (both.take(part) for part in rows)
-    return prepare(statistic, a).observed - prepare(statistic, b).observed
+    def difference(rows: Rows) -> float:
+        first, second = (prepare(statistic, both.take(part)).observed for part in rows)
+        return first - second
 
-
-def _swapped(unit: IntArray, n_b: int, paired: bool, rng: np.random.Generator) -> Rows:
-    n = unit.size
-    if not paired:
-        rows = rng.permutation(n + n_b)
-        return rows[:n], rows[n:]
-    swapped, rows = rng.integers(2, size=int(unit.max()) + 1)[unit], np.arange(n)
-    return rows + n * swapped, rows + n * (1 - swapped)
+    return simulate(difference, deal, n_resamples, rng, workers)

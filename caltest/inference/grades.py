@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ Tails = tuple[FloatArray, FloatArray]
 
 
 def grade_tests(
-    table: Any,
+    table: object,
     *,
     n: str | None = None,
     events: str | None = None,
@@ -85,15 +85,15 @@ def grade_tests(
     >>> round(found.grades[0].jeffreys_pvalue, 3), str(found.grades[0].verdict)
     (0.02, 'no evidence')
     """
-    from scipy.special import betainc
+    from scipy.special import betainc, betaincinv
 
     one_of("alternative", alternative, ("greater", "less", "two-sided"))
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
     with table_of(table) as source:
-        given = {"n": n, "events": events, "probability": probability, "names": names}
-        size, happened, p, called, notes = read_grades(source, given, percent)
-    N, D = np.append(size, size.sum()), np.append(happened, happened.sum())
+        columns_of = {"n": n, "events": events, "probability": probability, "names": names}
+        size, event_counts, p, labels, notes = read_grades(source, columns_of, percent)
+    N, D = np.append(size, size.sum()), np.append(event_counts, event_counts.sum())
     mean = np.append(p, p @ (size / size.sum()))
     exact, posterior = (_tails(N, D, mean, prior) for prior in (0.0, 0.5))
     # Grades of one probability add up to a binomial; others need the law of the sum
@@ -101,8 +101,12 @@ def grade_tests(
         for tail, value in zip(exact, _poisson_binomial(size, p, int(D[-1])), strict=True):
             tail[-1] = value
     pvalues = {"exact": _of(exact, alternative), "jeffreys": _of(posterior, alternative)}
-    interval = clopper_pearson if method == "exact" else _jeffreys_interval
-    low, high = interval(D, N, 1.0 - alpha)
+    if method == "exact":
+        low, high = clopper_pearson(D, N, 1.0 - alpha)
+    else:  # equal tails of Beta(D + ½, N − D + ½), closed where all rows are alike
+        ends = 0.5 * alpha, 1.0 - 0.5 * alpha
+        low, high = (betaincinv(D + 0.5, N - D + 0.5, end) for end in ends)
+        low, high = np.where(D > 0, low, 0.0), np.where(D < N, high, 1.0)
     adjusted = np.ones(N.size)
     tested = N > 0
     tested[-1] = tested[:-1].sum() > 1
@@ -116,7 +120,7 @@ def grade_tests(
     verdicts = np.where(adjusted <= alpha, words, GradeVerdict.NO_EVIDENCE).tolist()
     intervals = zip(low.tolist(), high.tolist(), strict=True)
     plain = (column.tolist() for column in numbers)
-    columns = ([*called, "all"], *plain, intervals, verdicts)
+    columns = ([*labels, "all"], *plain, intervals, verdicts)
     rows = [GradeTest(*row) for row in zip(*columns, strict=True)]
     # Where a one-sided p-value of Jeffreys is 1 by convention, the formula says something else
     certain = {"greater": 0.0, "less": 1.0}.get(alternative, np.nan)
@@ -147,13 +151,6 @@ def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
     greater = betainc(np.maximum(d + prior, 0.5), n - d + 1.0 - prior, p)
     less = betaincc(d + 1.0 - prior, np.maximum(n - d + prior, 0.5), p)
     return np.where(d > 0, greater, 1.0), np.where(d < n, less, 1.0)
-
-
-def _jeffreys_interval(d: IntArray, n: IntArray, level: float) -> tuple[FloatArray, FloatArray]:
-    from scipy.special import betaincinv
-
-    low, high = (betaincinv(d + 0.5, n - d + 0.5, 0.5 + s * level / 2.0) for s in (-1.0, 1.0))
-    return np.where(d > 0, low, 0.0), np.where(d < n, high, 1.0)
 
 
 def _poisson_binomial(n: IntArray, p: FloatArray, d: int) -> tuple[float, float]:

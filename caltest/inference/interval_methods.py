@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -208,13 +207,10 @@ def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]
 
 def _redrawn(request: IntervalProblem) -> FloatArray:
     """Return the largest gap of rows drawn with replacement from those of a tally."""
-    micro: Any = request.induced
-    rows, times, place = micro.expand()
-    cell, draws = (
-        request.cells.of_unit[place],
-        (_n_draws(request), np.random.default_rng(request.run["rng"])),
-    )
-    gaps = _largest_gaps(rows.residuals[:, 0], 2 * cell + rows.labels, times, *draws)
+    rows, times, place = request.cells.problem.expand()
+    group = 2 * request.cells.of_unit[place] + rows.labels
+    rng = np.random.default_rng(request.run["rng"])
+    gaps = _largest_gaps(rows.residuals[:, 0], group, times, _n_draws(request), rng)
     return np.array([_gap(request, float(gap)) for gap in gaps])
 
 
@@ -232,10 +228,10 @@ def _largest_gaps(
     spread = np.sqrt(np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0))
     # Two atoms have the mean and the variance of the rows of a group, which a mean needs.
     atoms = np.stack([mean - spread, mean + spread])
-    drawn = rng.multinomial(round(n.sum()), np.tile(n / (2.0 * n.sum()), 2), draws)
-    drawn = drawn.reshape(draws, 2, -1, 2)
-    moved = (drawn * atoms.reshape(2, -1, 2)).sum(axis=(1, 3))
-    return np.asarray((np.abs(moved) / np.maximum(drawn.sum(axis=(1, 3)), 1)).max(axis=1))
+    counts = rng.multinomial(round(n.sum()), np.tile(n / (2.0 * n.sum()), 2), draws)
+    counts = counts.reshape(draws, 2, -1, 2)
+    sums_of_cells = (counts * atoms.reshape(2, -1, 2)).sum(axis=(1, 3))
+    return np.asarray((np.abs(sums_of_cells) / np.maximum(counts.sum(axis=(1, 3)), 1)).max(axis=1))
 
 
 def largest_above(request: IntervalProblem) -> Above:

@@ -128,9 +128,9 @@ def absolute_above(cells: CellNoise) -> Above:
     def values(theta: float, share: float) -> FloatArray:
         shift = theta / total * towards
         implied = cells.implied_variance(np.abs(shift) / cells.size[:, None])
-        shown = np.abs(shift + np.sqrt(cells.variance) * cells.normal)
+        scattered = np.abs(shift + np.sqrt(cells.variance) * cells.normal)
         rest = np.copysign(np.sqrt(np.maximum(implied - cells.variance, 0.0)), towards) * others
-        return (shown + rest).sum(axis=(1, 2)) / cells.n + share * error * cells.shares
+        return (scattered + rest).sum(axis=(1, 2)) / cells.n + share * error * cells.shares
 
     observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), LUCK)))
 
@@ -187,7 +187,7 @@ def squared_above(cells: CellNoise) -> Above:
         return furthest * max(0.0, k * least - 1.0)
 
     def values(k: float) -> FloatArray:
-        sums, variance = cells.drawn(shift(k))
+        sums, variance = cells.draws(shift(k))
         squares = ((sums**2 - variance) / size[..., None]).sum(axis=(0, 1)) / cells.n
         noise = cells.share_noise(((shift(min(k, 1.0)) / size) ** 2).sum(axis=1))
         return squares + beyond(k) + noise

@@ -198,11 +198,11 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
     """Return what speaks against models that could change places in every row."""
     of_both = a.tested, a.induced, b.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)
-    difference, drawn = a.estimate - b.estimate, values.size
-    pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + drawn)
-    error = float(np.sqrt(pvalue * (1.0 - pvalue) / drawn))
+    difference, n_draws = a.estimate - b.estimate, values.size
+    pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + n_draws)
+    error = float(np.sqrt(pvalue * (1.0 - pvalue) / n_draws))
     evidence = {"pvalue": pvalue, "low": None, "high": None, "pvalue_error": error}
-    return evidence | {"n_resamples": drawn, "ended": ended}
+    return evidence | {"n_resamples": n_draws, "ended": ended}
 
 
 def verdict(
@@ -278,8 +278,8 @@ class _Scored(NamedTuple):
         mass = np.bincount(self.unit, self.weights)
         units, whole = float(self.times.sum()), float(self.times @ mass)
         mean = float(self.times @ np.bincount(self.unit, self.weights * values)) / whole
-        moved = np.bincount(self.unit, self.weights * (values - mean))
-        variance = float(self.times @ moved**2) / whole**2 * units / max(units - 1.0, 1.0)
+        residuals = np.bincount(self.unit, self.weights * (values - mean))
+        variance = float(self.times @ residuals**2) / whole**2 * units / max(units - 1.0, 1.0)
         return variance, max(whole**2 / float(self.times @ mass**2) - 1.0, 1.0)
 
 

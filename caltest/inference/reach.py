@@ -65,9 +65,9 @@ class Side:
         components = 2.0 if data.n_classes == 2 else 1.0
         scatter = self._of_rows(1.0 + squares - 2.0 * observed)
         scatter -= components * (sums**2).sum(axis=1) / error.mass
-        shown = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
+        ratio = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
         units = error.mass**2 / error.in_cells(parts.mass**2)  # effective number in each cell
-        return (PRIOR / (PRIOR + units) * np.maximum(0.0, 1.0 - shown))[error.cell]
+        return (PRIOR / (PRIOR + units) * np.maximum(0.0, 1.0 - ratio))[error.cell]
 
     @cached_property
     def worst_cell(self) -> float:

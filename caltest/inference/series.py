@@ -75,11 +75,11 @@ def neighbours(data: Predictions) -> float:
     if data not in _NEIGHBOURS:
         z, top = [], largest(data.probs)
         if (1.0 - top).sum() >= SURPRISES:
-            seen = [(top, data.labels == data.probs.argmax(axis=1))]
+            outcomes = [(top, data.labels == data.probs.argmax(axis=1))]
             if data.n_classes == 2:
-                seen.append((data.probs[:, 0], data.labels == 0))
-            for p, happened in seen:
-                x, part = happened - p, quarters(p)
+                outcomes.append((data.probs[:, 0], data.labels == 0))
+            for p, outcome in outcomes:
+                x, part = outcome - p, quarters(p)
                 x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
                 products = x[1:] * x[:-1]
                 z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))

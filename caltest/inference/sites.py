@@ -12,12 +12,16 @@ from scipy.special import expit
 from caltest._base.checks import fraction
 from caltest.errors import StatisticError
 from caltest.inference.analysis import Analysis
-from caltest.inference.centres import centre_curves
-from caltest.inference.cox import cox_recalibration
+from caltest.inference.cox import covariance_of, cox_recalibration
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.results import CentreCurve, MetaAnalysis, PooledEffect
-from caltest.statistics.regression import log_odds
+from caltest.statistics.regression import fit_logistic, log_odds
+
+#: Of how many predictions a curve consists.
+POINTS = 50
+#: Larger coefficients of a spline mean that outcomes are separated: log-odds without a limit.
+SEPARATED = 50.0
 
 
 def meta_analysis(
@@ -89,7 +93,7 @@ def meta_analysis(
         parts = [np.unique(data.clusters[rows]).size for rows in groups.values()]
         if sum(parts) > np.unique(data.clusters).size:
             raise StatisticError("a cluster has rows at two sites, which are then not independent")
-    notes, fits, seen_at = [], {}, {}
+    notes, fits, induced = [], {}, {}
     for name, rows in groups.items():
         part = replace(data.take(rows), by=None, notes=())
         try:
@@ -98,8 +102,8 @@ def meta_analysis(
             notes.append(f"site {name} is left out: {error}")
             continue
         level_of = fit.offset_intercept, fit.offset_intercept_se
-        seen_at[name] = through(part)
-        ratio = log_ratio(seen_at[name], *level_of)
+        induced[name] = through(part)
+        ratio = log_ratio(induced[name], *level_of)
         fits[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))
     if len(fits) < 2:
         raise StatisticError(": ".join(["fewer than two sites have finite estimates", *notes[-1:]]))
@@ -108,7 +112,7 @@ def meta_analysis(
         pooled(np.array(values).T, level, calibrated)
         for values, calibrated in zip(measures, (0.0, 0.0, 1.0), strict=True)
     )
-    mean_curve = _mean_curve(seen_at, level, notes) if curve else None
+    mean_curve = _mean_curve(induced, level, notes) if curve else None
     return analysis.result(
         MetaAnalysis,
         curve=mean_curve,
@@ -128,8 +132,8 @@ def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float,
     """Return log O:E and its standard error: as that of the intercept moves expected events."""
     w = np.ones(rows.n) if rows.weights is None else rows.weights
     fitted = expit(log_odds(rows) + intercept)
-    happened, moved = float(w @ (rows.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
-    return float(np.log(happened / (w @ rows.probs[:, 0]))), error * moved / happened
+    observed, slope = float(w @ (rows.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
+    return float(np.log(observed / (w @ rows.probs[:, 0]))), error * slope / observed
 
 
 def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]) -> CentreCurve:
@@ -148,8 +152,8 @@ def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]
         )
     values = np.array([*curves.values()])  # (sites, 2, points)
     counts = np.isfinite(values[:, 0]).sum(axis=0)
-    shown = counts >= 3
-    z, values, counts = z[shown], values[:, :, shown], counts[shown]
+    enough = counts >= 3
+    z, values, counts = z[enough], values[:, :, enough], counts[enough]
     effects = [pooled(v[np.isfinite(v[:, 0])].T, level) for v in np.moveaxis(values, 2, 0)]
     return CentreCurve(
         at=expit(z),
@@ -161,6 +165,56 @@ def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]
         sites=tuple(curves),
         curves=expit(values[:, 0]),
     )
+
+
+def centre_curves(
+    sites: Mapping[str, Predictions],
+) -> tuple[FloatArray, dict[str, FloatArray], list[str]]:
+    """Return 50 log-odds, every site's curve with its errors there, and notes on who has none.
+
+    At a site logit P(y = 1) is a :func:`restricted_spline` of z = logit p with knots at the .1, .5
+    and .9 quantiles of its own predictions. The log-odds are equally spaced between the .05 and .95
+    quantiles of all predictions; a curve, (2, 50), is NaN where its site has no predictions.
+    """
+    logits = {name: log_odds(induced) for name, induced in sites.items()}
+    low, high = np.quantile(np.concatenate([*logits.values()]), (0.05, 0.95))
+    at = np.linspace(low, high, POINTS)
+    fits = {name: centre_curve(induced, logits[name], at) for name, induced in sites.items()}
+    notes = [
+        f"site {name} has no curve: a spline separates its outcomes, or it has few predictions"
+        for name, fit in fits.items()
+        if fit is None
+    ]
+    return at, {name: fit for name, fit in fits.items() if fit is not None}, notes
+
+
+def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
+    """Return 1, z and the term of a cubic spline that is linear beyond its three knots, (n, 3).
+
+    [(z − k₁)³₊ − (z − k₂)³₊ (k₃ − k₁)/(k₃ − k₂) + (z − k₃)³₊ (k₂ − k₁)/(k₃ − k₂)] / (k₃ − k₁)²
+    (Harrell, Regression Modeling Strategies, section 2.4).
+    """
+    first, second, third = knots
+    cubes = [np.maximum(z - knot, 0.0) ** 3 for knot in knots]
+    bent = cubes[0] - cubes[1] * (third - first) / (third - second)
+    bent += cubes[2] * (second - first) / (third - second)
+    return np.column_stack([np.ones_like(z), z, bent / (third - first) ** 2])
+
+
+def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
+    """Return fitted log-odds and their errors; None where there is no finite fit."""
+    knots = np.quantile(z, (0.1, 0.5, 0.9))
+    if np.diff(knots).min() <= 1e-9:
+        return None
+    design, basis = restricted_spline(z, knots), restricted_spline(at, knots)
+    events = (induced.labels == 0).astype(np.float64)
+    beta = fit_logistic(design, np.zeros(induced.n), events, induced.weights)[1]
+    if np.abs(beta).max() > SEPARATED:
+        return None
+    covariance = covariance_of(design, design @ beta, events, induced.weights, induced)
+    errors = np.sqrt(np.einsum("gi,ij,gj->g", basis, covariance, basis))
+    outside = (at < z.min()) | (at > z.max())
+    return np.where(outside, np.nan, [basis @ beta, errors])
 
 
 def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> PooledEffect:

@@ -179,8 +179,8 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
     O(n) for two classes; for K classes O(n K) and, in every cell of m rows, O(m K min(m, K)).
     Clusters meet in several pairs of cells, each of which costs as much.
     """
-    own = [(a.omitting - b.omitting, a)] if paired else [(e.omitting, e) for e in (a, b)]
-    jackknife = sum(_jackknife(values, error.times) for values, error in own)
+    sides = [(a.omitting - b.omitting, a)] if paired else [(e.omitting, e) for e in (a, b)]
+    jackknife = sum(_jackknife(values, error.times) for values, error in sides)
     # Residuals as they are count true errors as noise; centred ones lack a little of it
     centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
     raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)

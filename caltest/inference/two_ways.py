@@ -55,11 +55,11 @@ class CrossedError:
     linear: FloatArray
 
     @classmethod
-    def of(cls, cells: Cells, seen: Predictions) -> CrossedError:
+    def of(cls, cells: Cells, induced: Predictions) -> CrossedError:
         """Compute all from sums over rows of one cell and one pair of clusters: O(n d log n)."""
-        r = seen.residuals[:, :1] if seen.n_classes == 2 else seen.residuals
-        w = np.ones(seen.n) if seen.weights is None else seen.weights
-        cell, size, (a, b, both) = cells.of_unit, len(cells), columns_of(seen)
+        r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
+        w = np.ones(induced.n) if induced.weights is None else induced.weights
+        cell, size, (a, b, both) = cells.of_unit, len(cells), columns_of(induced)
         _, first, place = np.unique(both * size + cell, return_index=True, return_inverse=True)
         place, at = place.ravel(), cell[first]
         x = np.column_stack([added(r, place), np.bincount(place, w)])

@@ -111,21 +111,21 @@ class ClusteredProblem(MicroCells):
         tables: FloatArray | None = None,
         norm: int | None = None,
     ) -> ResidualSums:
-        moved = added = linear = None
+        sums = added = linear = None
         if cells is not None:
-            moved = (outcomes.multipliers @ self.of_clusters(cells))[:, :, None]
+            sums = (outcomes.multipliers @ self.of_clusters(cells))[:, :, None]
             if squares is not None:
-                sums = cells.sum(self.residuals(self.observed)[1][0])
-                added = gathered(np.tile(sums, (len(outcomes.multipliers), 1)), squares)
+                each = cells.sum(self.residuals(self.observed)[1][0])
+                added = gathered(np.tile(each, (len(outcomes.multipliers), 1)), squares)
         if tables is not None:
-            each = [np.bincount(self.tally.cluster, self.excess * table) for table in tables]
-            linear = outcomes.multipliers @ np.array(each).T
-        return ResidualSums(moved, added, linear)
+            scores = [np.bincount(self.tally.cluster, self.excess * table) for table in tables]
+            linear = outcomes.multipliers @ np.array(scores).T
+        return ResidualSums(sums, added, linear)
 
     def residuals(self, outcomes: Flips) -> tuple[FloatArray, FloatArray]:
-        moved = outcomes.multipliers[:, self.tally.cluster] * self.excess
+        residuals = outcomes.multipliers[:, self.tally.cluster] * self.excess
         _, _, p2, y, yp = self.tally.sums.T
-        return moved[:, :, None], np.broadcast_to(y - 2.0 * yp + p2, moved.shape)
+        return residuals[:, :, None], np.broadcast_to(y - 2.0 * yp + p2, residuals.shape)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         raise StatisticError("rows of a cluster depend on each other: there is no exact law")

@@ -76,9 +76,9 @@ class FollowupProblem(RowProblem):
     def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
         """Return Σ W Y / Σ W less the mean prediction of every cell; NaN where no row is known."""
         parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
-        events, known = (cells.sum(part, axis=1) for part in parts)
+        events, mass = (cells.sum(part, axis=1) for part in parts)
         with np.errstate(invalid="ignore"):
-            return np.asarray(events / known - cells.mean(self.probs[:, 0]))
+            return np.asarray(events / mass - cells.mean(self.probs[:, 0]))
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
         return np.asarray(np.square(self._pilot(lambda r: cells.sum(r, axis=1))).mean(axis=0))

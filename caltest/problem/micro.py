@@ -48,8 +48,15 @@ class MicroCells(Problem):
         return self.labels
 
     def numbers(self, bins: Binning) -> IntArray:
-        if isinstance(bins, QuantileBins):
-            return by_mass(bins, self.levels, self.count)
+        if isinstance(bins, QuantileBins):  # as it cuts rows, with those of one micro-cell for ties
+            cell = self.levels
+            ends = np.cumsum(np.bincount(cell, self.count))
+            j, n = np.arange(1, bins.n_bins), round(float(ends[-1]))
+            if bins.closed == "right":
+                cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
+                return np.searchsorted(np.unique(cuts), cell, side="left")
+            cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
+            return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")
         if isinstance(bins, (UniformBins, EdgeBins)) and bins.closed in self.closed:
             edges = np.asarray(bins.edges) * self.grid
             if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
@@ -81,14 +88,3 @@ class MicroCells(Problem):
             covariance=float(self.variance @ slope),
             remark=f"{name} scores are those of mean predictions of micro-cells",
         )
-
-
-def by_mass(bins: QuantileBins, cell: IntArray, count: FloatArray) -> IntArray:
-    """Cut as ``QuantileBins`` cuts rows, with those of one micro-cell for ties."""
-    ends = np.cumsum(np.bincount(cell, count))
-    j, n = np.arange(1, bins.n_bins), round(float(ends[-1]))
-    if bins.closed == "right":
-        cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
-        return np.searchsorted(np.unique(cuts), cell, side="left")
-    cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
-    return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")

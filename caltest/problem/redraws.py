@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import counting
-from caltest.problem.base import ResidualSums, Squares
+from caltest.problem.base import ResidualSums
 from caltest.problem.cells import Cells
 from caltest.problem.rows import LANES, ROOM, RowProblem
 from caltest.simulate.labels import LADDER_CLASSES, label_tables
 from caltest.simulate.streams import Seed, keys
 
+if TYPE_CHECKING:
+    from caltest.statistics.prepared import SumStatistic
+
 UIntArray = NDArray[np.uint64]
-
-
-class CountedStatistic(Protocol):
-    """What is asked of a statistic of sums whose labels are counted as they are drawn."""
-
-    squares: ClassVar[Squares]
-
-    @property
-    def sum_cells(self) -> Cells | None: ...
-
-    @property
-    def tables(self) -> FloatArray | None: ...
-
-    @property
-    def norm(self) -> int | None: ...
-
-    def of_sums(self, sums: ResidualSums) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +32,7 @@ class CountedRedraws:
     """
 
     problem: RowProblem
-    statistic: CountedStatistic
+    statistic: SumStatistic
     cells: Cells
     thresholds: IntArray = field(repr=False)
     guide: NDArray[np.int32] = field(repr=False)
@@ -54,7 +40,7 @@ class CountedRedraws:
     tables: FloatArray = field(repr=False)
 
     @classmethod
-    def of(cls, problem: RowProblem, statistic: CountedStatistic) -> CountedRedraws:
+    def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
         """Sort thresholds of labels, weights and tables by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from caltest.simulate import (
     Shortcut,
     WildSigns,
 )
+
+if TYPE_CHECKING:
+    from caltest.statistics.prepared import SumStatistic
 
 #: Replicates that share a pass over the rows at most, and numbers that a block of them may take.
 LANES, ROOM = 128, 2**17
@@ -220,11 +223,11 @@ class RowProblem(Problem):
 
     def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
         if isinstance(outcomes, Flips):
-            moved = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
+            residuals = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
         else:
-            moved = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
-            moved = moved if self.weight is None else self.weight[:, None] * moved
-        return moved, np.einsum("...d,...d->...", moved, moved)
+            residuals = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
+            residuals = residuals if self.weight is None else self.weight[:, None] * residuals
+        return residuals, np.einsum("...d,...d->...", residuals, residuals)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the law of the weight of the events of some rows; weights are whole numbers."""
@@ -242,9 +245,9 @@ class RowProblem(Problem):
             signs = scheme.drawer(self.predictions)
             return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
         if isinstance(scheme, RedrawLabels) and factor == 1.0 and statistic.counted_as_drawn:
-            from caltest.problem.redraws import CountedRedraws, CountedStatistic
+            from caltest.problem.redraws import CountedRedraws
 
-            return CountedRedraws.of(self, cast(CountedStatistic, statistic))
+            return CountedRedraws.of(self, cast("SumStatistic", statistic))
         if not isinstance(scheme, LabelScheme):
             raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
         return Batches.of(scheme, self.predictions, partial(statistic.values, factor=factor))
@@ -263,8 +266,8 @@ def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, f
     law[0], reach = 1.0, 0
     for (p, rest), k in zip(probs, multiples, strict=True):
         reach += k
-        moved = law[: reach - k + 1] * p
+        with_event = law[: reach - k + 1] * p
         law[:reach] *= rest
         law[reach] = 0.0
-        law[k : reach + 1] += moved
+        law[k : reach + 1] += with_event
     return law, 4e-16 * len(probs)

@@ -72,11 +72,12 @@ class TallyProblem(MicroCells):
         order = np.lexsort((tally.stratum, tally.key))
         key, stratum, sums = tally.key[order], tally.stratum[order], tally.sums[order]
         centre, rest, half, place = Grid(tally.grid).of(key)
-        moved = half * mean_position(sums)
+        offset = half * mean_position(sums)
+        probs = np.column_stack([centre + offset, rest - offset])
         weights = in_whole_numbers(tally.strata)[stratum]
         return cls(
-            tally, key, stratum, sums, np.column_stack([centre + moved, rest - moved]), sums[:, 5],
-            sums[:, 0].astype(np.float64), weights, centre, rest, half, place,
+            tally, key, stratum, sums, probs, sums[:, 5], sums[:, 0].astype(np.float64), weights,
+            centre, rest, half, place,
         )  # fmt: skip
 
     @property
@@ -174,8 +175,8 @@ class TallyProblem(MicroCells):
     def residuals(self, outcomes: Counts) -> tuple[FloatArray, FloatArray]:
         w, events, p = self.row_weight, outcomes.events, self.probs[:, 0]
         products = events * p if outcomes.products is None else outcomes.products
-        moved = w * (events - self.count * p)
-        return moved[:, :, None], w**2 * (events - 2.0 * products + self.squares)
+        residuals = w * (events - self.count * p)
+        return residuals[:, :, None], w**2 * (events - 2.0 * products + self.squares)
 
     def sums(
         self,
@@ -244,8 +245,8 @@ class TallyProblem(MicroCells):
         position = self.moments[:, 6] / UNIT
         position = np.concatenate([position, self.count * mean_position(self.moments) - position])
         cell, label = some % self.key.size, some // self.key.size
-        moved = self.half[cell] * np.clip(position[some] / events[some], -1.0, 1.0)
-        probs = np.column_stack([self.centre[cell] + moved, self.rest[cell] - moved])
+        offset = self.half[cell] * np.clip(position[some] / events[some], -1.0, 1.0)
+        probs = np.column_stack([self.centre[cell] + offset, self.rest[cell] - offset])
         probs = self.probs[cell] if tied else probs
         weights = None if self.weight is None else self.weight[cell]
         return Predictions(probs, label, weights=weights), events[some], cell

@@ -10,6 +10,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._base.arrays import AnyArray
 from caltest._base.checks import number
 from caltest._base.containers import as_ndarray
 from caltest._base.copies import row_numbers
@@ -38,7 +39,7 @@ Map = Callable[[FloatArray], FloatArray]
 class Recalibration(ABC):
     """What all methods share: ``fit``."""
 
-    def fit(self, probs: Any, labels: Any = None, **facts: Unpack[Facts]) -> Recalibrated:
+    def fit(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> Recalibrated:
         """Fit the map on held-out predictions and their labels.
 
         Arguments are those of :meth:`Predictions.of`, for rows that the model was not trained on.
@@ -121,7 +122,7 @@ class Recalibrated:
     nll_after: float
     rows: NDArray[np.uint64] = field(repr=False)
     alike: float
-    ids: NDArray[Any] | None = field(default=None, repr=False)
+    ids: AnyArray | None = field(default=None, repr=False)
 
     @overload
     def __call__(self, probs: Predictions) -> Predictions: ...
@@ -129,14 +130,14 @@ class Recalibrated:
     @overload
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any: ...
 
-    def __call__(self, probs: Any, *, from_logits: bool = False) -> Any:
+    def __call__(self, probs: object, *, from_logits: bool = False) -> FloatArray | Predictions:
         """Return recalibrated probabilities, (n,), (n, K) or Predictions, as ``probs`` are."""
-        labelled, unknown = isinstance(probs, Predictions), None
-        if not labelled:
+        unlabelled = None
+        if not isinstance(probs, Predictions):
             refuse_form(probs, "probs")
-            probs = as_ndarray(probs, "probs")
-            unknown = np.zeros(len(probs), dtype=np.int64)
-        data = Predictions.of(probs, unknown, from_logits=from_logits)
+            probs = unlabelled = as_ndarray(probs, "probs")
+        labels = None if unlabelled is None else np.zeros(len(unlabelled), dtype=np.int64)
+        data = Predictions.of(probs, labels, from_logits=from_logits)
         scores = _scores(data, probs, from_logits)
         if data.n_classes != self.n_classes:
             raise StatisticError(
@@ -144,9 +145,9 @@ class Recalibrated:
                 f"{data.n_classes}"
             )
         repaired = self.map(scores)
-        if not labelled:
-            column = probs.ndim == 1 or probs.shape[1] == 1
-            return repaired[:, 1].reshape(probs.shape) if column else repaired
+        if unlabelled is not None:
+            column = unlabelled.ndim == 1 or unlabelled.shape[1] == 1
+            return repaired[:, 1].reshape(unlabelled.shape) if column else repaired
         step = Provenance(repr(self.method), self.n, self._known(data, scores))
         notes = [*data.notes, f"recalibrated by {step.method}, fitted on {self.n} rows"]
         if step.n_overlap:
@@ -195,7 +196,7 @@ def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
     return values[np.arange(labels.size), labels]
 
 
-def _scores(data: Predictions, probs: Any, from_logits: bool) -> FloatArray:
+def _scores(data: Predictions, probs: object, from_logits: bool) -> FloatArray:
     """Return log-probabilities of shape (n, K)."""
     if not from_logits:
         return np.log(np.maximum(data.probs, FLOOR))
@@ -247,7 +248,7 @@ class SoftmaxLoss:
 
     def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
         """Return the Hessian at θ times a direction."""
-        q = next((q for known, q in self._latest if np.array_equal(known, theta)), None)
+        q = next((q for at, q in self._latest if np.array_equal(at, theta)), None)
         if q is None:
             from scipy.special import softmax
 
@@ -264,8 +265,10 @@ class SoftmaxLoss:
         """Return the optimum, by a trust-region Newton method that is checked to have converged."""
         from scipy.optimize import minimize
 
-        run: Any = {"method": "trust-ncg", "options": {"gtol": AIM, "maxiter": 1000}}
-        minimum = minimize(self.value, self.identity, jac=True, hessp=self.curvature, **run)
+        minimum = minimize(
+            self.value, self.identity, method="trust-ncg", jac=True, hessp=self.curvature,
+            options={"gtol": AIM, "maxiter": 1000},
+        )  # fmt: skip
         norm = float(np.linalg.norm(self.value(minimum.x)[1]))
         if not norm <= GRADIENT:
             raise StatisticError(

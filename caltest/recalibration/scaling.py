@@ -30,8 +30,8 @@ class Temperature:
 
         best = scores.argmax(axis=1)
         probs: FloatArray = softmax(scores / self.temperature, axis=1)
-        moved = np.flatnonzero(probs.argmax(axis=1) != best)
-        probs[moved, best[moved]] = np.nextafter(probs[moved].max(axis=1), 1.0)
+        tied = np.flatnonzero(probs.argmax(axis=1) != best)
+        probs[tied, best[tied]] = np.nextafter(probs[tied].max(axis=1), 1.0)
         return probs
 
 
@@ -52,8 +52,8 @@ class Linear:
 
     def logits(self, z: FloatArray) -> FloatArray:
         """Return W z + b."""
-        moved = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
-        return moved + self.bias
+        scaled = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
+        return scaled + self.bias
 
 
 def _centred(scores: FloatArray) -> FloatArray:

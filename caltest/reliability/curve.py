@@ -207,11 +207,11 @@ def _bars(
     if simultaneous:  # a share for each of what is not drawn together (Bonferroni)
         level = 1.0 - (1.0 - level) / len(groups if simulated else curves)
     if simulated and isinstance(band, Scheme) and band.calibrated:
-        drawn = [
+        results = [
             simulated_bars(induced, parts, band, level, simultaneous=simultaneous, **run)
             for induced, parts in zip(groups, cells, strict=True)
         ]
-        each, (n_draws, *_), ends = zip(*drawn, strict=True)
+        each, (n_draws, *_), ends = zip(*results, strict=True)
         low, high = np.concatenate(each, axis=1)
         return low, high, n_draws, ending(*ends)
     if band == "consistency":

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.compiled import kernel
 from caltest._base.features import MOST_LEVELS, Condition, Feature
 
 #: Parts into which numbers are cut, alone and in pairs.
 ALONE, PAIRED = 8, 4
+#: The part of every row along a column, how many parts there are, and ranges of them.
+Axis = tuple[IntArray, int, IntArray]
 #: Joint cells of columns that are counted together: √n / 1.5, and few enough for a byte.
 JOINT, MOST_JOINT = 1.5, 255
 
@@ -58,25 +60,25 @@ class Column:
         At most Q different numbers, and levels of ``min_rows`` rows, are cells of their own; other
         levels are one cell, and so are missing values, the last.
         """
-        absent, known = feature.missing, feature.values[~feature.missing]
+        absent, values = feature.missing, feature.values[~feature.missing]
         if feature.levels is None:
-            fine, coarse = (_cut_points(np.sort(known), parts) for parts in (ALONE, PAIRED))
-            ends = np.append(fine, np.inf) if known.size else fine
+            fine, coarse = (_cut_points(np.sort(values), parts) for parts in (ALONE, PAIRED))
+            ends = np.append(fine, np.inf) if values.size else fine
             code = np.where(absent, ends.size, np.searchsorted(fine, feature.values))
             cuts = []
             for points in (fine, coarse):  # those of pairs are among those alone
                 parts = np.searchsorted(points, ends)
-                ordered = points.size + (known.size > 0)
+                ordered = points.size + (values.size > 0)
                 last = [ordered] * bool(absent.any())
                 cuts.append(Cut(np.array([*parts, *last]), ordered, points))
             return cls(feature, code.astype(np.uint8), cuts[0], cuts[1])
-        count = np.bincount(known.astype(np.int64), minlength=len(feature.levels))
+        count = np.bincount(values.astype(np.int64), minlength=len(feature.levels))
         frequent = sorted(np.flatnonzero(count >= min_rows), key=lambda j: -count[j])
         chosen = frequent[:MOST_LEVELS]  # levels are sorted by name, and sorting is stable
         place = np.full(count.size, len(chosen))
         place[chosen] = np.arange(len(chosen))
         code = np.full(absent.size, len(chosen) + (count.sum() > count[chosen].sum()))
-        code[~absent] = place[known.astype(np.int64)]
+        code[~absent] = place[values.astype(np.int64)]
         cut = Cut(np.arange(code.max() + 1), 0, np.empty(0))
         levels = tuple(feature.levels[j] for j in chosen)
         return cls(feature, code.astype(np.uint8), cut, cut, levels)
@@ -111,12 +113,12 @@ class Column:
         return at
 
 
-def _cut_points(known: FloatArray, parts: int) -> FloatArray:
+def _cut_points(values: FloatArray, parts: int) -> FloatArray:
     """Return where sorted values are cut: at quantiles, but below the largest."""
-    distinct = np.unique(known)
+    distinct = np.unique(values)
     if distinct.size <= parts:
         return distinct[:-1]
-    points = np.unique(known[-(-np.arange(1, parts) * known.size // parts) - 1])
+    points = np.unique(values[-(-np.arange(1, parts) * values.size // parts) - 1])
     return points[points < distinct[-1]]
 
 
@@ -142,7 +144,7 @@ class Lattice:
     members: list[tuple[int, ...]]
     price: FloatArray
     corners: IntArray
-    counted: tuple[NDArray[Any], ...]
+    counted: tuple[AnyArray, ...]
 
     @classmethod
     def of(cls, columns: Sequence[Column], n: int, min_rows: int, depth: int) -> Lattice:
@@ -151,7 +153,8 @@ class Lattice:
         paired = [(c.paired.of[c.code], c.paired.size, c.paired.ranges()) for c in columns]
         none = np.zeros(n, dtype=np.int64), 1, np.array([[0, 1]])
         pairs = combinations(range(len(columns)), 2) if depth > 1 else ()
-        blocks: list[Any] = [((j,), each, none) for j, each in enumerate(alone)]
+        blocks = list[tuple[tuple[int, ...], Axis, Axis]]()
+        blocks += [((j,), each, none) for j, each in enumerate(alone)]
         blocks += [((j, k), paired[j], paired[k]) for j, k in pairs]
         laid: list[tuple[tuple[int, ...], int, IntArray]] = []
         for member, (one, a, of_one), (other, b, of_other) in blocks:
@@ -206,7 +209,7 @@ class Lattice:
 
 def _grouped(
     columns: Sequence[Column], laid: Sequence[tuple[tuple[int, ...], int]]
-) -> tuple[NDArray[Any], ...]:
+) -> tuple[AnyArray, ...]:
     """Return joint cells of groups of columns, in which rows are counted, two groups at a time.
 
     Tables of two columns are sums of these, so that d columns in g groups take g²/2 counts a row in

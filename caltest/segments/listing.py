@@ -156,18 +156,18 @@ def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
     order = order[:: -(-order.size // ENOUGH)]
     p, w = scan.p[order], scan.w[order] * (scan.w.sum() / scan.w[order].sum())
     columns = len({members for members in scan.lattice.members if len(members) == 1})
-    wanted = (bar + np.log(max(columns, 1) * ALONE)) / GRID
+    target = (bar + np.log(max(columns, 1) * ALONE)) / GRID
 
     def power(t: float, f: float) -> float:
         fit = tilted(p, t)
         gain = t * (w @ fit) - w @ log_moment(p, t)
-        return float(f * gain - POWER * t * np.sqrt(f * (w @ (fit * (1.0 - fit))))) - wanted
+        return float(f * gain - POWER * t * np.sqrt(f * (w @ (fit * (1.0 - fit))))) - target
 
-    reached: list[tuple[float, float | None]] = []
+    differences: list[tuple[float, float | None]] = []
     for share in SHARES:
         f = share / float(scan.dispersion[0])
         far = next((t for t in np.geomspace(0.01, LAST, 40) if power(t, f) > 0.0), None)
         t = 0.0 if far is None else float(brentq(power, 0.0, far, args=(f,)))
         gap = float((w @ tilted(p, t) - w @ p) / w.sum())
-        reached.append((share, None if far is None else gap))
-    return tuple(reached)
+        differences.append((share, None if far is None else gap))
+    return tuple(differences)

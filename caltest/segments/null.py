@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary, ending
 from caltest.segments.lattice import Lattice
 from caltest.segments.scan import TIES, Scan
-from caltest.simulate import Batches, LabelScheme, RedrawLabels, Workers, simulate_by
+from caltest.simulate import Batches, LabelScheme, RedrawLabels, Run, simulate_by
 
 #: Label vectors from which the variance of sums of clusters is taken, and their seed.
 PILOTS, SEED = 64, (0x5EED, 0x5E6)
@@ -60,11 +59,9 @@ class Redraws:
 
         return Scan.of(lattice, p, w, pilots())
 
-    def law(
-        self, scan: Scan, observed: float, run: tuple[int, Any, Workers], early_stop: bool
-    ) -> Law:
+    def law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> Law:
         """Return the law of the largest evidence: up to n_resamples label vectors, enumerated."""
-        if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run[0]:
+        if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
             law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), self.data.probs)
             return Law((law,), "exact", 0, "complete")
         laws, ends = [], []
@@ -72,7 +69,7 @@ class Redraws:
         for scheme, inflation in self.schemes:
             assert isinstance(scheme, LabelScheme)
             draws = Batches.of(scheme, self.data, partial(scan.largest, inflation=inflation))
-            values, end = simulate_by(draws, *run, stop_when=stop)
+            values, end = simulate_by(draws, **run, stop_when=stop)
             # p = 20 / drawn (Besag & Clifford 1991) is that of 19 in one draw less.
             laws.append(values[:-1] if end == "early" else values)
             ends.append(end)
@@ -87,7 +84,7 @@ class Law:
 
     laws: tuple[ExactNull | FloatArray, ...]
     name: str
-    drawn: int
+    n_draws: int
     ended: str
 
     def pvalue(self, evidence: float) -> float:

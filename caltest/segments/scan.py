@@ -115,11 +115,11 @@ def _largest(events, expected, variance, moments, shifts, scale, price, out):  #
     for r in range(len(events)):
         best = -np.inf
         for s in range(price.size):
-            moved = events[r, s] - expected[s]
-            normal = 0.5 * moved * moved / variance[s] * scale[s]
+            excess = events[r, s] - expected[s]
+            normal = 0.5 * excess * excess / variance[s] * scale[s]
             if OF_NORMAL * normal - price[s] <= best:
                 continue
-            step, gain = (1, 0.0) if moved > 0.0 else (-1, 0.0)
+            step, gain = (1, 0.0) if excess > 0.0 else (-1, 0.0)
             place = half if step > 0 else half - 1
             while 0 <= place < shifts.size:
                 other = shifts[place] * events[r, s] - moments[s, place]

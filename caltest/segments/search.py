@@ -23,7 +23,7 @@ from caltest.segments.learnt import Learner, taught
 from caltest.segments.listing import interval, reach, short_list, strong_error
 from caltest.segments.null import Law, Redraws
 from caltest.segments.scan import Scan
-from caltest.simulate import Workers, check_run
+from caltest.simulate import Run, Workers, check_run
 
 #: Columns above which segments have one condition, unless two are asked for.
 MANY_COLUMNS = 60
@@ -131,9 +131,9 @@ def segment_search(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
             f"{int(np.ceil(1.0 / alpha)) - 1}"
         )
-    given: Any = facts if features is None else facts | {"features": features}
+    more: Any = facts if features is None else facts | {"features": features}
     takes = {"clusters", "weights", "features"}
-    analysis = Analysis.of("segment_search", probs, labels, given, lens=lens, rng=rng, takes=takes)
+    analysis = Analysis.of("segment_search", probs, labels, more, lens=lens, rng=rng, takes=takes)
     analysis.needs_two_classes("segment_search")
     data = analysis.induced
     data = data if data.induced else OneVsRest(1)(data)
@@ -149,7 +149,7 @@ def segment_search(
     redraws = Redraws.of(data)
     scan = redraws.scan(Lattice.of(cut, data.n, min_rows, depth))
     evidence = scan.evidence(data.labels == 0)
-    run = n_resamples, rng, workers
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     law = redraws.law(scan, float(evidence.max()), run, early_stop)
     by_prediction = redraws.scan(Lattice.of(cut[:1], data.n, min_rows, 1))
     return analysis.result(
@@ -242,11 +242,12 @@ def _findings(
     error, its_error = strong_error(scan, y, cluster, bar)
     by_prediction, _ = strong_error(alone, y, cluster, bar)
     pvalue, impossible = law.pvalue(largest), data.impossible.size
+    error_of_p = np.sqrt(pvalue * (1.0 - pvalue) / law.n_draws) if law.n_draws else 0.0
     finding = Finding.MISCALIBRATED if listed else Finding.NO_EVIDENCE
     return {
         "null": law.name,
         "pvalue": pvalue,
-        "pvalue_error": float(np.sqrt(pvalue * (1.0 - pvalue) / law.drawn)) if law.drawn else 0.0,
+        "pvalue_error": float(error_of_p),
         "finding": Finding.IMPOSSIBLE_OUTCOME if impossible else finding,
         "bar": bar,
         "n_segments": scan.lattice.size,
@@ -258,7 +259,7 @@ def _findings(
         "error_by_prediction": float(np.sqrt(max(by_prediction, 0.0))),
         "reach": reach(scan, bar),
         "impossible": impossible,
-        "n_resamples": law.drawn,
+        "n_resamples": law.n_draws,
         "ended": law.ended,
     }
 

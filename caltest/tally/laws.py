@@ -30,7 +30,7 @@ class Atoms:
     ``rest`` = 1 − p and ``times`` have the shape (2, C). ``fourth`` and ``second`` (C,) bound what
     atoms leave open: Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 with the
     rounding of squares. ``half`` (C,) is half the width of cells of several atoms, 0 of others;
-    ``moved`` (C,) is how far predictions may have been rounded, in all.
+    ``rounding`` (C,) is how far predictions may have been rounded, in all.
     """
 
     p: FloatArray
@@ -39,7 +39,7 @@ class Atoms:
     fourth: FloatArray
     second: FloatArray
     half: FloatArray
-    moved: FloatArray
+    rounding: FloatArray
 
     @classmethod
     def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
@@ -86,11 +86,11 @@ class Atoms:
         free = (p > 0.0) & (times > 0.0)
         p, times = p[free], times[free]
         n, mean, variance = round(float(times.sum())), times @ p, times @ (p * (1.0 - p))
-        moved = float(self.moved.sum())
+        rounding = float(self.rounding.sum())
         if n <= LISTED and not self.half.any():
             rows = np.repeat(p, np.rint(times).astype(np.int64))
             first, pmf, lost = poisson_binomial(rows)
-            lost += ROUNDING[0] + 2.0 * float(pmf.max()) * moved + 8.0 * float(self.second.sum())
+            lost += ROUNDING[0] + 2.0 * float(pmf.max()) * rounding + 8.0 * float(self.second.sum())
             return first, pmf, lost
         exponent = np.log(2.0 / NEGLIGIBLE)
         reach = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * variance)
@@ -108,7 +108,7 @@ class Atoms:
         pmf = pmf[window[0] : window[-1] + 1]
         lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(n))
         lost += self._left(omega, np.abs(spectrum[: omega.size]), p)
-        return low + int(window[0]), pmf, lost + 2.0 * float(pmf.max()) * moved
+        return low + int(window[0]), pmf, lost + 2.0 * float(pmf.max()) * rounding
 
     def _left(self, omega: FloatArray, modulus: FloatArray, p: FloatArray) -> float:
         """Bound what the rows may change in any tail probability, beyond their moments.

@@ -71,12 +71,12 @@ class Reading:
     @property
     def question(self) -> dict[str, str]:
         """What decides what is counted, in words."""
-        given = {
+        options = {
             "probs": self.probs, "label": self.label, "predicted_label": self.predicted,
             "weights": self.weights, "grid": self.grid, "drop_missing": self.drop, **self.options,
         }  # fmt: skip
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
-        return {"lens": lens or repr(self.lens), **{n: repr(v) for n, v in given.items()}}
+        return {"lens": lens or repr(self.lens), **{n: repr(v) for n, v in options.items()}}
 
     def choose(self, parts: Sequence[Path]) -> None:
         """Find out what columns mean, from the first part that is read in batches and has rows."""
@@ -206,7 +206,7 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
 
 def _source(table: Table) -> Source:
     names = table.column_names
-    return Source(names, lambda wanted: [column(name, table[name]) for name in wanted], part=True)
+    return Source(names, lambda some: [column(name, table[name]) for name in some], part=True)
 
 
 def of_frame(frame: DataFrame, reading: Reading) -> Tally | Tallies:

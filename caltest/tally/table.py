@@ -77,8 +77,8 @@ class Counted:
                 refuse_unknown(COLUMNS, source.names)
                 columns = read_columns(source, {name: name for name in COLUMNS})
                 return _of_cells(cls, columns, names, grid)
-            wanted = {"n": n, "events": events, "probability": probability}
-            grades = read_grades(source, wanted, percent)
+            grade_columns = {"n": n, "events": events, "probability": probability}
+            grades = read_grades(source, grade_columns, percent)
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
 

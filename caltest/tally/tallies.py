@@ -217,11 +217,11 @@ class Tallies(AnyTally):
 
     def source(self, lens: LensLike | None) -> Tally:
         """Return the tally from which a lens is seen; errors as of :meth:`through`."""
-        wanted = self.lens if lens is None else lens
-        if isinstance(wanted, Lens):
+        lens = self.lens if lens is None else lens
+        if isinstance(lens, Lens):
             names = {self.named(each): j for j, each in enumerate(self.lenses)}
-            place = names.get(self.named(wanted))
-            if place is None and self.n_classes == 2 and wanted == TopK(1):
+            place = names.get(self.named(lens))
+            if place is None and self.n_classes == 2 and lens == TopK(1):
                 place = names.get(self.named(OneVsRest(1)))
             if place is not None:
                 return replace(self.members[place], notes=self.notes)
@@ -229,7 +229,7 @@ class Tallies(AnyTally):
         if len(there) > 6:
             there, more = there[:5], f" and {len(there) - 5} more"
         raise StatisticError(
-            f"these tallies cannot be looked at through {name_of(wanted)}, but through "
+            f"these tallies cannot be looked at through {name_of(lens)}, but through "
             f"{', '.join(there)}{more}: tally the rows with that lens, too"
         )
 

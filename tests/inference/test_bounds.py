@@ -99,7 +99,7 @@ def test_pieces_of_the_noise_against_their_twins(noise):
         shift = scale * rng.random(noise.sums.shape)
         assert noise.implied_variance(shift) == pytest.approx(twin.implied(noise, shift))
         signed = noise.size[:, None] * (np.clip(noise.predicted + shift, 0, 1) - noise.predicted)
-        for found, expected in zip(noise.drawn(signed), twin.drawn(noise, signed), strict=True):
+        for found, expected in zip(noise.draws(signed), twin.drawn(noise, signed), strict=True):
             assert found == pytest.approx(expected, abs=1e-9)
     for k, most in itertools.product((0.0, 0.3, 1.0), (0.0, 0.4, 1e3)):
         assert noise.noise(k, most) == pytest.approx(twin.noise(noise, k, most), abs=1e-9)
@@ -118,7 +118,7 @@ def test_noise_at_its_borders():
     rest = rng.standard_normal(19), np.ones((6, 1))
     noise = CellNoise(size, predicted, sums, null, variance, hidden, *draws, *rest)
     for shift in (np.zeros((6, 1)), np.array([[0.0], [0.0], [12.0], [2.5], [-1.0], [0.7]])):
-        for found, expected in zip(noise.drawn(shift), twin.drawn(noise, shift), strict=True):
+        for found, expected in zip(noise.draws(shift), twin.drawn(noise, shift), strict=True):
             assert found == pytest.approx(expected, abs=1e-9)
     for k in (0.0, 0.5, 1.0, 2.0):
         for most in (0.0, 1.0, 50.0):
