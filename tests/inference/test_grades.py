@@ -31,12 +31,12 @@ def test_against_published_values():
 
 
 def test_against_enumeration_of_the_portfolio():
-    n, events, p = [3, 2, 4], [2, 0, 3], [0.1, 0.5, 0.3]
+    n, events, p = [3, 2, 4, 2], [2, 0, 3, 2], [0.1, 0.5, 0.3, 1.0]
     law = np.ones(1)
     for chance in np.repeat(p, n):
         law = np.convolve(law, [1.0 - chance, chance])
     table = {"n": n, "events": events, "probability": p}
-    for alternative, tail in (("greater", law[5:].sum()), ("less", law[:6].sum())):
+    for alternative, tail in (("greater", law[7:].sum()), ("less", law[:8].sum())):
         found = ct.grade_tests(table, alternative=alternative).portfolio
         assert found.exact_pvalue == pytest.approx(tail, rel=1e-12)
     assert found.probability == pytest.approx(np.repeat(p, n).mean())
@@ -70,7 +70,7 @@ def test_against_scipy(alternative):
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_any_wrong_finding_is_as_rare_as_alpha(alternative):
     """Enumerates all counts of four small portfolios, each weighed by its probability."""
-    sizes = []
+    sizes, words = [], set()
     for n, p in (
         ((5, 8, 6), (0.05, 0.2, 0.4)),
         ((3, 12), (0.5, 0.03)),
@@ -84,9 +84,12 @@ def test_any_wrong_finding_is_as_rare_as_alpha(alternative):
             found = ct.grade_tests(table, alternative=alternative, alpha=0.1)
             total += chance
             wrong += chance * bool(found.rejected)
+            words |= {str(row.verdict) for row in found.rejected}
         assert total == pytest.approx(1.0)
         sizes.append(wrong)
     assert 0.02 < max(sizes) <= 0.1
+    kinds = {"greater": {"risk underestimated"}, "less": {"risk overestimated"}}
+    assert words == kinds.get(alternative, kinds["greater"] | kinds["less"])
 
 
 def test_one_obligor_who_does_not_default_refutes_nothing():

@@ -221,6 +221,9 @@ def test_curves_are_splines_pooled_point_by_point():
     assert curve.interval[point] == pytest.approx(expit(effect.interval), abs=1e-5)
     assert curve.prediction[point] == pytest.approx(expit(effect.prediction), abs=1e-5)
     assert any("fewer than 20 sites" in note for note in result.notes)
+    p, y, site = centres(20, np.random.default_rng(3), n=200)
+    many = ct.meta_analysis(p, y, by=site, curve=True)
+    assert not any("fewer than 20 sites" in note for note in many.notes)
 
 
 def test_sites_without_a_curve_are_named_and_few_are_refused():

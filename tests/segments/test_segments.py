@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import caltest as ct
 from caltest._base.features import as_features, holds
@@ -102,6 +103,15 @@ def test_reference_values_of_mixed_rows():
     )
     found = interval(p[m], w[m], y[m], 2.5 + price[s], weighted.dispersion[s])
     assert found[:3] == pytest.approx((-0.4535937500, -0.5156188141, -0.1625991684), abs=1e-8)
+    # Sure predictions that are wrong both ways: the drop of l is level ψ at both ends
+    p, y, w = np.tile([0.1, 0.9], 8), np.tile([1, 0, 0, 1], 4), np.tile([1.0, 2.0], 8)
+    mean, *ends, shift = interval(p, w, y, 1.5, 1.0)
+    t = [brentq(lambda t, e=e: w @ (tilted(p, t) - p) / w.sum() - e, -9, 9) for e in (*ends, mean)]
+    assert t[2] == pytest.approx(shift, abs=1e-8)
+    fit, heights = tilted(p, shift), [t * (w @ y) - w @ np.log1p(p * np.expm1(t)) for t in t]
+    psi = w**2 @ (y - fit) ** 2 / (w**2 @ (fit * (1 - fit)))
+    assert psi > 2
+    assert heights[2] - heights[:2] == pytest.approx([1.5 * psi] * 2)
 
 
 # ------------------------------------------------------------------------------- a slow twin
