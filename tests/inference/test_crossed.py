@@ -9,12 +9,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 import caltest as ct
-from caltest.inference.two_ways import (
-    CrossedError,
-    by_student,
-    freedom_of,
-    variance_of_difference,
-)
+from caltest.inference.two_ways import CrossedError, by_student, freedom_of, variance_of_difference
 from caltest.problem import Cells, RowProblem
 from caltest.simulate.crossed import CrossedAgreement, TwoColumns
 from caltest.simulate.dependent import ClusterDrawer

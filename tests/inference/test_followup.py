@@ -187,8 +187,7 @@ def test_the_redraw_of_strata_with_competing_events_has_the_law_of_its_slow_twin
 
 
 @pytest.mark.parametrize(
-    "statistic",
-    [ct.ECE(), ct.Kuiper(), ct.DebiasedL2(), ct.ScoreGap("log"), ct.ICI(), ct.CORP()],
+    "statistic", [ct.ECE(), ct.Kuiper(), ct.DebiasedL2(), ct.ScoreGap("log"), ct.ICI(), ct.CORP()]
 )
 def test_without_censoring_follow_up_is_labels(statistic):
     rng = np.random.default_rng(1)

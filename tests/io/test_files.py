@@ -200,10 +200,7 @@ def test_refused_json(tmp_path, text, message):
 
 def test_format_for_files_with_other_names(tmp_path):
     path = written(tmp_path / "f.dat", CSV)
-    refused(
-        path,
-        r"files of type .dat cannot be read; .* say which of them it is with format=",
-    )
+    refused(path, r"files of type .dat cannot be read; .* say which of them it is with format=")
     check(read_predictions(path, format="csv"))
     with pytest.raises(ct.StatisticError, match="format must be one of None, 'csv'"):
         read_predictions(path, format="cvs")
