@@ -176,7 +176,7 @@ def test_walks_of_overlapping_subgroups(rng, monkeypatch):
         np.testing.assert_array_equal(walks.replicates((1, 2), 0, 3), drawn[:3])
 
 
-def test_alike_compares_rows_of_predictions_that_both_have(rng):
+def test_alike_compares_rows_of_predictions_that_both_have(rng, monkeypatch):
     # Groups meet at ½ only, where the truth jumps: a function of p alone, so they are alike.
     p = np.concatenate([rng.uniform(0.2, 0.5, 190), rng.uniform(0.5, 0.8, 210)])
     y, group = rng.random(400) < p + np.where(p > 0.5, 0.19, -0.19), p > 0.5
@@ -197,6 +197,10 @@ def test_alike_compares_rows_of_predictions_that_both_have(rng):
             apart = not a.size or not b.size or a.max() < b.min() or b.max() < a.min()
             counted += 0 if apart else 20
         assert walks.support[j] == counted
+    monkeypatch.setattr("caltest.inference.subgroups.COMPARABLE", walks.support[0])
+    found = ct.calibration_test(p, rng.random(700) < p, by=part, n_resamples=99, rng=1).subgroups
+    np.testing.assert_array_equal([p is None for p in found.alike], walks.support < walks.support[0])
+    assert sum("is not tested: only" in note for note in found.notes) == found.alike.count(None)
 
 
 @pytest.mark.slow

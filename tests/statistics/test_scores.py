@@ -27,6 +27,10 @@ def test_mean_scores_keep_their_promise_when_residuals_are_flipped():
     signs = np.random.default_rng(4).choice([-1.0, 1.0], (5, 20))
     expected = fixed.null_mean + gap.values(Flips(signs)) * gap.divisor / fixed.divisor
     assert_allclose(fixed.values(Flips(signs)), expected, rtol=1e-12)
+    score = np.square(np.eye(3) - data.probs[:, None]).sum(axis=2)  # of every label
+    away = (score - (data.probs * score).sum(axis=1, keepdims=True)) ** 2
+    second, fourth = (data.probs * away).sum(), (data.probs * away**2).sum()
+    assert fixed.tails == pytest.approx(fourth / second**2)
 
 
 def test_impossible_labels():
