@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 import caltest as ct
+from caltest.inference.pair import _score_differences
 from caltest.inference.two_ways import CrossedError, by_student, freedom_of, variance_of_difference
 from caltest.problem import Cells, RowProblem
 from caltest.simulate.crossed import CrossedAgreement, TwoColumns
@@ -168,7 +170,7 @@ def test_squared_errors_of_pairs_that_share_neither_whatever_column_comes_first(
 
 def test_compare_by_enumerated_pairs():
     a, b, q = np.arange(12) // 4, np.arange(12) % 4, 0.25 + 0.5 * P
-    errors = []
+    errors, models = [], []
     for p in (P, q):
         data = ct.OneVsRest(1)(ct.Predictions.of(p, Y))
         data = replace(data, clusters=a, crossed=b, cluster_names=("a", "b"))
@@ -178,6 +180,13 @@ def test_compare_by_enumerated_pairs():
             each = [debiased(p, a, b, column != g) for g in range(column.max() + 1)]
             assert left == pytest.approx(each, abs=1e-12)
         errors.append(error)
+        models.append(SimpleNamespace(data=data, rows=data, times=None))
+    brier = _score_differences(*models, True, 0.95)[0]
+    d = (Y - P) ** 2 - (Y - q) ** 2
+    columns = ((a, 3), (b, 4), (np.arange(12), 12))
+    v = [(np.bincount(g, d - d.mean()) ** 2).sum() / 144 * m / (m - 1) for g, m in columns]
+    half = student.ppf(0.975, 2) * np.sqrt(max(v[0] + v[1] - v[2], *v[:2]))
+    assert (brier.low, brier.high) == pytest.approx((d.mean() - half, d.mean() + half))
     value = errors[0].estimate - errors[1].estimate
     variance = variance_of_difference(*errors, data)
     assert value == pytest.approx(0.02116071429, abs=1e-10)
