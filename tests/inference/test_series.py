@@ -164,7 +164,7 @@ def test_rows_that_exclude_each_other_do_not_hide_those_that_agree():
     overlap = Overlap(replace(data, clusters=np.zeros(500, dtype=np.int64)))
     agreed, within = overlap(overlap.data.labels[None])[0]
     assert agreed < 0.4 * within
-    assert overlap.degree(None) == 0.9  # of all pairs alone 0.2
+    assert (overlap.degree(None), overlap.inflation(None)) == (0.9, 1.0)  # of all pairs alone 0.2
 
 
 def test_one_step_and_orders_change_nothing():

@@ -13,6 +13,7 @@ import pytest
 import caltest as ct
 from caltest import InvalidPredictionsError, read_predictions
 from caltest.io import read_forecasters
+from caltest.io.formats import of_arrow
 
 PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
 LABELS = np.array([0, 1, 2, 0])
@@ -119,6 +120,8 @@ def test_arrow(tmp_path, name):
     check(data)
     assert data.notes[0].endswith("labels from label, not used: odd")
     refused(path, "column odd holds objects", probs="odd")
+    rows = of_arrow("p", pyarrow.chunked_array([[[0.25, 0.75], None]]))
+    np.testing.assert_array_equal(rows, [[0.25, 0.75], [np.nan, np.nan]])
     path.write_bytes(path.read_bytes()[:100])
     refused(path, "not a readable (Arrow|Parquet) file")
 

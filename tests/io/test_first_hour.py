@@ -229,6 +229,10 @@ def test_a_plan_draws_whole_clusters(tmp_path, done):
     drawn, _ = same.draw(np.random.default_rng(0), 90)
     assert drawn.n_clusters == 30
     assert (drawn.labels.reshape(30, 3) == drawn.labels[::3, None]).mean() > 0.95
+    whole = Population.of(RNG.dirichlet([1, 2, 3], 4000), None, None, None, {})
+    drawn, _ = whole.draw(np.random.default_rng(0), 4000)
+    shares = np.bincount(drawn.labels, minlength=3) / 4000
+    assert shares == pytest.approx(drawn.probs.mean(axis=0), abs=0.03)
     path = written(tmp_path / "f.csv", {"p": p, "y": y, "ward": clusters})
     asked = ("plan", "--like", path, "--statistic", "O:E", "--width", ".3", "--json")
     alone, together = (json.loads(done(*asked, *more)) for more in ((), ("--clusters", "ward")))

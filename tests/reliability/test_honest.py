@@ -78,6 +78,8 @@ def test_margin_is_the_largest_distance_of_band_and_prediction(rng):
     p = rng.random(300)
     fit = ct.reliability_fit(p, rng.random(300) < p, fit="band", points=30)
     # At every prediction, not only at those of the table.
+    (columns,) = fit._tables()
+    np.testing.assert_array_equal(columns["predicted"][[0, -1]], fit.predicted[[0, -1]])
     right = np.searchsorted(fit.predicted, p)
     left = np.searchsorted(fit.predicted, p, side="right") - 1
     worst = np.maximum(fit.high[right] - p, p - fit.low[left])

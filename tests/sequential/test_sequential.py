@@ -204,6 +204,7 @@ def test_horizons_are_dealt_to_processes():
     dealt = ct.Monitor(horizon=3)
     for a in range(0, 900, 100):  # not a multiple of three
         dealt = dealt.update(p[a : a + 100], y[a : a + 100])
+    assert ("horizon" in ct.Monitor().recipe, "horizon 3" in dealt.recipe) == (False, True)
     apart = [ct.Monitor().update(p[j::3], y[j::3]) for j in range(3)]
     assert dealt.log_evidence == pytest.approx(max(m.log_evidence for m in apart) - np.log(3))
     paths = [_path(p[j::3], y[j::3]) for j in range(3)]
@@ -260,6 +261,8 @@ def test_the_leader_says_what_is_wrong(truth, words):
         x = np.array([0.3, 0.5, 0.75])
         q = 1 / (1 + np.exp(-truth(np.log(x / (1 - x)))))
         assert np.abs(monitor.best_curve(x) - q).max() < 0.13
+    few = ct.Monitor().update(np.tile([0.8, 0.5], 15), [0, 0, 0, 1] * 7 + [0, 0])  # no late starts
+    assert few.leader.startswith("predictions from")
 
 
 def test_pictures_have_the_times_of_the_rows():

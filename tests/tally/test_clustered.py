@@ -38,6 +38,10 @@ def test_cells_answer_as_the_rows_do(statistic):
     assert sums.null_mean == pytest.approx(rows.null_mean, rel=0.1)
     assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
     assert (sums.null, sums.n_clusters, sums.n) == ("WildSigns()", 120, P.size)
+    few = (ct.ClusteredTally.of(P[r], Y[r], clusters=IMAGE[r]) for r in (IMAGE < 100, IMAGE < 99))
+    assert 0 < ct.calibration_test(next(few), statistic=statistic, n_resamples=99).pvalue <= 1
+    with pytest.raises(ct.StatisticError, match="99 clusters are too few"):
+        ct.calibration_test(next(few), statistic=statistic)
 
 
 @pytest.mark.parametrize("y", [Y, np.where(P < 0.3, 0, Y)], ids=["as predicted", "too few"])
