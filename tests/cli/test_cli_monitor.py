@@ -191,6 +191,7 @@ def test_a_file_that_is_no_state_is_named_and_kept(refused, tmp_path, content):
     data, state = written(tmp_path / "f.csv", *rows(30)), tmp_path / "s.json"
     state.write_text(content)
     refused("s.json is no state of caltest monitor", "monitor", data, "--state", state)
+    refused("Missing argument 'FILES...'", "monitor", "--state", state)
     assert state.read_text() == content
 
 

@@ -203,7 +203,7 @@ def test_wrong_calls():
     cases = {
         "two columns at most": lambda: ct.calibration_test(p, y, clusters={"a": a, "b": b, "c": b}),
         "two columns at most: the two": lambda: ct.calibration_test(
-            p, y, clusters=np.column_stack([a, b, a])
+            p, y, clusters=np.column_stack([a, b, a, b])
         ),
         r"clusters has the shape \(2, \d+\)": lambda: ct.calibration_test(p, y, clusters=[a, b]),
         "holds no column": lambda: ct.calibration_test(p, y, clusters={}),

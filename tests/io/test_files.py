@@ -194,6 +194,7 @@ def test_json_arrays(tmp_path):
         ),
         ('[{"p": 0.5, "y": 1}, 7]', "entry 2 is not an object"),
         ('[{"p": [[1], 2], "y": 1}]', "not a list of numbers"),
+        ('[{"p": {"A": 1}, "y": 1}, {"p": 7, "y": 1}]', "column p holds objects"),
         ("[]", "no labels found among no columns"),
     ],
 )

@@ -50,6 +50,12 @@ def test_a_stated_confidence_is_about_the_answer(tmp_path, names, values):
         np.testing.assert_allclose(data.probs[:, 1], confidence)
 
 
+def test_one_answer_to_all_may_be_right_or_wrong():
+    _, certainty, truth = stated(below=False)
+    data = Predictions.of({"pred": np.zeros(60, int), "certainty": certainty, "truth": truth})
+    np.testing.assert_array_equal(data.labels, truth == 0)
+
+
 def test_answers_in_words_are_known_by_their_cells(tmp_path):
     answer, confidence, truth = (np.array([*"ABCD"] * 15), stated()[1], np.array([*"ABDC"] * 15))
     columns = {"question": np.arange(60), "said": answer, "sure": confidence, "key": truth}

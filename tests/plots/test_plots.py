@@ -511,6 +511,7 @@ NUMBERS = {
     ],
     "sites": lambda r, a: [
         (across(a["sites"]), np.exp(r.log_oe.values)),
+        (a["sites"].get_sizes().max(), 32.0),
         (ends(a["prediction"])[0], np.exp(r.log_oe.prediction)),
     ],
 }

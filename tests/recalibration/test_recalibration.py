@@ -210,6 +210,7 @@ def test_probabilities_of_one_keep_the_logits_of_float64():
     (curve,) = fitted.map.curves
     q = fitted(scores, from_logits=True)
     assert q[1] == pytest.approx(1.0 / (1.0 + np.exp(-curve.a * 40.0 - curve.c)), rel=1e-12)
+    PlattScaling().fit(np.linspace(0.5, 3, 40), np.arange(40) % 9 > 0, from_logits=True)  # no doubt
 
 
 @pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")

@@ -184,6 +184,7 @@ def test_from_dask():
         (lambda: ct.ClusteredTally.from_table(LINE | {"yp": [1e9]}), "Σ y p = 1e"),
         (lambda: ct.ClusteredTally.from_table(LINE | {"p2": [np.nan]}), "Σ p² = nan"),
         (lambda: ct.ClusteredTally.from_table(LINE | {"n": [1.5]}), "1.5 rows"),
+        (lambda: ct.ClusteredTally.from_table({c: [0] for c in LINE}), "0 rows"),
         (lambda: ct.ClusteredTally.of(EYE, [0, 1, 2], lens=ct.Canonical(), clusters=EYE[0]), "two"),
         (lambda: ct.calibration_test(ct.ClusteredTally.of(P, Y, clusters=IMAGE % 9)), "9 clusters"),
         (lambda: ct.calibration_test(TALLY, statistic=ct.ECE(7)), "multiples of 1/120"),
