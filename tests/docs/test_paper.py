@@ -22,11 +22,7 @@ CLAIMS = [
         "peers.md",
         r"\| MCGrad MCE, three features \| \d+ \| \**([\d.]+)",
     ),
-    (
-        "at level 0.05 in {} of data sets on average",
-        "validity.md",
-        r"in ([\d.]+) of data sets on average over",
-    ),
+    ("at level 0.05 in {} of data sets on average", "validity.md", r"in ([\d.]+) of data sets"),
     ("Over {} cells of lens", "validity.md", r"of data sets on average over (\d+) cells"),
     ("contain the true error in {} of data sets", "coverage.md", r"in ([\d.]+) of data sets"),
     ("on average over {} cells.", "coverage.md", r"on average over (\d+) cells"),

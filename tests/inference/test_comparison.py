@@ -70,11 +70,8 @@ def test_swap_without_pairs_against_enumeration(rng):
 
 @pytest.mark.parametrize("lens", [ct.TopK(1), ct.TopK(2), ct.Canonical(), ct.OneVsRest(0)])
 def test_order_of_models_and_rows(rng, lens):
-    a, b, y = (
-        rng.dirichlet(np.ones(4), 60),
-        rng.dirichlet(np.ones(4), 60),
-        rng.integers(4, size=60),
-    )
+    a, b = rng.dirichlet(np.ones(4), (2, 60))
+    y = rng.integers(4, size=60)
     options = {"lens": lens, "n_resamples": 1, "rng": 1, "statistic": DebiasedL2(3)}
     forth, back = compare(a, b, y, **options), compare(b, a, y, **options)
     assert back.difference == -forth.difference

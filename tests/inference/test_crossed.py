@@ -106,10 +106,8 @@ def test_marginals_and_products(n_classes, couplings):
     drawn = ClusterDrawer.of(data, np.array([0.2, 0.3]), *couplings)((1, 2), 0, 60_000)
     hits = drawn[:, :, None] == np.arange(n_classes)
     np.testing.assert_allclose(hits.mean(axis=0), probs, atol=0.008)
-    alone = [
-        ClusterDrawer.of(replace(data, clusters=c, crossed=None), 1.0, couplings[0])
-        for c in (A8, B8)
-    ]
+    one = replace(data, crossed=None)
+    alone = [ClusterDrawer.of(replace(one, clusters=c), 1.0, couplings[0]) for c in (A8, B8)]
     for (i, j), degree, draw in zip(
         ((0, 1), (0, 3), (1, 3)), (0.2, 0.3, 0.0), (*alone, alone[0]), strict=True
     ):

@@ -304,7 +304,5 @@ def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
         if isinstance(statistic, ct.RefinementError):
             gain = -np.log(np.maximum(np.where(y == 1, q, 1 - q), 2.0**-53))
         assert fixed(1 - y) == pytest.approx(np.average(gain, weights=w), rel=1e-9)
-    with pytest.raises(
-        ct.StatisticError, match="two clusters in each fold, 10 in all; there are 9"
-    ):
+    with pytest.raises(ct.StatisticError, match="two clusters in each fold, 10 in all"):
         ct.VariationalError()(p, y, clusters=np.minimum(g, 8))

@@ -64,11 +64,8 @@ def test_marginal_tests_agree_with_single_ones(joint):
 
 def test_rounding_of_constant_statistics_decides_nothing(rng):
     """Almost certain predictions: the observed value and the draws agree but for rounding."""
-    pairs = [
-        (ct.ECE(), Canonical()),
-        (ct.ECE(10), TopK(1)),
-        (ct.ECE(ct.VarianceTree(20)), Canonical()),
-    ]
+    trees = (ct.ECE(ct.VarianceTree(20)), Canonical())
+    pairs = [(ct.ECE(), Canonical()), (ct.ECE(10), TopK(1)), trees]
     for _ in range(5):
         rest = 1e-9 * rng.random(100)
         probs = np.column_stack([1.0 - rest, 0.5 * rest, 0.5 * rest])

@@ -113,10 +113,8 @@ def test_calibration_in_the_weighted_population(rng):
     p, w = rng.uniform(0.1, 0.9, 500), rng.integers(1, 3, 500)
     y = (rng.random(500) < p).astype(int)
     options = {"weights": w, "n_resamples": 199, "rng": 1}
-    both = [
-        ct.calibration_test(p, y, null=null, **options)
-        for null in (ct.RedrawLabels(), ct.WildSigns())
-    ]
+    nulls = (ct.RedrawLabels(), ct.WildSigns())
+    both = [ct.calibration_test(p, y, null=null, **options) for null in nulls]
     found = ct.calibration_test(p, y, null=ct.PopulationWeights(), **options)
     assert found.pvalue == max(test.pvalue for test in both)
     assert found.null == "PopulationWeights()"

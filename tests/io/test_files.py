@@ -188,10 +188,7 @@ def test_json_arrays(tmp_path):
         ('{"p": 0.5, "p": 0.6, "y": 1}', "holds the key 'p' twice"),
         ('{"p": 0.5, "y": 1}\n{"p": 0.5, "p": 0.6, "y": 1}', "line 2: .* the key 'p' twice"),
         ('{"p": 0.5, "y": ' + "1" * 5000 + "}", "limit .* digits"),
-        (
-            '[{"p": true, "y": 1}, {"p": false, "y": 0}]',
-            "column p, row 1: 'True' is not a number but a class",
-        ),
+        ('[{"p": true, "y": 1}, {"p": false, "y": 0}]', "column p, row 1: 'True' .* but a class"),
         ('[{"p": 0.5, "y": 1}, 7]', "entry 2 is not an object"),
         ('[{"p": [[1], 2], "y": 1}]', "not a list of numbers"),
         ('[{"p": {"A": 1}, "y": 1}, {"p": 7, "y": 1}]', "column p holds objects"),

@@ -118,11 +118,8 @@ def test_labels_all_alike_have_exact_limits_or_none(events):
 def test_profiles(two, profile, tmp_path):
     report = ct.report(two, profile=profile, also=[ct.HosmerLemeshow()], **RUN)
     keys = [section.key for section in report.sections]
-    expected = [
-        k
-        for k in WORDING["profiles"][profile]["parts"]
-        if k not in ("classes", "recalibration", "where")
-    ]
+    missing = ("classes", "recalibration", "where")
+    expected = [k for k in WORDING["profiles"][profile]["parts"] if k not in missing]
     assert keys == [key for key in expected if key != "classes"]
     assert "HosmerLemeshow" in report.to_markdown()
     svg = re.findall(r"<svg.*?</svg>", report.to_html(), flags=re.DOTALL)

@@ -28,14 +28,7 @@ def hard(seed=1):
             np.arange(4801) / 4800,
             np.clip(np.arange(4801) / 4800 + rng.uniform(-2e-12, 2e-12, 4801), 0, 1),
             *(powers, np.nextafter(powers, 0), np.nextafter(powers, 1), 1 - powers),
-            [
-                5e-324,
-                0.5,
-                np.nextafter(0.5, 0),
-                np.nextafter(0.5, 1),
-                1e-12,
-                np.nextafter(1e-12, 0),
-            ],
+            [5e-324, 0.5, *np.nextafter(0.5, [0, 1]), 1e-12, np.nextafter(1e-12, 0)],
         ]
     )
     return p, (rng.random(p.size) < 0.3).astype(int)

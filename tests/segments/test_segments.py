@@ -133,10 +133,8 @@ def conditions(x, min_rows, parts):
         cuts = np.array([v for v in np.unique(known[at]) if v < known[-1]])
     ends = [-np.inf, *cuts, np.inf]
     stretches = [(x > a) & (x <= b) for a, b in combinations(ends, 2)]
-    return (
-        [m for m in [*stretches, missing] if m.any() and not m.all()],
-        len(ends) - 1 + int(missing.any()),
-    )
+    kept = [m for m in [*stretches, missing] if m.any() and not m.all()]
+    return kept, len(ends) - 1 + int(missing.any())
 
 
 def slow(p, w, y, columns, min_rows):
@@ -393,10 +391,7 @@ WRONG = {
     "no column": ({"features": {}}, "holds no column"),
     "constant": ({"features": {"x": np.ones(N)}}, "no column is left to search: x"),
     "depth": ({"max_depth": 3}, "max_depth must be"),
-    "few rows": (
-        {"min_rows": 60},
-        "need 120 rows, and there are 100: pass more, or a smaller min_rows",
-    ),
+    "few rows": ({"min_rows": 60}, "need 120 rows, and there are 100: pass more, or"),
     "alpha": ({"n_resamples": 9}, "take at least 19"),
     "subgroups": ({"by": np.arange(N) % 2}, "does not take by"),
     "no such fact": ({"feature": 1}, "did you mean features"),

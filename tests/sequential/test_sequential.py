@@ -134,11 +134,8 @@ def test_any_splitting_gives_the_same_monitor():
         assert split == whole
     single = ct.Monitor(alpha=0.01)
     for row in range(700):
-        forms = [
-            (float(p[row]), int(y[row])),
-            ([p[row]], [y[row]]),
-            (p[row : row + 1], y[row : row + 1]),
-        ]
+        one = slice(row, row + 1)
+        forms = [(float(p[row]), int(y[row])), ([p[row]], [y[row]]), (p[one], y[one])]
         single = single.update(*forms[row % 3])
     assert single.update(p[700:], y[700:]) == whole
     assert whole.alarm == int(np.argmax(_path(p, y) >= np.log(100))) + 1

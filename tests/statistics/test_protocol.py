@@ -176,11 +176,8 @@ def test_no_verb_tests_the_rows_of_a_fit(name):
     data = ct.examples.GaussianMixture(0, -3).sample(200, rng=1)
     repaired = ct.recalibration.TemperatureScaling().fit(data)(data)
     pairs = ("compare", "reliability_difference")
-    ask = (
-        partial(getattr(ct, name), repaired, data)
-        if name in pairs
-        else partial(VERBS[name], repaired, None)
-    )
+    verb = getattr(ct, name) if name in pairs else VERBS[name]
+    ask = partial(verb, repaired, data if name in pairs else None)
     with pytest.raises(StatisticError, match="fit"):
         ask()
 

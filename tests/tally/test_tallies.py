@@ -114,10 +114,8 @@ def test_a_sample_is_uniform_and_says_its_size():
     found = ct.calibration_test(tallies, None, ct.ECE(5), lens=ct.Canonical(), n_resamples=19)
     assert found.n == 50_000
     assert "a sample of 50000 of 120000 rows" in found.notes
-    parts = [
-        ct.Tallies.of(probs[a : a + 40_000], labels[a : a + 40_000])
-        for a in range(0, 120_000, 40_000)
-    ]
+    starts = range(0, 120_000, 40_000)
+    parts = [ct.Tallies.of(probs[a : a + 40_000], labels[a : a + 40_000]) for a in starts]
     both = sum(parts)
     assert both == tallies
     assert (both.sample.n, both.rows.n) == (120_000, 50_000)
