@@ -1,14 +1,13 @@
 """Do the tests notice a small change of the package? A mutation study.
 
-``python scripts/mutants.py cover`` runs the fast tests once, and notes which lines and kernels
-each test runs. ``… run`` draws mutants by their number from a seed, every place alike: an operator,
-a number or a flag, a bound of a slice, a ``not``, min for max, an update left out. In a copy of the
-package, each is tried by the 40 tests nearest to its line, and what survives by the others of
-that line; mutants that cannot be imported are drawn again. ``… again TEST …`` tries the survivors
-with tests of this tree, ``… show`` lists them with what was judged of them.
-
-Left alone are messages, ``__repr__``, annotations, options of ``dataclass``, and numbers and
-flags in ``plots/``.
+``cover`` runs the fast tests once, and notes which lines and kernels each of them runs. ``run``
+draws mutants by their number from a seed, every place alike: an operator, a number or a flag, a
+bound of a slice, a ``not``, min for max, an assignment to a part left out. Each is tried in a copy
+of the package by the 40 tests nearest to its line, and a survivor by others of that line; mutants
+that cannot be imported are drawn again. ``again TEST …`` tries the survivors with tests of this
+tree, and ``show`` lists what is left, with what was judged of it. All is kept in ``--folder``, and
+goes on where it was. Left alone are messages, ``__repr__``, annotations, options of ``dataclass``,
+and numbers and flags in ``plots/``: how a picture looks.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -46,7 +46,12 @@ OPERATORS = {
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 CPU, LONGER = 60, 180  # seconds after which the nearest tests, and the others, hang
+UNRUN = 99  # the status of a process whose module cannot be imported
 OTHERS = 40.0  # seconds that the others take in all
+#: Survivors that change no answer: the beginning of a module, a part of the line as it became.
+JUDGED = {
+    ("", "repr=True"): "how a value prints",
+}
 #: What a preloaded parent spares each mutant.
 HEAVY = "scipy.stats scipy.optimize scipy.special numba matplotlib.pyplot pandas sklearn rich click"
 
@@ -67,6 +72,13 @@ class Mutant(NamedTuple):
     def applied(self, raw: bytes) -> bytes:
         """Return the text of the module as it becomes."""
         return raw[: self.low] + self.new.encode() + raw[self.high :]
+
+    def described(self) -> dict[str, Any]:
+        """Say where a mutant is: module, line, and the line before and after."""
+        raw = (ROOT / "caltest" / self.module).read_bytes()
+        was, became = (text.splitlines()[self.line - 1] for text in (raw, self.applied(raw)))
+        lines = {"was": was.decode().strip(), "became": became.decode().strip()}
+        return {"module": self.module, "line": self.line, **lines}
 
 
 def mutants_of(module: str) -> Iterator[list[Mutant]]:
@@ -92,7 +104,9 @@ def mutants_of(module: str) -> Iterator[list[Mutant]]:
                 values = [node.left, *node.comparators]
                 pairs = list(zip(values, node.ops, values[1:], strict=False))
             case ast.BoolOp():
-                pairs = [(a, node.op, b) for a, b in zip(node.values, node.values[1:], strict=False)]
+                pairs = [
+                    (a, node.op, b) for a, b in zip(node.values, node.values[1:], strict=False)
+                ]
             case ast.Constant(value=bool()) if not cosmetic:
                 yield begin(node), end(node), [repr(not node.value)]
             case ast.Constant(value=int() | float()) if not cosmetic:
@@ -174,7 +188,7 @@ class Touched:
 
         def noted(called: Any, *args: Any) -> Any:
             code = called.py_func
-            path = code.__module__.replace(".", "/").removeprefix("caltest/") + ".py"
+            path = code.__module__.removeprefix("caltest.").replace(".", "/") + ".py"
             self.kernels[f"{path}:{code.__name__}"].add(self.test)
             return call(called, *args)
 
@@ -197,7 +211,8 @@ class Asked:
         self.answer = answer
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        wanted = [item for item in items if item.nodeid in self.rank or not self.rank]
+        names = {item: {item.nodeid, item.nodeid.partition("::")[0]} for item in items}
+        wanted = [item for item in items if names[item] & set(self.rank)]
         items[:] = sorted(wanted, key=lambda item: self.rank.get(item.nodeid, 0))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -264,7 +279,7 @@ def child(house: Path, module: str, tests: list[str], answer: Path, cpu: int) ->
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        status = 3
+        status = UNRUN
         try:
             os.chdir(house)
             dotted = "caltest." + module.removesuffix(".py").replace("/", ".")
@@ -287,30 +302,30 @@ OPTIONS = ["-q", "-n", "0", "-p", "no:cacheprovider", "--assert=plain"]
 OPTIONS += ["--continue-on-collection-errors", "--hypothesis-profile=unshrunk"]
 
 
-def tried(house: Path, mutant: Mutant, stages: list[tuple[list[str], int]]) -> dict[str, Any]:
-    """Return how a mutant ends: who noticed it, whether it runs at all, and the tests asked."""
-    path = house / "caltest" / mutant.module
+def tried(
+    house: Path, module: str, mutated: bytes, stages: list[tuple[list[str], int]]
+) -> dict[str, Any]:
+    """Return how a mutant ends: who noticed it and how many tests ran, or nothing if it cannot."""
+    path = house / "caltest" / module
     raw, stamp = path.read_bytes(), path.stat()
     cache = path.parent / "__pycache__"
     compiled = {file: file.read_bytes() for file in cache.glob(f"{path.stem}.*.nb?")}
     answer = house / "answer"
-    path.write_bytes(mutant.applied(raw))
+    path.write_bytes(mutated)
     os.utime(path, (stamp.st_atime, stamp.st_mtime + random.randrange(10**3, 10**7)))
-    outcome: dict[str, Any] = {"by": "", "asked": 0, "collected": True}
+    outcome: dict[str, Any] = {"by": "", "asked": 0}
     try:
         for tests, cpu in stages:
             if not tests:
                 continue
-            status = child(house, mutant.module, tests, answer, cpu)
+            status = child(house, module, tests, answer, cpu)
             outcome["asked"] += len(tests)
             if os.WIFSIGNALED(status):
                 outcome["by"] = "time"
-            elif os.WEXITSTATUS(status) == 3:
+            elif os.WEXITSTATUS(status) == UNRUN:
                 return {}
             elif answer.exists():
                 outcome["by"] = answer.read_text()
-            elif os.WEXITSTATUS(status):
-                outcome["collected"] = False
             if outcome["by"]:
                 break
     finally:
@@ -323,18 +338,28 @@ def tried(house: Path, mutant: Mutant, stages: list[tuple[list[str], int]]) -> d
     return outcome
 
 
+def cover(folder: Path) -> None:
+    """Run the fast tests, and note what each of them runs."""
+    import coverage
+    import pytest
+
+    measured = coverage.Coverage(folder / "coverage", include=["caltest/*"], config_file=False)
+    touched = Touched(measured)
+    with measured.collect():
+        pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider"], plugins=[touched])
+    measured.save()
+    kernels = {key: sorted(tests) for key, tests in touched.kernels.items()}
+    noted = {"seconds": touched.seconds, "kernels": kernels}
+    (folder / "tests.json").write_text(json.dumps(noted))
+
+
 def run(folder: Path, house: Path, seed: int, count: int) -> None:
-    """Try the mutants that are not in the file yet, and write a line of JSON for each."""
+    """Try the mutants that are not in the file yet."""
     coverage = Coverage(folder)
-    modules = sorted(str(file.relative_to(ROOT / "caltest")) for file in ROOT.glob("caltest/**/*.py"))
+    files = sorted((ROOT / "caltest").rglob("*.py"))
+    modules = [str(file.relative_to(ROOT / "caltest")) for file in files]
     places = [place for module in modules for place in mutants_of(module)]
-    print(f"{len(places)} places", flush=True)
-    for name in HEAVY.split():
-        with suppress(ImportError):
-            importlib.import_module(name)
-    done = {entry["mutant"] for entry in entries(folder)}
-    for number in sorted(set(range(count)) - done):
-        outcome: dict[str, Any] = {}
+    for number in sorted(set(range(count)) - set(entries(folder))):
         for attempt in range(99):
             generator = random.Random(f"{seed}-{number}-{attempt}")
             mutant = generator.choice(generator.choice(places))
@@ -344,33 +369,92 @@ def run(folder: Path, house: Path, seed: int, count: int) -> None:
             others = [test for test in tests if test not in set(nearest)]
             total = np.cumsum([coverage.seconds[test] for test in others])
             others = others[: int(np.searchsorted(total, OTHERS))]
-            outcome = tried(house, mutant, [(nearest, CPU), (others, LONGER)])
+            mutated = mutant.applied((ROOT / "caltest" / mutant.module).read_bytes())
+            outcome = tried(house, mutant.module, mutated, [(nearest, CPU), (others, LONGER)])
             if outcome:
+                keep(folder, {"mutant": number, **mutant.described(), **outcome})
                 break
-        raw = (ROOT / "caltest" / mutant.module).read_bytes()
-        was, became = (text.splitlines()[mutant.line - 1].decode().strip() for text in (raw, mutant.applied(raw)))
-        entry = {"mutant": number, "module": mutant.module, "line": mutant.line, "was": was, "became": became}
-        entry |= {"tests": len(tests), **outcome, "attempt": attempt}
-        with (folder / "mutants.jsonl").open("a") as file:
-            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-        print(number, outcome["by"] or "SURVIVED", f"{mutant.module}:{mutant.line}", became, flush=True)
 
 
-def entries(folder: Path) -> list[dict[str, Any]]:
-    """Return the mutants tried so far."""
+def again(folder: Path, house: Path, tests: list[str]) -> None:
+    """Try the survivors once more, by tests of this tree, where their line is still there."""
+    for entry in entries(folder).values():
+        path = ROOT / "caltest" / entry["module"]
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        there = [i for i, line in enumerate(lines, 1) if line.strip() == entry["was"]]
+        if entry["by"] or judgement(entry) or not there:
+            continue
+        i = min(there, key=lambda i: abs(i - entry["line"])) - 1
+        lines[i] = lines[i].replace(entry["was"], entry["became"])
+        outcome = tried(house, entry["module"], "\n".join(lines).encode(), [(tests, LONGER)])
+        if outcome["by"]:
+            keep(folder, entry | outcome | {"first": False})
+
+
+def entries(folder: Path) -> dict[int, dict[str, Any]]:
+    """Return the mutants tried so far, by number."""
     file = folder / "mutants.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return {entry["mutant"]: entry for entry in map(json.loads, lines)}
+
+
+def keep(folder: Path, entry: dict[str, Any]) -> None:
+    """Write down how a mutant ended."""
+    with (folder / "mutants.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    place = f"{entry['module']}:{entry['line']}"
+    print(entry["mutant"], entry["by"] or "SURVIVED", place, entry["became"], flush=True)
+
+
+def judgement(entry: dict[str, Any]) -> str:
+    """Return why a survivor changes no answer, or nothing."""
+    texts = (why for (module, part), why in JUDGED.items()
+             if entry["module"].startswith(module) and part in entry["became"])  # fmt: skip
+    return next(texts, "")
+
+
+def show(folder: Path) -> None:
+    """Print the survivors and what was judged of them, and how many were noticed."""
+    every = entries(folder).values()
+    alive = [entry for entry in every if not entry["by"]]
+    for entry in alive:
+        print(f"{entry['module']}:{entry['line']} ({judgement(entry) or 'SURVIVED'})")
+        print(f"  {entry['was']}\n  {entry['became']}")
+    same = sum(bool(judgement(entry)) for entry in alive)
+    first = sum(bool(entry["by"]) and entry.get("first", True) for entry in every)
+    print(f"{len(every)} mutants: {same} change no answer; of the others {first} were noticed at ")
+    print(f"first, and {len(every) - len(alive)} after tests were added")
+
+
+def main() -> None:
+    """Run one part of the study."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("part", choices=("cover", "run", "again", "show"))
+    parser.add_argument("tests", nargs="*")
+    parser.add_argument("--folder", type=Path, default=Path("mutants"))
+    parser.add_argument("--mutants", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=20190416)
+    o = parser.parse_args()
+    o.folder.mkdir(exist_ok=True)
+    if o.part in ("cover", "show"):
+        return cover(o.folder) if o.part == "cover" else show(o.folder)
+    with tempfile.TemporaryDirectory() as name:
+        house = Path(name)
+        for part in PARTS:
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, house / part)
+        os.environ["PYTHONPATH"] = name
+        sys.path.insert(0, name)
+        sys.dont_write_bytecode = True
+        for module in HEAVY.split():
+            with suppress(ImportError):
+                importlib.import_module(module)
+        if o.part == "run":
+            run(o.folder, house, o.seed, o.mutants)
+        else:
+            again(o.folder, house, o.tests)
+    return None
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("verb")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("house", type=Path)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=20190416)
-    o = parser.parse_args()
-    os.environ["PYTHONPATH"] = str(o.house)
-    sys.path.insert(0, str(o.house))
-    sys.dont_write_bytecode = True
-    run(o.folder, o.house, o.seed, o.count)
+    main()
