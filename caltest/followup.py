@@ -213,20 +213,11 @@ class Censoring:
     is the number of them before min(time, horizon), that of an unknown row its own. ``slots`` of
     all strata follow each other, m + 1 for each, of which the last is beyond the horizon.
 
-    Attributes
-    ----------
-    slot : ndarray of shape (n,)
-        The place of every row.
-    starts : ndarray of shape (J + 1,)
-        Where the slots of each stratum begin.
-    cut : ndarray of shape (S,)
-        The censoring time v of each slot, infinite for the last of a stratum.
-    left : ndarray of shape (S,)
-        Ĝ before each slot: the product of 1 − c(v) / Y(v) over earlier places v.
-    share : ndarray of shape (S,)
-        c / Y of each place: those censored at v, of the rows of v or later without an event at v.
-    weights : ndarray of shape (n,)
-        1{known} / Ĝ(min(time, horizon)−).
+    ``slot`` (n,) is the place of every row, ``weights`` (n,) are 1{known} / Ĝ(min(time, horizon)−);
+    ``starts`` (J + 1,) is where the slots of each stratum begin, ``cut`` (S,) the censoring time v
+    of each slot, infinite for the last of a stratum, ``left`` (S,) Ĝ before it, the product of
+    1 − c(v) / Y(v) over earlier places v, and ``share`` (S,) c / Y there: those censored at v, of
+    the rows of v or later without an event at v.
     """
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:

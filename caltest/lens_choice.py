@@ -33,7 +33,7 @@ class OfFunction(Lens):
             columns = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
             return replace(data, **columns, induced=True)
         facts = (induced.weights, data.weights), (induced.clusters, data.clusters)
-        if any(picked is None and given is not None for picked, given in facts):
+        if any(ours is None and theirs is not None for ours, theirs in facts):
             raise StatisticError(
                 f"the lens {self!r} picks rows and loses their weights or clusters: pick them with "
                 "data.take(rows)"

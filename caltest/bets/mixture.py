@@ -11,17 +11,6 @@ import numpy as np
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.progress import progress
 from caltest.bets import kernels
-from caltest.bets.kernels import (
-    LATE_SCALE,
-    LEAVES,
-    LINES,
-    N_FLAT,
-    N_LINES,
-    NOISE,
-    SCALARS,
-    TREE,
-    TWO_CLASSES,
-)
 from caltest.results.numbers import in_percent
 
 #: Rows between two looks at the clock and at Ctrl-C.
@@ -30,17 +19,17 @@ AT_ONCE = 2**18
 
 def start(n_classes: int) -> FloatArray:
     """Return the state before the first row: 1482 numbers, and 61 K + 55 more for K > 2 classes."""
-    two = np.zeros(TWO_CLASSES)
+    two = np.zeros(kernels.TWO_CLASSES)
     two[kernels.KEPT] = 1.0
     two[kernels.FLAT] = kernels.PRIOR.sum()
-    two[SCALARS : kernels.LATE_AT] = kernels.PRIOR
+    two[kernels.SCALARS : kernels.LATE_AT] = kernels.PRIOR
     two[kernels.TREE_AT : kernels.STOP_AT] = np.tile(kernels.SHIFT_PRIOR, 2 * kernels.LEAVES)
     two[kernels.STOP_AT :] = 1.0
     if n_classes == 2:
         return two
     prior = class_prior(n_classes)
     nested = np.tile(kernels.NESTED_PRIOR, n_classes)
-    many = np.concatenate([np.zeros(SCALARS), prior, np.zeros(prior.size), nested])
+    many = np.concatenate([np.zeros(kernels.SCALARS), prior, np.zeros(prior.size), nested])
     many[kernels.KEPT] = 1.0
     many[kernels.FLAT] = prior.sum()
     return np.append(two, many)
@@ -82,16 +71,17 @@ def bet(
     others[np.arange(sure.size), top[sure]] = 0.0
     rows[sure, 1] = others.sum(axis=1)
     rows[:, 2], rows[:, 3] = labels == top, weights
-    kernels.bet_two(rows, mode, state[:TWO_CLASSES], path)
+    kernels.bet_two(rows, mode, state[: kernels.TWO_CLASSES], path)
     probs = np.ascontiguousarray(probs)
     prior = class_prior(n_classes)
-    kernels.bet_many(probs, labels, weights, mode, state[TWO_CLASSES:], prior, path)
+    kernels.bet_many(probs, labels, weights, mode, state[kernels.TWO_CLASSES :], prior, path)
     return path
 
 
 def scalar(states: FloatArray, which: int) -> FloatArray:
     """Return a scalar of states of shape (h, size): of all classes, not of the top class."""
-    return states[:, which if states.shape[1] == TWO_CLASSES else TWO_CLASSES + which]
+    first = 0 if states.shape[1] == kernels.TWO_CLASSES else kernels.TWO_CLASSES
+    return states[:, first + which]
 
 
 #: The log of what an expert has, its words, and its curve: a function of predictions in (0, 1).
@@ -112,24 +102,24 @@ def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
 def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
     """Return the log of what the flat experts have, static and late."""
     flat, late = state[kernels.SCALARS :][:n_flat], state[kernels.SCALARS + n_flat :][:n_flat]
-    moved = np.log(late) + state[LATE_SCALE]
+    moved = np.log(late) + state[kernels.LATE_SCALE]
     if mode == kernels.CHANGE:
         return moved
     return np.logaddexp(np.log(flat) + state[kernels.FLAT_SCALE], moved)
 
 
 def _of_two(state: FloatArray, mode: int) -> Leader:
-    flat = _pools(state, N_FLAT, mode)
-    late = state[kernels.LATE_AT + N_FLAT : kernels.TREE_AT].reshape(kernels.N_CELLS, 10)
-    cells = np.full((2 * LEAVES, 10), -np.inf)
-    cells[2:LEAVES] = np.log(late) + state[LATE_SCALE]
+    flat = _pools(state, kernels.N_FLAT, mode)
+    late = state[kernels.LATE_AT + kernels.N_FLAT : kernels.TREE_AT].reshape(kernels.N_CELLS, 10)
+    cells = np.full((2 * kernels.LEAVES, 10), -np.inf)
+    cells[2 : kernels.LEAVES] = np.log(late) + state[kernels.LATE_SCALE]
     if mode != kernels.CHANGE:
-        reach, stop = np.ones(2 * LEAVES), state[kernels.STOP_AT :]
-        for i in range(2, 2 * LEAVES):
+        reach, stop = np.ones(2 * kernels.LEAVES), state[kernels.STOP_AT :]
+        for i in range(2, 2 * kernels.LEAVES):
             reach[i] = reach[i >> 1] / (1.0 + stop[i >> 1])
-        reach[:LEAVES] *= stop[:LEAVES] / (1.0 + stop[:LEAVES])
-        shares = state[kernels.TREE_AT : kernels.STOP_AT].reshape(2 * LEAVES, 11)[:, 1:]
-        static = np.log(kernels.TREE_SHARE * reach[:, None] * shares) + state[TREE]
+        reach[: kernels.LEAVES] *= stop[: kernels.LEAVES] / (1.0 + stop[: kernels.LEAVES])
+        shares = state[kernels.TREE_AT : kernels.STOP_AT].reshape(2 * kernels.LEAVES, 11)[:, 1:]
+        static = np.log(kernels.TREE_SHARE * reach[:, None] * shares) + state[kernels.TREE]
         cells = np.logaddexp(cells, static)
     j, (i, k) = int(flat.argmax()), divmod(int(cells.argmax()), 10)
     if cells[i, k] > flat[j]:
@@ -138,9 +128,9 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
         a = float(kernels.SHIFTS[k + 1])
         words = f"predictions from {in_percent(low)} to {in_percent(high)} {_shifted(a)}"
         return float(cells[i, k]), words, partial(_line, b=1.0, a=a, low=low, high=high)
-    if j >= N_LINES:
-        return float(flat[j]), *_random(NOISE[j - N_LINES], "are random", 0.5)
-    b, a = map(float, LINES[j])
+    if j >= kernels.N_LINES:
+        return float(flat[j]), *_random(kernels.NOISE[j - kernels.N_LINES], "are random", 0.5)
+    b, a = map(float, kernels.LINES[j])
     words = _shifted(a)
     if b != 1.0:
         centre = float(1.0 / (1.0 + np.exp(a / (b - 1.0))))
@@ -153,7 +143,7 @@ def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
     j = int(flat.argmax())
     (c, r), earned = divmod(j - 22, 22), float(flat[j])
     groups = state[kernels.SCALARS + 2 * flat.size :].reshape(K, 17)[1:, 1:]
-    nested = float(np.log(kernels.NESTED_SHARE * groups.max())) + float(state[TREE])
+    nested = float(np.log(kernels.NESTED_SHARE * groups.max())) + float(state[kernels.TREE])
     if nested > earned and mode != kernels.CHANGE:
         return nested, "some classes too high against others", partial(_line, b=1.0, a=0.0)
     if j < 16:
@@ -161,11 +151,11 @@ def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
         words = f"{_confidence(b)}, probabilities to the power {b:.2f}"
         return earned, words, partial(_line, b=b, a=0.0)
     if j < 22:
-        return earned, *_random(NOISE[j - 16], "are random", 1.0 / K)
+        return earned, *_random(kernels.NOISE[j - 16], "are random", 1.0 / K)
     if r < 16:
         a = float(np.log(kernels.CLASS_FACTORS[r]))
         return earned, f"class {c} {_shifted(a)}", partial(_line, b=1.0, a=a)
-    return earned, *_random(NOISE[r - 16], f"are class {c} whatever was said", 1.0)
+    return earned, *_random(kernels.NOISE[r - 16], f"are class {c} whatever was said", 1.0)
 
 
 def _line(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0) -> FloatArray:

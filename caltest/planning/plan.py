@@ -163,7 +163,7 @@ def _purpose(statistic: object, width: object, tolerance: object, against: objec
             raise StatisticError(f"the interval of {statistic!r} needs a width")
     options = {"interval": width is not None, "equivalence": tolerance is not None}
     options |= {"comparison": against is not None, "monitoring": isinstance(statistic, Monitor)}
-    purposes = [name for name, given in options.items() if given] or ["test"]
+    purposes = [name for name, planned in options.items() if planned] or ["test"]
     if len(purposes) > 1:
         raise StatisticError(f"one thing is planned at a time, not {' and '.join(purposes)}")
     return purposes[0]

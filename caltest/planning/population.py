@@ -164,10 +164,9 @@ class Population:
             alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
         elif not callable(like):
             labelled = isinstance(like, Predictions) or labels is not None
-            observed = (
-                labels if labelled else np.zeros(len(as_ndarray(like, "probs")), dtype=np.int64)
-            )
-            data = admitted("plan", like, observed, facts, takes={"clusters"})
+            if not labelled:
+                labels = np.zeros(len(as_ndarray(like, "probs")), dtype=np.int64)
+            data = admitted("plan", like, labels, facts, takes={"clusters"})
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:

@@ -163,12 +163,7 @@ class WildSigns(Scheme):
 
 
 def _signs(
-    draw: LabelDrawer,
-    rows: IntArray,
-    seed: Seed,
-    first: int,
-    count: int,
-    out: IntArray | None = None,
+    draw: LabelDrawer, rows: IntArray, seed: Seed, first: int, count: int, out: object = None
 ) -> IntArray:
     return 1 - 2 * draw(seed, first, count)[:, rows]
 

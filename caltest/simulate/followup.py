@@ -83,9 +83,7 @@ class FollowupDrawer:
         ]
         return cls(numbers[0], rows, row_starts, slots, numbers[1], numbers[2])
 
-    def __call__(
-        self, seed: Seed, first: int, count: int, out: IntArray | None = None
-    ) -> FloatArray:
+    def __call__(self, seed: Seed, first: int, count: int, out: object = None) -> FloatArray:
         """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
         signed = np.empty((count, self.thresholds.size))
         size = int(np.diff(self.slot_starts).max())
