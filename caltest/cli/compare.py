@@ -47,7 +47,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         names = list(data)
     elif len(files) < 2:
         other = "or the models in columns of one: --probs A,B,…"
-        raise Refusal(f"compare needs two files or more, {other}", ("OTHER_FILE",))
+        raise Refusal(f"compare needs two files or more, {other}", _other(files[0], options))
     else:
         names = names_of(files)
         if unpaired and options["ids"]:
@@ -66,6 +66,17 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
     worse = verdicts.get((first, last)) is FIRST_BETTER
     return finish(table, worse or verdicts.get((last, first)) is SECOND_BETTER, options)
+
+
+def _other(path: Path, options: dict[str, Any]) -> tuple[str, ...]:
+    """Return how to name the columns of one file that may be those of models, or another file."""
+    try:
+        read_file(path, options)
+    except ct.InvalidPredictionsError as error:
+        columns = [remedy[1] for remedy in error.remedies if remedy[0] == "--probs"]
+        if len(columns) > 1:
+            return "--probs", ",".join(columns)
+    return ("OTHER_FILE",)
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:

@@ -93,6 +93,8 @@ def _with(words: Sequence[str], remedy: Sequence[str], group: click.Group) -> li
     asked = remedy[0] if remedy[0] in group.commands else words[0]
     options = _options(words[0], group)
     changes = _parts(remedy[asked is remedy[0] :], _options(asked, group) or options)
+    if any(name.startswith("-") for name, _ in changes):  # an option that the command lacks
+        return list(words)
     kept = _parts(words[1:], options)
     if asked != words[0]:
         taken = {"", *(option.name for option in _options(asked, group).values())}

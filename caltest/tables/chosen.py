@@ -61,6 +61,11 @@ def chosen_of(source: Source, request: Request) -> Chosen:
     every = request.features in ("*", ["*"])
     used = chosen.wanted if every else [*chosen.outcomes, *chosen.choice.probs]
     others = [name for name in source.names if name and name not in used]
+    asked = request.features.split(",") if isinstance(request.features, str) else request.features
+    for name in (name for name in chosen.choice.probs if name in asked):
+        raise InvalidPredictionsError(
+            f"features: {name} holds the probabilities, by which segments are searched in any case"
+        )
     if not others:
         raise InvalidPredictionsError(
             f"no column is left to search for segments: {shortened(used)} are used already; those "

@@ -43,7 +43,7 @@ class Choice:
 
 def listing(names: Iterable[str]) -> str:
     """Return all the names."""
-    return ", ".join(names) or "no columns"
+    return ", ".join(filter(None, names)) or "no columns"
 
 
 def shortened(names: Sequence[str]) -> str:
@@ -65,6 +65,7 @@ def no_column(name: str, names: Collection[str]) -> InvalidPredictionsError:
     advice = f" (did you mean {meant[0]!r}?)" if meant else ""
     if set(name.split(",")) <= set(names):
         advice = " (it takes one column; for segments of several, features= (--features))"
+        meant = []
     message = f"there is no column {name!r} among {listing(names)}{advice}"
     return InvalidPredictionsError(message, [InPlace(name, other) for other in meant])
 

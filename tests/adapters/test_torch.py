@@ -64,19 +64,12 @@ def test_a_bad_batch_is_refused_and_leaves_no_trace():
     metric = filled()
     with pytest.raises(InvalidPredictionsError, match="row 1 is 7, but with 4 classes"):
         metric.update(PROBS[:2], [0, 7])
-    for change in (
-        lambda: metric.update([[0.5, 0.25, 0.25]], [1]),
-        lambda: metric.merge_state(_three_classes()),
-    ):
+    other, row = CalibrationMetric(), ([[0.5, 0.25, 0.25]], [1])
+    other.update(*row)
+    for change in (lambda: metric.update(*row), lambda: metric.merge_state(other)):
         with pytest.raises(InvalidPredictionsError, match="batches have 3 and 4 columns"):
             change()
     assert answer(metric.compute()) == answer(filled().compute())
-
-
-def _three_classes():
-    other = CalibrationMetric()
-    other.update([[0.5, 0.25, 0.25]], [1])
-    return other
 
 
 def test_rows_of_several_processes():

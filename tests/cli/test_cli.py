@@ -139,17 +139,10 @@ def test_the_list_has_the_first_sentence_of_every_command(name, done):
 
 def test_recipes_name_every_statistic():
     named = {name: getattr(statistics, name) for name in statistics.__all__}
-    known = {
-        name
-        for name, value in named.items()
-        if inspect.isclass(value)
-        and issubclass(value, ct.Statistic)
-        and not inspect.isabstract(value)
-    }
+    kinds = {n: v for n, v in named.items() if inspect.isclass(v) and not inspect.isabstract(v)}
     statistic = recipes.VOCABULARY["statistic"]
-    assert known == {
-        n for n, made in statistic.items() if isinstance(made, type) and statistic.fits(made)
-    }
+    parsed = {n for n, v in statistic.items() if isinstance(v, type) and statistic.fits(v)}
+    assert parsed == {n for n, kind in kinds.items() if issubclass(kind, ct.Statistic)}
 
 
 def test_values_print_as_they_are_parsed():
@@ -161,13 +154,10 @@ def test_values_print_as_they_are_parsed():
 def test_clusters_and_subgroups_of_a_file(run, tmp_path, refused, done):
     rng = np.random.default_rng(3)
     p = rng.random(120)
-    rows = zip(
-        p, rng.random(120) < p, np.arange(120) // 4, rng.choice(["a", "b"], 120), strict=True
-    )
+    y, wards = rng.random(120) < p, rng.choice(["a", "b"], 120)
+    rows = zip(p, y.astype(int), np.arange(120) // 4, wards, strict=True)
     path = tmp_path / "visits.csv"
-    path.write_text(
-        "p,y,patient,ward\n" + "".join(f"{a},{int(b)},{c},{d}\n" for a, b, c, d in rows)
-    )
+    path.write_text("p,y,patient,ward\n" + "".join(",".join(map(str, r)) + "\n" for r in rows))
     facts = ("--clusters", "patient", "--by", "ward", "--n-resamples", 99)
     code, out, _ = run("test", path, *facts, "--json")
     found = json.loads(out)

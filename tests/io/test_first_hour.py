@@ -342,6 +342,8 @@ def test_two_readings_are_refused_with_commands_that_work(tmp_path, run, columns
     )
     for words in options:
         assert run("test", path, *words.split())[0] == 0
+    if "share" in columns and "mm" not in columns:
+        assert run("compare", path, "--label", "well")[2].endswith(" --probs share,price\n")
 
 
 def test_columns_of_classes_are_known_by_their_cells(tmp_path):
