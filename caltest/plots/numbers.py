@@ -88,7 +88,7 @@ def decomposition(
 ) -> Picture:
     """Draw the parts of a mean score as steps from 0 to it."""
     signs = PARTS[type(parts)]
-    steps = np.array([s * getattr(parts, name) for name, s in signs.items()])
+    steps = np.array([s * vars(parts)[name] for name, s in signs.items()])
     heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
     begin = np.append(levels - steps, 0.0)
     chart = Chart.of(ax, 1.3 + 0.2 * heights.size)
@@ -104,7 +104,7 @@ def decomposition(
     chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
     ends = 1.06 * np.append(begin, begin + heights)
     chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)
-    values = [getattr(parts, name) for name in (*signs, "mean_score")]
+    values = [vars(parts)[name] for name in (*signs, "mean_score")]
     chart.beside(y, [format_value(value) for value in values])  # signed as the table has them
     return chart.finish(parts.recipe, recipe)
 

@@ -60,7 +60,7 @@ def tables_of(result: Result) -> list[Columns]:
     if isinstance(result, ReliabilityFit):
         return []
     names = SHOWN.get(type(result))
-    return result._all_tables() if names is None else [{n: [getattr(result, n)] for n in names}]
+    return result._all_tables() if names is None else [{n: [vars(result)[n]] for n in names}]
 
 
 def sentences(result: Result) -> list[str]:

@@ -100,7 +100,7 @@ def _worst(data: Source, question: Question, worst: int) -> str:
 
 def _of_search(search: SegmentSearch) -> CalibrationTestResult:
     """Return the difference of the worst segment as a test, whose p-value is that of the search."""
-    shared = {field.name: getattr(search, field.name) for field in fields(Result)}
+    shared = {field.name: vars(search)[field.name] for field in fields(Result)}
     names = ("lens", "null", "pvalue", "pvalue_error", "impossible", "clusters")
     return CalibrationTestResult(
         statistic=f"segments of {search.min_rows} rows",
@@ -110,7 +110,7 @@ def _of_search(search: SegmentSearch) -> CalibrationTestResult:
         null_std=search.worst.chance,
         two_sided=False,
         centre=0.0,
-        **{name: getattr(search, name) for name in names},
+        **{name: vars(search)[name] for name in names},
         **shared,
     )
 

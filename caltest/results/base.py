@@ -78,7 +78,7 @@ class Record:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
+            value = vars(self)[field.name]
             if str(field.type) in CONVERSIONS:
                 object.__setattr__(self, field.name, CONVERSIONS[str(field.type)](value))
             elif isinstance(value, (str, tuple)):
@@ -88,7 +88,7 @@ class Record:
         """Return plain numbers, strings, lists and dictionaries, without null distributions."""
         fields_of_kind = sorted(fields(self), key=lambda field: bool(field.kw_only))
         names = [field.name for field in fields_of_kind if "transient" not in field.metadata]
-        return {"kind": type(self).__name__} | {k: _plain(getattr(self, k)) for k in names}
+        return {"kind": type(self).__name__} | {k: _plain(vars(self)[k]) for k in names}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return :meth:`as_dict` as JSON."""
@@ -220,19 +220,17 @@ class Result(Record):
     def _tables(self) -> list[tables.Columns]:
         """Return what its tables show: one value, or one a row, in every column."""
         if not self.columns:  # a list of its fields
-            values_of = {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
+            values_of = {f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only}
             plain = {k: v for k, v in values_of.items() if isinstance(v, (str, int, float, tuple))}
             texts = [tables.cell(name, value) for name, value in plain.items()]
             return [{"": [name.replace("_", " ") for name in plain], "value": texts}]
         heads = {head: name or head for head, _, name in (c.partition("=") for c in self.columns)}
-        if self.records:
-            parts = [getattr(self, name) for name in self.records]
-            rows = [row for part in parts for row in (part if isinstance(part, tuple) else [part])]
-            return [{h: [getattr(row, name) for row in rows] for h, name in heads.items()}]
-        values = {head: getattr(self, name) for head, name in heads.items()}
-        if isinstance(next(iter(values.values())), (tuple, np.ndarray)):
-            return [values]
-        return [{head: [value] for head, value in values.items()}]
+        parts = [vars(self)[name] for name in self.records]
+        rows = [row for part in parts for row in (part if isinstance(part, tuple) else [part])]
+        table = tables.attributes(rows or [self], heads)
+        if not rows and isinstance(next(iter(table.values()))[0], (tuple, np.ndarray)):
+            return [{head: values for head, (values,) in table.items()}]
+        return [table]
 
     def _all_tables(self) -> list[tables.Columns]:
         """Return its tables, and that of its subgroups."""

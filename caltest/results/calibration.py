@@ -11,7 +11,7 @@ from caltest.results.designs import ClusterSummary
 from caltest.results.fields import described, entry
 from caltest.results.numbers import SMALLEST_SHOWN, format_p, format_value, in_sd, with_sd
 from caltest.results.subgroups import Subgroups
-from caltest.results.tables import Columns, listed
+from caltest.results.tables import Columns, attributes, listed
 
 if TYPE_CHECKING:
     from caltest.nulls import NullDistribution
@@ -166,9 +166,8 @@ class JointTestResult(Result):
         return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
 
     def _tables(self) -> list[Columns]:
-        names = CalibrationTestResult.columns
-        columns = {name: [getattr(test, name) for test in self.tests] for name in names}
-        return [{**columns, "adjusted": self.adjusted}]
+        names = {name: name for name in CalibrationTestResult.columns}
+        return [{**attributes(self.tests, names), "adjusted": self.adjusted}]
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]

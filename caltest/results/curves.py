@@ -200,7 +200,7 @@ class ReliabilityFit(Result):
     def _tables(self) -> list[Columns]:
         rows = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
         names = ("predicted", "fitted", "low", "high")
-        return [{name: getattr(self, name)[rows] for name in names}]
+        return [{name: vars(self)[name][rows] for name in names}]
 
     def _made(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""

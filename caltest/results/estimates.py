@@ -250,9 +250,9 @@ class MetaAnalysis(Result):
         means: dict[str, list[object]] = {"mean over sites": list(effects)}
         for field in ("mean", "interval", "prediction"):
             row = "prediction interval" if field == "prediction" else field
-            means[row] = [_ratio(name, getattr(e, field)) for name, e in effects.items()]
+            means[row] = [_ratio(name, vars(e)[field]) for name, e in effects.items()]
         for field, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
-            means[head] = [getattr(effect, field) for effect in effects.values()]
+            means[head] = [vars(effect)[field] for effect in effects.values()]
         return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
 
     def _in_words(self) -> list[str]:

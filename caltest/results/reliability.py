@@ -86,7 +86,7 @@ class ReliabilityCurve(Result):
         rows = self.component == component
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in COLUMNS},
+            **{name: vars(self)[name][rows] for name in COLUMNS},
             spread=self.spread[[component]],
             names=(self.names[component],),
             tests=self.tests[component : component + 1],
@@ -101,10 +101,10 @@ class ReliabilityCurve(Result):
 
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
-        names = (*COLUMNS[2:7], "deviation", "low", "high", "outside")
-        columns = {**of, **{name: getattr(self, name) for name in names}}
         # Bars of clusters are normal, and may pass the ends of what a frequency can be.
-        return [columns | {name: np.clip(columns[name], 0.0, 1.0) for name in ("low", "high")}]
+        bars = {name: np.clip(vars(self)[name], 0.0, 1.0) for name in ("low", "high")}
+        columns = {name: vars(self)[name] for name in COLUMNS[2:7]}
+        return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]
 
 
 @described(eq=False, shape="(L,)", title="Reliability on the simplex", plotter="simplex.simplex")

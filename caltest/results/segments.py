@@ -12,7 +12,7 @@ from caltest.results.base import Record, Result
 from caltest.results.designs import ClusterSummary
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_value
-from caltest.results.tables import Columns, aligned
+from caltest.results.tables import Columns, aligned, attributes
 from caltest.results.verdicts import Finding
 
 #: The columns of a table of segments.
@@ -113,8 +113,7 @@ class SegmentSearch(Result):
     def table(self) -> Columns:
         """A row for every listed segment; where there is none, for those of most evidence."""
         rows = self.segments or (self.whole, *self.strongest)
-        columns = {head: [getattr(row, name) for row in rows] for head, name in SHOWN.items()}
-        return columns | {"evidence": [f"{row.evidence:.1f}" for row in rows]}
+        return attributes(rows, SHOWN) | {"evidence": [f"{row.evidence:.1f}" for row in rows]}
 
     @property
     def worst(self) -> Segment:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from caltest.results.base import Record
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p
-from caltest.results.tables import Columns, aligned
+from caltest.results.tables import Columns, aligned, attributes
 
 #: Chance that any of the lower limits by which the worst is found is too high.
 WORST_ALPHA = 0.05
@@ -92,8 +92,7 @@ class Subgroups(Record):
     @property
     def table(self) -> Columns:
         """A row for every subgroup."""
-        attributes = self.tested[0].of_subgroups
-        columns = {name: [t and getattr(t, name) for t in self.tests] for name in attributes}
+        columns = attributes(self.tests, {name: name for name in self.tested[0].of_subgroups})
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
         return {**named, **columns, "adjusted": self.adjusted, **last}

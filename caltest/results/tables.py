@@ -38,6 +38,18 @@ _NUMBER = re.compile(r"[<+−-]?\s?\d|–?$")
 Columns = Mapping[str, Iterable[object]]
 
 
+def attributes(rows: Iterable[object], names: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return columns by their heads: attributes of records, of which those that are None have none.
+
+    Fields and properties are asked for by name here and nowhere else.
+    """
+    listed = list(rows)
+    return {
+        head: [None if row is None else getattr(row, name) for row in listed]
+        for head, name in names.items()
+    }
+
+
 def cell(name: str, value: object, spread: float = nan) -> str:
     """Return a value as a table shows it, by the name of its column and the spread of its row.
 
