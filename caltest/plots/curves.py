@@ -160,7 +160,10 @@ def evidence(
     low, high = upper.ax.get_ylim()
     room_above = 0.06 * (max(high, threshold) - low)
     upper.ax.set_ylim(low, max(high, threshold + room_above))
-    _as_e_values(upper.ax)
+    low, high = np.ceil(low), np.floor(upper.ax.get_ylim()[1])  # powers of ten
+    powers = np.arange(low, high + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
+    texts = [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers]
+    upper.ax.set_yticks(powers, texts)
     leader = monitor.leader if isinstance(monitor, Monitor) else ""
     return chart.finish(monitor.recipe, recipe, headline=leader)
 
@@ -189,13 +192,6 @@ def _unit(monitor: Monitor | ComparisonMonitor) -> str:
     if monitor.times is None:
         return "rows"
     return "" if monitor.dates else "time"
-
-
-def _as_e_values(ax: Axes) -> None:
-    """Write powers of ten at an axis of logarithms."""
-    low, high = np.ceil(ax.get_ylim()[0]), np.floor(ax.get_ylim()[1])
-    powers = np.arange(low, high + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
-    ax.set_yticks(powers, [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers])
 
 
 def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:

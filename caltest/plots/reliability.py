@@ -14,7 +14,6 @@ from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture, St
 from caltest.plots.chart import Chart
 from caltest.plots.scales import Frame, Scale, Truth
 from caltest.plots.words import foot, heading, headline, key, p_equals, sign
-from caltest.predictions import FloatArray
 from caltest.results import ReliabilityCurve, ReliabilityDifference
 from caltest.results.numbers import in_percent
 
@@ -74,7 +73,7 @@ def reliability(
     parts = [curve.of(int(j)) for j in components]
     whole = not deviation or several or curve.subject != "top"
     frame = _frame(parts, scale, deviation, whole, top)
-    tallest = max(_share(c).max() for c in parts)
+    tallest = max(c.count.max() / c.count.sum() for c in parts)
     draw = partial(_panel, frame=frame, tallest=float(tallest), truth=truth)
     heights = [frame.height(c.observed, c.predicted) for c in parts]
     count = np.concatenate([c.count for c in parts])
@@ -196,17 +195,13 @@ def _frame(
     return Frame(ends, (-top, top), scale)
 
 
-def _share(curve: ReliabilityCurve) -> FloatArray:
-    return curve.count / curve.count.sum()
-
-
 def _shares(ax: Axes, curve: ReliabilityCurve, frame: Frame) -> BarContainer:
     """Draw the shares of the bins under their marks."""
     far = 0.5 * (frame.x[1] - frame.x[0])
     ends = frame.scale([curve.bin_low, curve.bin_high])
     low, high = np.clip(ends, frame.x[0] - far, frame.x[1] + far)
     width = np.maximum(high - low, 0.01 * far)
-    return scales.columns(ax, 0.5 * (low + high - width), width, _share(curve))
+    return scales.columns(ax, 0.5 * (low + high - width), width, curve.count / curve.count.sum())
 
 
 def comparison(

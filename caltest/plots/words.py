@@ -120,15 +120,12 @@ def wide(text: str) -> float:
 def in_two_lines(text: str, most: float) -> str:
     """Return a name in at most two lines of so many points; the middle of the second may go."""
     first, *others = lines(text, most).split("\n")
-    return "\n".join([first, *([_shortened(" ".join(others), most)] if others else [])])
-
-
-def _shortened(text: str, most: float) -> str:
-    while wide(text) > most and len(text) > 5:
-        cut = max(1, round(len(text) * (1.0 - most / wide(text)))) + 1
-        first = (len(text) - cut) * 2 // 3
-        text = f"{text[:first].rstrip(' …')}…{text[first + cut :].lstrip(' …')}"
-    return text
+    second = " ".join(others)
+    while wide(second) > most and len(second) > 5:
+        cut = max(1, round(len(second) * (1.0 - most / wide(second)))) + 1
+        start = (len(second) - cut) * 2 // 3
+        second = f"{second[:start].rstrip(' …')}…{second[start + cut :].lstrip(' …')}"
+    return f"{first}\n{second}" if second else first
 
 
 def lines(text: str, room: float) -> str:

@@ -120,7 +120,9 @@ def audited(
         fraction("tolerance", tolerance)
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(**draws)
-    if adjust == "max-T" and _apart(data):
+    facts_apart = (data.n_clusters, data.by, data.folds, data.features)
+    apart = isinstance(data, Tallies) or any(fact is not None for fact in facts_apart)
+    if adjust == "max-T" and apart:
         raise StatisticError(
             "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
             "for all questions together: use adjust='holm'"
@@ -175,12 +177,6 @@ def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | No
             "leave it out"
         )
     return data
-
-
-def _apart(data: Source) -> bool:
-    """Say whether questions are asked of different rows, or of labels drawn apart."""
-    facts = (data.n_clusters, data.by, data.folds, data.features)
-    return isinstance(data, Tallies) or any(fact is not None for fact in facts)
 
 
 def _together(data: Source, agenda: list[Question], draws: Run) -> tuple[list[Answer], list[float]]:

@@ -138,7 +138,14 @@ def report(
         view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws
     )
     sections, unexamined = contents(request, profile)
-    apart = () if verdict.verdict.failed else _apart(sections, alpha, data.n_clusters is not None)
+    apart: list[str] = []
+    if not verdict.verdict.failed:  # intervals may leave out what is not rejected
+        results = [r for section in sections if section.key == "measures" for r in section.results]
+        apart = [words for r in results if isinstance(r, Measures) for words in r.excluding]
+    if apart:
+        words = WORDING["apart"]
+        why = words["clusters"] * (data.n_clusters is not None)
+        apart = [words["words"].format(", that of ".join(apart), 100 * alpha, why)]
     return Report(
         name=name or "a model",
         profile=profile,
@@ -168,15 +175,6 @@ def _after(recalibrated: object, data: Source) -> Predictions:
     return replace(Predictions.of(recalibrated, rows.labels), **design)
 
 
-def _apart(sections: Sequence[Section], alpha: float, clustered: bool) -> tuple[str, ...]:
-    """Explain intervals that leave out what was not rejected."""
-    results = [r for section in sections if section.key == "measures" for r in section.results]
-    apart = [words for r in results if isinstance(r, Measures) for words in r.excluding]
-    words = WORDING["apart"]
-    why = words["clusters"] * clustered
-    return (words["words"].format(", that of ".join(apart), 100 * alpha, why),) if apart else ()
-
-
 @dataclass(frozen=True)
 class Request:
     """What a report is of: rows seen through a lens, with subgroups, and with features if any."""
@@ -198,11 +196,6 @@ class Absent(Exception):
 
 def _absent(what: str) -> Absent:
     return Absent(WORDING["unexamined"][what])
-
-
-def _data(request: Request) -> list[Result]:
-    grouped = request.grouped
-    return [DataSummary.of(request.view, 0 if grouped is None else len(grouped.subgroups()))]
 
 
 def _curve(request: Request) -> list[Result]:
@@ -280,7 +273,7 @@ def _recalibration(request: Request) -> list[Result]:
 
 #: What computes each part.
 PARTS: dict[str, Callable[[Request], list[Result]]] = {
-    "data": _data,
+    "data": lambda r: [DataSummary.of(r.view, len(r.grouped.subgroups()) if r.grouped else 0)],
     "size": _size,
     "smooth": lambda r: [lowess(r.view, r.level)],
     "sites": _sites,

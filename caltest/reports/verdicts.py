@@ -33,7 +33,8 @@ def report_of(
     elsewhere: dict[str, Bounds],
 ) -> AuditReport:
     """Judge all of them together."""
-    if data.classes == RIGHT or _one_event(data):
+    one_event = data.followup is not None or data.multilabel  # nothing is asked of the top class
+    if data.classes == RIGHT or one_event:
         subject, (confidence, accuracy) = "event", means_of(data, 1)
     else:
         subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
@@ -41,7 +42,7 @@ def report_of(
     impossible = data.impossible
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
-        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy))
+        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), one_event)
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
         summary = [passed] if tolerance is None else []
@@ -85,21 +86,17 @@ def report_of(
     )
 
 
-def _one_event(data: Source) -> bool:
-    """Say whether all is asked of one event, and nothing of the top class."""
-    return data.followup is not None or data.multilabel
-
-
 def _wrong(
     data: Source,
     rows: tuple[AuditRow, ...],
     top: AuditRow,
     alpha: float,
     means: tuple[float, float],
+    one_event: bool,
 ) -> tuple[str, list[str]]:
     """Return in which direction the model is wrong, and the sentences about it."""
     (confidence, accuracy), direction, sentences = means, "", list[str]()
-    one_event, gap = _one_event(data), means[0] - means[1]
+    gap = confidence - accuracy
     if top.adjusted <= alpha and not one_event:
         one_way = abs(gap) >= 0.5 * top.test.estimate
         direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"

@@ -17,14 +17,7 @@ import numpy as np
 from caltest._base.progress import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
-from caltest.results import tables
-from caltest.results.verdicts import (
-    AuditVerdict,
-    ComparisonVerdict,
-    Finding,
-    GateVerdict,
-    GradeVerdict,
-)
+from caltest.results import tables, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,12 +32,8 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "float": lambda v: float("nan") if v is None else v,  # JSON has no NaN
     "FloatArray": partial(np.asarray, dtype=np.float64),
     "IntArray": partial(np.asarray, dtype=np.int64),
-    "AuditVerdict": AuditVerdict,
-    "Finding": Finding,
-    "GateVerdict": GateVerdict,
-    "GradeVerdict": GradeVerdict,
-    "ComparisonVerdict": ComparisonVerdict,
-    "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(ComparisonVerdict, words)),
+    **{kind.__name__: kind for kind in verdicts.Verdict.__subclasses__()},
+    "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(verdicts.ComparisonVerdict, words)),
 }
 
 

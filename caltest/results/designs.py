@@ -25,6 +25,11 @@ def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str
     return f"dependence λ of {', of '.join(shares)}{' (95 % limits)' if estimated else ''}"
 
 
+def _sizes(parts: ClusterSummary | FoldSummary) -> str:
+    larger = f"–{parts.largest}" if parts.largest > parts.smallest else ""
+    return f"{parts.count} of {parts.smallest}{larger} rows"
+
+
 @described()
 class ClusterSummary(Record):
     """The clusters behind a test, and the dependence that its null distribution allows for."""
@@ -96,8 +101,7 @@ class ClusterSummary(Record):
         return tuple(notes)
 
     def _of(self) -> str:
-        rows = f"{self.smallest}" + (f"–{self.largest}" if self.largest > self.smallest else "")
-        return f"{self.count} of {rows} rows, effective {self.effective:.1f}"
+        return f"{_sizes(self)}, effective {self.effective:.1f}"
 
     def __str__(self) -> str:
         columns = self._of()
@@ -156,9 +160,8 @@ class FoldSummary(Record):
         return tuple(notes)
 
     def __str__(self) -> str:
-        rows = f"{self.smallest}" + (f"–{self.largest}" if self.largest > self.smallest else "")
         return (
-            f"{self.count} of {rows} rows · levels moved by at most {self.moved:.2g} · about "
+            f"{_sizes(self)} · levels moved by at most {self.moved:.2g} · about "
             f"models fitted on {100 * self.share:.0f} % of the rows"
         )
 
