@@ -65,6 +65,7 @@ def admitted(
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     refuse_strange(verb, facts)
     data = Predictions.of(probs, labels, **facts)
+    # Tests look at ratios of weights; whole numbers among them have exact laws
     data = data if stakes else data.in_ratios()
     # A map that was fitted to these labels makes them look calibrated
     if data.provenance:
@@ -99,6 +100,7 @@ def admitted(
         )
     copies = data.copies
     if not (copies or data.induced or excused):
+        # Looked for once for the same object: every verb of an audit comes here
         if data not in _COPIES:
             _COPIES[data] = n_copies(data.probs, data.labels)
         if copies := _COPIES[data]:

@@ -181,6 +181,7 @@ class Analysis:
         """Make a result: what there is to say of the data and of the statistic, and the numbers."""
         named = {} if statistic is None else {"statistic": name_of(statistic)}
         remarks, facts = () if prepared is None else prepared.remarks, self.facts
+        # A note of the data may be one of the statistic as well: each is said once
         named["notes"] = tuple(dict.fromkeys((*facts["notes"], *notes, *remarks)))  # type: ignore[assignment]
         return kind(**facts | named | numbers)
 

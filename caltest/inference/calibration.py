@@ -235,6 +235,7 @@ def _by_one_row_per_cluster(
     quarter = -(-len(tests) // 4)
     quartile = sorted(test.pvalue for test in tests)[quarter - 1]
     pvalue = min(1.0, len(tests) / quarter * quartile)
+    # Of one draw alone they would hang on chance; the p-value above is valid for any dependence
     numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
     means: Any = dict(zip(("estimate", "null_mean", "null_std"), numbers.tolist(), strict=True))
     note = (

@@ -26,10 +26,12 @@ def count_quantiles(  # type: ignore[no-untyped-def]
     """Fill in counts less what is predicted, and their variance, for every draw."""
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):
+            # Cornish & Fisher: n q + σ x + (1 − 2q) (x² − 1) / 6, third cumulant over variance
             n, deviation, sixth = size[b, k], sd[b, k], skew[b, k] / 6.0
             middle, unit = n * q[b, k] - sixth, grain[b, k]
             turn = -3.0 * deviation / skew[b, k]  # where the quantile would fall again
             lowest, highest = (turn, np.inf) if sixth > 0.0 else (-np.inf, turn)
+            # scatter about the mean of the cell: n / (n − 1), and none of one row
             several, bias = n > 1.0, n / max(n - 1.0, 1.0)
             for r in range(z.shape[2]):
                 x = min(max(z[b, k, r], lowest), highest)
@@ -46,6 +48,7 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
     """Turn normals into Poisson counts less their mean, for any mean and nearly exactly."""
     from scipy.special import ndtri
 
+    # The same for skewness 1 / √mean; P(0) = e^{−mean} is exact, and what is not 0 is at least 1
     counts = np.rint(np.maximum(mean - 1.0 / 6.0 + z * (np.sqrt(mean) + z / 6.0), 1.0))
     return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
 
@@ -81,6 +84,7 @@ def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: R
         for b, (first, last) in enumerate(pairwise(starts)):
             rows = probs[first:last]
             values, vectors = np.linalg.eigh(np.diag(rows.sum(axis=0)) - rows.T @ rows)
+            # Classes sum to n: one eigenvalue is 0, and rounding may put it below
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             scale = np.sqrt((root**2).sum(axis=1))
             draws[:, b] = draws[:, b] @ root.T / np.maximum(scale, 1e-150)
@@ -98,6 +102,7 @@ def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: 
     multipliers = rng.standard_normal((len(normal), int(parts.unit.max()) + 1))
     for k in range(normal.shape[2]):
         centred = parts.sums[:, k] - parts.mass * gaps[parts.cell, k]
+        # Relative to S²: residuals that cancel leave rounding, which must not be blown up
         squares = np.bincount(parts.cell, centred**2)
         shared = squares > 1e-12 * (1.0 + np.bincount(parts.cell, parts.sums[:, k]) ** 2)
         table = scipy.sparse.csr_matrix((centred, (parts.unit, parts.cell)))

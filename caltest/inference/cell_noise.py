@@ -89,6 +89,7 @@ class CellNoise:
 
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
         """Return draws of the noise for Δ_b = k S_b / n_b and sums off by ``most`` at most."""
+        # Σ r² = V0 + S (1 − 2 p̄ − S / n) + H: the second term belongs to Δ (inversion, at the top)
         step = k * self.gaps
         implied = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
         most = most * self.grain
@@ -96,11 +97,13 @@ class CellNoise:
             most = np.maximum(most, self.hidden)
         more = np.clip(np.maximum(self.variance - self.null_variance, implied), 0.0, most)
         calibrated = np.sqrt(self.null_variance) * self.calibrated
+        # Normals of another draw, independent of the calibrated part of this one
         z = np.roll(self.normal, 1, axis=0)
         q = np.clip(self.predicted + step, 0.0, 1.0)
         rarer = np.minimum(q, 1.0 - q)
         sign = np.where(q > 0.5, -1.0, 1.0)  # counts of the rarer outcome are Poisson
         rows = self.size[:, None] / self.grain
+        # Many events vary like a binomial count; of few the skewness matters, and Poisson is wider
         scale = self.grain * np.where(rows * rarer < FEW, 1.0, np.sqrt(1.0 - rarer))
         events = poisson_noise(more / self.grain**2 / (1.0 - rarer), sign * z)
         return calibrated + sign * scale * events
@@ -119,6 +122,7 @@ class CellNoise:
     def implied_variance(self, shift: FloatArray) -> FloatArray:
         """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
         slope = np.abs(1.0 - 2.0 * self.predicted)
+        # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
         shift = np.minimum(shift, 0.5 * slope)
         implied = self.null_variance + self.grain * self.size[:, None] * shift * (slope - shift)
         return np.maximum(self.larger_variance, implied)
@@ -133,6 +137,7 @@ class CellNoise:
         p, q = self.predicted, self.predicted + shift / grain / size
         less = (self.null_variance + self.hidden) / grain**2 - size * p * (1.0 - p)
         sd = np.sqrt(np.maximum(size * q * (1.0 - q) + less, 0.0))
+        # The kernel divides by the skewness: where it is 0, quantiles turn nowhere near
         skew = np.where(q == 0.5, 1e-9, 1.0 - 2.0 * q)
         fixed = (size, q, less, sd, skew, sums - np.rint(sums + size * p), grain)
         normal = np.ascontiguousarray(np.moveaxis(self.normal, 0, -1))
@@ -158,6 +163,7 @@ class CellNoise:
         mean = self.size @ size / self.n
         one = max(0.0, float(((size - mean) * self.grain.max(axis=1)).max())) / self.n
         variance = self.share_error(size) ** 2 + one**2
+        # Cells of one size: their shares change nothing
         if variance <= 1e-24 * mean**2:
             return np.zeros_like(self.shares)
         root = np.sqrt(variance) / (mean + one) / 3.0  # a third of the coefficient of variation
@@ -183,6 +189,7 @@ def cell_noise(
     mass, probs, starts = cells.mass[:, None], p[cells.order], cells.starts
     predicted, sums = cells.sum(w * p) / mass, cells.sum(w * residuals)
     null_variance = cells.sum(w * p * (1.0 - p))
+    # H_b of errors that cancel in the cell; where they lower the scatter nothing is taken off
     apart = p - predicted[cells.of_unit]
     hidden = np.maximum(-2.0 * cells.sum(apart * w**2 * residuals), 0.0)
     shape = (n_draws, *sums.shape)
@@ -207,6 +214,7 @@ def cell_noise(
             normal = shared_by_clusters(parts, sums / mass, normal, rng)
         replicates = _redrawn(induced, cells, shape, rng)
         replicate_variance = (replicates**2).mean(axis=0)
+        # By how much a unit moves a sum: clusters and weights by more than a label
         grain = _over(replicate_variance, null_variance, squared_mass / mass)
         calibrated = _over(replicates, np.sqrt(replicate_variance), normal)
         null_variance = replicate_variance
@@ -282,6 +290,7 @@ def _tally_noise(micro: TallyProblem, cells: Cells, n_draws: int, rng: Rng) -> C
     plain, null_variance = within(micro.variance / w), within(micro.variance)
     products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
     hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.excess)), 0.0)
+    # Σ (y − p)² = Σ y − 2 Σ y p + Σ p², as y² = y
     squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
     variance = _scatter(mass, squared_mass, squares, sums, size > 1)
     grain = _over(null_variance, plain, squared_mass / mass)

@@ -196,6 +196,7 @@ def compare_models(
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     method = "z" if method == "auto" else method
     settings, members = _models(data, statistic, lens, method, True, level, margin, run)
+    # From the best calibrated on, so that letters run down the table
     ranked = sorted(members, key=lambda m: m.estimate)
     pairs = [compared(settings, a, b) for a, b in combinations(ranked, 2)]
     adjusted = holm([pair.pvalue for pair in pairs])

@@ -98,6 +98,7 @@ def cox_recalibration(
             raise StatisticError("method='profile' takes no follow-up: use method='wald'")
         fits, (ratio, se) = followed_fits(analysis.induced, followup.share, link)
         numbers = _wald(fits, level, np.inf) | {"oe": ratio, "oe_se": se, "link": link}
+        # A ratio is positive: its interval is symmetric on the scale of logarithms
         reach = np.exp(float(scipy.special.ndtri(0.5 + level / 2.0)) * se)
         numbers["oe_interval"] = (float(ratio / reach), float(ratio * reach))
         numbers |= {"events": followup.events, "level": level, "method": method}
@@ -127,6 +128,7 @@ def cox_recalibration(
         )
     numbers = _wald((line, covariance, (offset, offset_se)), level, freedom)
     if method == "profile":
+        # Wilks: 2 (log L̂ − log L) follows χ²(1), the square of a normal
         below = 0.5 * float(scipy.special.ndtri(0.5 + level / 2.0)) ** 2
         profiles: list[tuple[float, Callable[[float], float]]] = [
             (best, lambda a: fit_logistic(only, none + a, y, w)[0]),
@@ -157,6 +159,7 @@ def _wald(fits: Fits, level: float, freedom: float) -> dict[str, Any]:
     for name, value, se in zip(ESTIMATES, (*both, offset), errors, strict=True):
         numbers |= {name: float(value), f"{name}_se": float(se)}
         numbers[f"{name}_interval"] = (float(value - reach * se), float(value + reach * se))
+    # Wald: d′ Σ⁻¹ d of the distance from intercept 0 and slope 1
     departure = both - [0.0, 1.0]
     wald = float(departure @ np.linalg.solve(covariance, departure))
     return numbers | _tests(
@@ -238,6 +241,7 @@ def covariance_of(
 ) -> FloatArray:
     """Return the inverse information, or the variance over units left out, by one Newton step."""
     w = np.ones(source.n) if w is None else w
+    # p (1 − p) as a product of two tails keeps its digits next to 1
     v = w * scipy.special.expit(logits) * scipy.special.expit(-logits)
     information = np.asarray((design * v[:, None]).T @ design, dtype=np.float64)
     if source.weights is None and source.n_clusters is None:
@@ -248,6 +252,7 @@ def covariance_of(
 
     def without_each(unit: IntArray) -> FloatArray:
         rest = information - added(products, unit).reshape(-1, d, d)
+        # One Newton step from the fit of all rows; without a unit the rest may have no slope
         changes = (np.linalg.pinv(rest, hermitian=True) @ added(scores, unit)[:, :, None])[:, :, 0]
         return np.asarray(changes.T @ changes * (1.0 - 1.0 / len(changes)))
 
@@ -279,6 +284,7 @@ def _not_rejected(
 
     def distance(side: float) -> float:
         reach = se
+        # The profile falls on either side: double the standard error until it is below, then refine
         while profile(estimate + side * reach) > bound:
             reach *= 2.0
         return brentq(lambda d: profile(estimate + side * d) - bound, 0.0, reach, xtol=1e-10)

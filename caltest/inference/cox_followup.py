@@ -25,6 +25,7 @@ def _mean(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
     if link == "logit":
         mu = scipy.special.expit(eta)
         return mu, mu * scipy.special.expit(-eta)
+    # e^{710} overflows, and the risk is 1 long before
     hazard = np.exp(np.minimum(eta, 700.0))
     return -np.expm1(-hazard), hazard * np.exp(-hazard)
 
@@ -43,10 +44,12 @@ def _fit(
         scores = (w * ratio * (events - mu))[:, None] * design
         information = (design * (w * slope * ratio)[:, None]).T @ design
         step = np.linalg.solve(information, scores.sum(axis=0))
+        # Full steps overshoot where fitted probabilities are nearly 0 or 1
         beta = beta + np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-12:
             break
     inverse = np.linalg.inv(information)
+    # Weights are estimated: influence functions have what that adds to each score
     parts = np.column_stack([censoring.influence(column) for column in scores.T])
     return beta, inverse @ (parts.T @ parts) @ inverse
 

@@ -122,9 +122,11 @@ def brier_decomposition(
     n, overall = size.sum(), y.sum(axis=0) / size.sum()
     parts = {
         "mean_score": squares - 2.0 * products + y.sum(),
+        # Σ w (p̄ − ȳ)², with sums p and y in place of means
         "reliability": ((p - y) ** 2 / size).sum(),
         "resolution": (size * (y / size - overall) ** 2).sum(),
         "uncertainty": n * (overall * (1.0 - overall)).sum(),
+        # Stephenson et al. (2008): what Murphy leaves out where predictions of a cell differ
         "within_variance": squares - (p**2 / size).sum(),
         "within_covariance": 2.0 * (products - (p * y / size).sum()),
     }

@@ -112,6 +112,7 @@ def _summary(
         variance, joint = agreement.sums
         spread = variance + degree * joint
         effective.append(float(spread.sum() ** 2 / max((spread**2).sum(), 1e-300)))
+    # The rarer label is any but the commonest class: of how many clusters is it to be expected?
     commonest = data.probs[:, data.probs.mean(axis=0).argmax()]
     return ClusterSummary(
         count=sizes.size,

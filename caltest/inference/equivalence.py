@@ -95,6 +95,7 @@ def equivalence_test(
             f"tolerance is {tolerance:g}, but no error is larger than "
             f"{request.estimand.largest:g}: one of 5 % is 0.05"
         )
+    # The largest gap has exact limits, cell by cell; sums of errors are read off drawn noise
     noise = None if largest else noise_of(request)
     above = largest_above(request) if noise is None else SIZES[request.estimand.size].above(noise)
     return request.analysis.result(

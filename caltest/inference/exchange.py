@@ -53,6 +53,7 @@ def swapped_differences(
     both = Predictions(probs, labels, weights=weights, induced=True)
 
     def deal(rng: np.random.Generator) -> Rows:
+        # Under the hypothesis every row is as likely to come from either model
         if not paired:
             rows = rng.permutation(n + b.n)
             return rows[:n], rows[n:]

@@ -114,6 +114,7 @@ def grade_tests(
     # One grade is the portfolio: it is not counted twice
     adjusted[-1] = adjusted[-1] if tested[-1] else adjusted[:-1].min()
     rate = D / np.where(N > 0, N, np.nan)
+    # Two-sided tests say by the sign of the gap on which side a grade is wrong
     over = rate > mean if alternative == "two-sided" else np.full(N.size, alternative == "greater")
     words = np.where(over, GradeVerdict.UNDERESTIMATED, GradeVerdict.OVERESTIMATED)
     numbers = (N, D, rate, mean, pvalues["exact"], pvalues["jeffreys"], adjusted)

@@ -164,6 +164,7 @@ def _n_draws(request: IntervalProblem) -> int:
         numbers = max(numbers, request.induced.n // 64)
     elif not request.cells.lawful:
         numbers = max(numbers, request.cells.order.size // 64)
+    # Quantiles of rare tails rest on 20 draws beyond them at least
     least = max(MIN_DRAWS, int(MIN_BEYOND / request.alpha))
     return min(n_resamples, max(least, MAX_DRAWN // numbers))
 
@@ -177,6 +178,7 @@ def by_cells(request: IntervalProblem) -> Bounds:
     size, predicted, events = _in_cells(request)
 
     def outside(alpha: float) -> tuple[FloatArray, FloatArray]:
+        # Each end alone misses with alpha: the interval of both has the level 1 − 2 alpha
         low, high = clopper_pearson(events, size, 1.0 - 2.0 * alpha)
         return low - predicted, predicted - high
 
@@ -242,6 +244,7 @@ def largest_above(request: IntervalProblem) -> Above:
 
     def chance(gap: float) -> float:
         rise, fall = predicted + gap, predicted - gap
+        # Of either sign: so few events where the rate is p + gap, so many where it is p − gap
         fewer = np.where(rise < 1.0, bdtr(events, n, np.minimum(rise, 1.0)), 0.0)
         more = np.where(events > 0, bdtrc(events - 1, n, np.maximum(fall, 0.0)), 1.0)
         return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())

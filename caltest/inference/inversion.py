@@ -100,6 +100,9 @@ def absolute_corrected(cells: CellNoise) -> float:
     from scipy.special import erf
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
+    # Leone, Nelson & Nottingham (1961): E
+    # μ + σZ
+    # ; from 40 σ on the normal is not folded
     ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
     folded = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
     return float((2.0 * gap - folded).sum()) / cells.n
@@ -121,6 +124,7 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
 def absolute_above(cells: CellNoise) -> Above:
     """Return how plausible each θ₁ is from above."""
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
+    # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
     towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
     total = float(cells.unit.sum()) / cells.n
     others = np.roll(cells.normal, 1, axis=0)  # of other draws, so independent of its own
@@ -129,12 +133,14 @@ def absolute_above(cells: CellNoise) -> Above:
         shift = theta / total * towards
         implied = cells.implied_variance(np.abs(shift) / cells.size[:, None])
         scattered = np.abs(shift + np.sqrt(cells.variance) * cells.normal)
+        # What the hypothesis varies by beyond the scatter widens T₁, but may not raise its mean
         rest = np.copysign(np.sqrt(np.maximum(implied - cells.variance, 0.0)), towards) * others
         return (scattered + rest).sum(axis=(1, 2)) / cells.n + share * error * cells.shares
 
     observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), LUCK)))
 
     def chance(theta: float) -> float:
+        # Beyond the observed T₁ gaps are mostly noise, and so is what shares say of them
         share = min(1.0, theta / max(observed, 1e-300))
         return reached(-values(theta, share), -observed)
 
@@ -174,8 +180,10 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
 def squared_above(cells: CellNoise) -> Above:
     """Return how plausible each θ₂ is from above, of T₂ less its noise."""
     size, middle = cells.size[:, None], cells.towards_middle
+    # The two directions must not work against each other
     along = (cells.sums * middle).sum(axis=1, keepdims=True)
     towards = np.where(along < 0.0, -cells.sums, cells.sums) + middle
+    # A frequency stays within [0, 1]: from there on a larger θ₂ means other shares
     room = size * np.where(towards > 0.0, 1.0 - cells.predicted, cells.predicted)
     furthest = float((room**2 / size).sum()) / cells.n
     least = float((np.abs(towards) / np.maximum(room, 1e-300)).min())

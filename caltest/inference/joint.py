@@ -119,6 +119,7 @@ def joint_test(
         refuse_bets(data, statistic)
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         return _holm(data, statistics, lenses, run, SharedRedraws())
+    # Lenses that leave labels as drawn share them; what follows asks which draws serve all pairs
     first, *rest = [as_lens(lens, data) for lens in lenses]
     if data.followup is not None:  # which knows of one event only
         looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]

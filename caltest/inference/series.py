@@ -80,6 +80,7 @@ def neighbours(data: Predictions) -> float:
                 outcomes.append((data.probs[:, 0], data.labels == 0))
             for p, outcome in outcomes:
                 x, part = outcome - p, quarters(p)
+                # Less the mean of like predictions: miscalibration alone makes neighbours agree
                 x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
                 products = x[1:] * x[:-1]
                 z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))

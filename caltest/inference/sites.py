@@ -213,6 +213,7 @@ def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatAr
         return None
     covariance = covariance_of(design, design @ beta, events, induced.weights, induced)
     errors = np.sqrt(np.einsum("gi,ij,gj->g", basis, covariance, basis))
+    # A line beyond the last knots says nothing of predictions that a site does not have
     outside = (at < z.min()) | (at > z.max())
     return np.where(outside, np.nan, [basis @ beta, errors])
 
@@ -259,6 +260,7 @@ def _reml(values: FloatArray, variances: FloatArray) -> float:
             return float(w**2 @ squares - w.sum() + (w @ w) / w.sum())
         return float(np.log(w).sum() - np.log(w.sum()) - w @ squares)
 
+    # The likelihood falls from there on: τ² is hardly larger than the spread of the estimates
     most = 10.0 * float(np.ptp(values) ** 2 + variances.max())
     grid = np.append(0.0, np.geomspace(1e-9 * most, most, 200))
     # The restricted likelihood may have two maxima: a grid finds the larger one

@@ -50,6 +50,7 @@ class Parts:
         """Return all pairs of a part and another of the same unit, of a second partition."""
         if self.rows:
             return self.of_row, self.of_row
+        # Parts of a unit lie together: those of the other partition are a range for each
         counts = np.bincount(other.unit)
         repeat = counts[self.unit]
         left = np.repeat(np.arange(self.unit.size), repeat)
@@ -110,6 +111,7 @@ class SquaredError:
         whole, everything = float(weights @ totals), float(m @ mass)
         remaining = everything - np.bincount(parts.unit, mass)
         omitting = (whole + gone) / np.where(remaining > 0.0, remaining, 1.0)
+        # ∂T / ∂r_i = 2 w_b (S_b − x_i) / W: a product with itself is not in T
         change = 2.0 * weights[cell, None] * (sums[cell] - x[parts.of_row]) / everything
         change = change if induced.weights is None else change * induced.weights[:, None]
         if induced.n_classes == 2:  # the second component is not counted

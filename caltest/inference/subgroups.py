@@ -111,6 +111,7 @@ def on_shared_labels(
     def in_groups(labels: IntArray) -> FloatArray:
         return np.column_stack([each.batch(labels[:, rows]) for each, rows in prepared])
 
+    # The same label vectors for all subgroups: max-T then knows how far they overlap
     batches = Batches.of(RedrawLabels(), induced, in_groups)
     values, ended = simulate_by(batches, **run, at_once=BLOCK)
     go_on(ended)

@@ -72,6 +72,7 @@ class CrossedError:
             both = values * others
             return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
 
+        # Inclusion and exclusion: all pairs, less those of either cluster, plus those of both
         pairs = products(whole, whole) + added(products(x, x), at, size)
         starts = [np.unique(column, return_index=True)[1] for column in columns]
         for part, start in zip(parts, starts, strict=True):
@@ -82,6 +83,7 @@ class CrossedError:
         for j, unit in enumerate((a, b)):
             part, start, other = parts[j], starts[j], parts[1 - j][columns[1 - j]]
             where = at[start]
+            # The pairs that a cluster has with others of its cell, which share no cluster
             lost = products(whole[where] - part, part) - added(products(other - x, x), columns[j])
             rest = pairs[where] - 2.0 * lost
             left = mass[where] - part[:, -1]
