@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from typing import NamedTuple
@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
-from caltest._base.containers import as_ndarray, column_of, names_of, opened
+from caltest._base.containers import names_of, opened
 from caltest._base.naming import in_a_file, nth
 from caltest._base.reading import as_numbers, at, first
 from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io.assembly import source_of
+from caltest.predictions.matching import source_in_memory
 from caltest.tables import cells
 from caltest.tables.columns import listing
 from caltest.tables.source import Request, Source
@@ -77,12 +78,7 @@ def table_of(table: object) -> Iterator[Source]:
             f"a {type(table).__name__} is no table with named columns: pass a data frame, a "
             "dictionary of columns or the path of a file"
         )
-    columns = {str(name): name for name in names}
-
-    def read(heads: Sequence[str]) -> list[AnyArray]:
-        return [as_ndarray(column_of(frame, columns[name]), name) for name in heads]
-
-    yield Source(list(columns), read)
+    yield source_in_memory(frame)
 
 
 def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from caltest._base.containers import as_ndarray, names_of
+from caltest._base.arrays import AnyArray
+from caltest._base.containers import as_ndarray, column_of, names_of
 from caltest.errors import InvalidPredictionsError
 from caltest.predictions.data import Predictions
 from caltest.predictions.reading import Facts
@@ -30,7 +30,7 @@ def shared_ids(tables: Sequence[Source]) -> str | None:
     return None
 
 
-def with_ids(models: Sequence[Any], labels: Any, facts: Facts) -> Facts:
+def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
     """Return the facts of rows with the ids that tables in memory share, if nobody names any.
 
     ``labels`` are those of all models, if they are none of the columns.
@@ -39,20 +39,25 @@ def with_ids(models: Sequence[Any], labels: Any, facts: Facts) -> Facts:
         return facts
     if any(names_of(model) is None for model in models):
         return facts
-    tables = [_source(model) for model in models]
+    tables = [source_in_memory(model) for model in models]
     name = shared_ids(tables)
     return facts if name is None else {**facts, "ids": name}
 
 
-def has_labels(model: Any) -> bool:
+def has_labels(model: object) -> bool:
     """Say whether a model is a table in memory with a column that is called labels."""
     names = {str(name).lower() for name in names_of(model) or ()}
     return any(names & {*tier} for tier in LABELS)
 
 
-def _source(table: Any) -> Source:
+def source_in_memory(table: object) -> Source:
+    """Return a table in memory, whose columns are read by their names as texts."""
     columns = {str(name): name for name in names_of(table) or ()}
-    return Source([*columns], lambda wanted: [as_ndarray(table[columns[n]], n) for n in wanted])
+
+    def read(names: Sequence[str]) -> list[AnyArray]:
+        return [as_ndarray(column_of(table, columns[name]), name) for name in names]
+
+    return Source([*columns], read)
 
 
 def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
@@ -60,24 +65,24 @@ def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
     if any(d.ids is None for d in data.values()):
         return data
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
-    (first, wanted), *others = ids.items()
+    (first, reference), *others = ids.items()
     for name, listed in ids.items():
         _refuse(name, "more than once", [i for i, count in Counter(listed).items() if count > 1])
-    matched, allowed, notes = {first: data[first]}, set(wanted), list(data[first].notes)
+    matched, allowed, notes = {first: data[first]}, set(reference), list(data[first].notes)
     for name, listed in others:
         place = {i: row for row, i in enumerate(listed)}
         _refuse(name, f"that are not in {first}", [i for i in listed if i not in allowed])
-        _refuse(first, f"that are not in {name}", [i for i in wanted if i not in place])
-        rows = np.array([place[i] for i in wanted])
-        moved = listed != wanted
+        _refuse(first, f"that are not in {name}", [i for i in reference if i not in place])
+        rows = np.array([place[i] for i in reference])
+        moved = listed != reference
         notes += [f"rows of {name} brought into the order of {first} by their ids"] * moved
         matched[name] = data[name].take(rows) if moved else data[name]
         (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
-        _refuse(name, f"with another label than in {first}", [wanted[i] for i in unlike])
+        _refuse(name, f"with another label than in {first}", [reference[i] for i in unlike])
     return {**matched, first: replace(data[first], notes=tuple(notes))}
 
 
 def _refuse(name: str, what: str, ids: list[str]) -> None:
     if ids:
-        shown = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
-        raise InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {shown}")
+        listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        raise InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {listed}")

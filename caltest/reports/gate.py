@@ -162,9 +162,10 @@ def _models(
     if against is None:
         return data, None, (data, None)
     complete = isinstance(against, Predictions) or tallies_of(against) or not paired
-    outcomes: object = data.labels if labels is None else labels
     if complete or has_labels(against):
-        outcomes = labels if isinstance(labels, str) else None
+        outcomes: object = labels if isinstance(labels, str) else None
+    else:
+        outcomes = data.labels if labels is None else labels
     old = checked("gate", against, outcomes, facts, ROWS, lens)
     tallies = tallies_of(probs, against)
     if paired and len(tallies) == 2:  # whose samples say which rows go together
