@@ -91,7 +91,12 @@ def test_the_audit_shown_is_what_the_audit_prints_first(capsys):
     with pytest.raises(SystemExit):
         cli.main(["audit"])
     assert capsys.readouterr().out.strip().startswith(shown.strip())
-    assert len(README.read_text(encoding="utf-8").splitlines()) < 120
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 120
+    commands = [line.partition(" #")[0].split() for line in lines if line.startswith("caltest ")]
+    assert len(commands) == 9
+    for _, command, *words in commands:  # whose options all exist
+        cli.cli.get_command(None, command).make_context(command, words)
 
 
 #: What says nothing of what a thing is.
