@@ -54,18 +54,22 @@ PROBABILITIES = {
 SHARES = {*PROBABILITIES, "pop"} - {"forecast", "predicted", "prediction", "pred"}
 NO_OUTCOMES = {
     *("fold", "split", "sex", "gender", "group", "treated", "treatment", "male", "female"),
-    *("prior", "previous", "past", "history", "last", "baseline"),
+    *("prior", "previous", "past", "history", "last", "baseline", "yesterday", "lag", "lagged"),
 }
 #: Words in names of outcomes, which tell one of several columns of 0 and 1.
 OUTCOMES = {
-    *EVENTS,
+    *(EVENTS - {"status"}),
     *("default", "defaulted", "defaults", "churn", "churned", "attrition", "click", "clicked"),
     *("fraud", "fraudulent", "chargeback", "conversion", "converted", "bought", "purchased"),
     *("relapse", "relapsed", "recurrence", "readmission", "readmitted", "deceased", "malignant"),
     *("rain", "rained", "occurred", "happened", "outcome", "label", "target", "truth", "won"),
 }
-#: Words in names of fractions that are no probabilities, and in those of percents.
-NO_PROBABILITIES = {"weight", "weights", "threshold", "cutoff", "alpha", "epsilon"}
+#: Words in names of fractions that are no probabilities.
+NO_PROBABILITIES = {
+    *("weight", "weights", "threshold", "cutoff", "ratio", "ltv", "dti", "utilization", "discount"),
+    *("latency", "seconds", "temperature", "loss", "entropy", "similarity", "distance", "lon"),
+}
+#: Words in names of percents that are asked about.
 PERCENTS = {"pct", "percent", "percentage", "perc", "prozent", "share", "score", "likelihood"}
 #: Names of a column that says whose forecasts rows are.
 MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
