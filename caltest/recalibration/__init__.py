@@ -5,13 +5,24 @@ new predictions, a :class:`Recalibrated`. Fit on one part of the data and test o
 the rows of the fit says nothing, and is refused when it is noticed.
 """
 
-from caltest.recalibration.curves import BetaCalibration as BetaCalibration
-from caltest.recalibration.curves import HistogramBinning as HistogramBinning
-from caltest.recalibration.curves import IsotonicRegression as IsotonicRegression
-from caltest.recalibration.curves import PlattScaling as PlattScaling
-from caltest.recalibration.fitting import Recalibrated as Recalibrated
-from caltest.recalibration.fitting import Recalibration as Recalibration
-from caltest.recalibration.fitting import refuse_fitted_rows as refuse_fitted_rows
-from caltest.recalibration.scaling import MatrixScaling as MatrixScaling
-from caltest.recalibration.scaling import TemperatureScaling as TemperatureScaling
-from caltest.recalibration.scaling import VectorScaling as VectorScaling
+from caltest.recalibration.curves import (
+    BetaCalibration,
+    HistogramBinning,
+    IsotonicRegression,
+    PlattScaling,
+)
+from caltest.recalibration.fitting import Recalibrated, Recalibration, refuse_fitted_rows
+from caltest.recalibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
+
+__all__ = [
+    "BetaCalibration",
+    "HistogramBinning",
+    "IsotonicRegression",
+    "MatrixScaling",
+    "PlattScaling",
+    "Recalibrated",
+    "Recalibration",
+    "TemperatureScaling",
+    "VectorScaling",
+    "refuse_fitted_rows",
+]
