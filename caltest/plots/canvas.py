@@ -74,8 +74,8 @@ class Picture:
         undated = {".pdf": "CreationDate", ".svg": "Date"}
         metadata: dict[str, str | None] = {RECIPE_IN[kind]: self.recipe}
         metadata |= {undated[kind]: None} if kind in undated else {}
-        settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "caltest"}
-        with rc_context(settings):  # restored on leaving
+        # restored on leaving
+        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "caltest"}):
             self.figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
 
     def _repr_png_(self) -> bytes | None:

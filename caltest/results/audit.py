@@ -135,8 +135,8 @@ class AuditReport(Result):
         means = f"right in {percent(a, c)}, mean confidence {percent(c, a)}"
         if self.followup is not None:
             means = f"the event in {percent(a, c)}, mean risk {percent(c, a)}"
-        shown = [TOGETHER] if "worst" in columns else []
-        table = [f"Calibration audit  {rows}, {means}", "", *lines, *shown, ""]
+        remarks = [TOGETHER] if "worst" in columns else []
+        table = [f"Calibration audit  {rows}, {means}", "", *lines, *remarks, ""]
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]
         *notes, _, _ = map(str.strip, self._foot())
