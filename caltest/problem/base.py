@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -44,6 +44,10 @@ Squares = Literal["cells", "whole"] | None
 NORMS = ("l1", "l2 squared", "largest")
 
 
+#: Sums that a statistic does not ask for.
+ABSENT: FloatArray = np.empty((0, 0, 0))
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
     """What a statistic sees of B sets of outcomes.
@@ -51,16 +55,16 @@ class ResidualSums:
     ``cells`` (B, L, d) are sums of the residuals in the cells, not necessarily in C order: d = 1,
     the event, for two classes, and K for more; or their norms, d = 1. ``squares``, (B, L) or
     (B, 1), are sums of w² |r|², in the cells or in all; ``linear`` (B, T) are sums of w r · g_t for
-    the score tables g_t of the statistic.
+    the score tables g_t of the statistic. What the statistic does not ask for is ``ABSENT``.
     """
 
-    cells: FloatArray | None
-    squares: FloatArray | None = None
-    linear: FloatArray | None = None
+    cells: FloatArray
+    squares: FloatArray = field(default_factory=ABSENT.copy)
+    linear: FloatArray = field(default_factory=ABSENT.copy)
 
     def normed(self, norm: int | None) -> ResidualSums:
         """Return norms (B, L, 1) in place of the sums of several classes; see ``NORMS``."""
-        if norm is None or self.cells is None or self.cells.shape[2] == 1:
+        if norm is None or self.cells.shape[2] <= 1:
             return self
         gaps = np.square(self.cells) if norm == 1 else np.abs(self.cells)
         gaps = gaps.max(axis=2, keepdims=True) if norm == 2 else gaps.sum(axis=2, keepdims=True)
@@ -71,11 +75,7 @@ class ResidualSums:
         if factor == 1.0:
             return self
         root = factor**0.5
-        return ResidualSums(
-            None if self.cells is None else root * self.cells,
-            None if self.squares is None else factor * self.squares,
-            None if self.linear is None else root * self.linear,
-        )
+        return ResidualSums(root * self.cells, factor * self.squares, root * self.linear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,9 +200,7 @@ class Problem(ABC):
 
     def gaps(self, cells: Cells, outcomes: Any) -> FloatArray:
         """Return observed less predicted frequencies of the event in cells, (B, L)."""
-        sums = self.sums(outcomes, cells).cells
-        assert sums is not None
-        return np.asarray(sums[:, :, 0] / cells.mass)
+        return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
         """Return the variance of the residual sums of cells if the model is calibrated, (L,).
@@ -303,8 +301,8 @@ class Problem(ABC):
         return ()
 
 
-def gathered(squares: FloatArray, which: Squares) -> FloatArray | None:
-    """Return squares (B, L) by cell, or all of them (B, 1), or None."""
+def gathered(squares: FloatArray, which: Squares) -> FloatArray:
+    """Return squares (B, L) by cell, or all of them (B, 1), or none."""
     if which is None:
-        return None
+        return ABSENT
     return squares if which == "cells" else squares.sum(axis=1)[:, None]

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import Evaluated, LinearTerm, ResidualSums, Squares, gathered
+from caltest.problem.base import ABSENT, Evaluated, LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.micro import MicroCells
 from caltest.problem.rows import Flips
@@ -111,7 +111,7 @@ class ClusteredProblem(MicroCells):
         tables: FloatArray | None = None,
         norm: int | None = None,
     ) -> ResidualSums:
-        sums = added = linear = None
+        sums = added = linear = ABSENT
         if cells is not None:
             sums = (outcomes.multipliers @ self.of_clusters(cells))[:, :, None]
             if squares is not None:

@@ -13,7 +13,7 @@ from caltest._base.arrays import AnyArray
 from caltest.errors import StatisticError
 from caltest.followup import EVENT, Censoring
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import Evaluated, LinearTerm, ResidualSums, Squares, gathered
+from caltest.problem.base import ABSENT, Evaluated, LinearTerm, ResidualSums, Squares, gathered
 from caltest.problem.cells import Cells
 from caltest.problem.rows import RowProblem
 from caltest.simulate import Batches, FollowupDrawer, RedrawFollowup, Scheme, Shortcut
@@ -115,10 +115,10 @@ class FollowupProblem(RowProblem):
         norm: int | None = None,
     ) -> ResidualSums:
         r = self._residuals(outcomes.signed)
-        linear = None if tables is None else _scored(r, tables)
+        linear = ABSENT if tables is None else _scored(r, tables)
         if cells is None:
-            return ResidualSums(None, None, linear)
-        added = None if squares is None else gathered(cells.sum(r**2, axis=1), squares)
+            return ResidualSums(ABSENT, linear=linear)
+        added = ABSENT if squares is None else gathered(cells.sum(r**2, axis=1), squares)
         return ResidualSums(cells.sum(r, axis=1)[:, :, None], added, linear)
 
     def residuals(self, outcomes: Drawn) -> tuple[FloatArray, FloatArray]:

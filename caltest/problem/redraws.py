@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import counting
-from caltest.problem.base import ResidualSums
+from caltest.problem.base import ABSENT, ResidualSums
 from caltest.problem.cells import Cells
 from caltest.problem.rows import LANES, ROOM, RowProblem
 from caltest.simulate.labels import LADDER_CLASSES, label_tables
@@ -87,8 +87,8 @@ class CountedRedraws:
         fixed = (self.thresholds, self.cells.order, self.cells.starts, self.cells.expected)
         rest = (self.weights, self.tables, not by_cell)
         counting.redraw_two(*fixed, *rest, key, twist, sums, added)
-        squares = added[0].T if self.statistic.squares is not None else None
-        linear = added[:, 0].T if self.statistic.squares is None and len(added) else None
+        squares = added[0].T if self.statistic.squares is not None else ABSENT
+        linear = added[:, 0].T if self.statistic.squares is None and len(added) else ABSENT
         return ResidualSums(np.moveaxis(sums, 2, 0), squares, linear)
 
     def _of_more(self, key: UIntArray, twist: UIntArray) -> ResidualSums:

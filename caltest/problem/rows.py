@@ -15,7 +15,15 @@ from caltest.binning import Binning
 from caltest.errors import StatisticError
 from caltest.lenses import OneVsRest
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import Evaluated, LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.base import (
+    ABSENT,
+    Evaluated,
+    LinearTerm,
+    Problem,
+    ResidualSums,
+    Squares,
+    gathered,
+)
 from caltest.problem.cells import Cells
 from caltest.simulate import (
     Batches,
@@ -169,7 +177,7 @@ class RowProblem(Problem):
             return self._of_flips(outcomes.multipliers, cells, squares, tables)
         if norm is not None and self.d > 1 and cells and tables is None and len(outcomes) > 1:
             return self._norms(outcomes, cells, norm, squares)
-        linear = None
+        linear = ABSENT
         if tables is not None:
             from caltest.problem import counting
 
@@ -178,8 +186,8 @@ class RowProblem(Problem):
                 counting.look_up(outcomes, table, sums)
             linear = linear.T
         if cells is None:
-            return ResidualSums(None, None, linear)
-        k, size, added = self.n_classes, len(cells), None
+            return ResidualSums(ABSENT, linear=linear)
+        k, size, added = self.n_classes, len(cells), ABSENT
         of_first = cells.of_unit * k
         events = np.array([np.bincount(of_first + y, self.weight, size * k) for y in outcomes])
         events = events.reshape(-1, size, k)[:, :, : self.d] - cells.expected
@@ -194,7 +202,7 @@ class RowProblem(Problem):
         self, m: FloatArray, cells: Cells | None, squares: Squares, tables: FloatArray | None
     ) -> ResidualSums:
         residuals = self.predictions.residuals[:, : self.d]
-        sums = added = linear = None
+        sums = added = linear = ABSENT
         if cells is not None:
             sums = np.stack([cells.sum(m * column, axis=1) for column in residuals.T], axis=-1)
             if squares is not None:

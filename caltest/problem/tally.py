@@ -14,7 +14,15 @@ from caltest._base.facts import in_whole_numbers
 from caltest.binning import EDGE_TOLERANCE
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem.base import Evaluated, LinearTerm, Problem, ResidualSums, Squares, gathered
+from caltest.problem.base import (
+    ABSENT,
+    Evaluated,
+    LinearTerm,
+    Problem,
+    ResidualSums,
+    Squares,
+    gathered,
+)
 from caltest.problem.cells import Cells
 from caltest.problem.micro import MicroCells
 from caltest.simulate import RedrawLabels, Scheme, Shortcut
@@ -186,7 +194,7 @@ class TallyProblem(MicroCells):
         tables: FloatArray | None = None,
         norm: int | None = None,
     ) -> ResidualSums:
-        sums = added = linear = None
+        sums = added = linear = ABSENT
         weighted = outcomes.events * self.row_weight
         if cells is not None:
             sums = (cells.sum(weighted, axis=1) - cells.expected[:, 0])[:, :, None]

@@ -29,7 +29,6 @@ class Walk(SumStatistic):
     extent: Extent
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.cells is not None
         steps = sums.cells[:, :, 0]
         if len(steps) == 1:  # without compiled code, which takes half a second to load
             walk = np.cumsum(steps[0])
@@ -52,7 +51,6 @@ class TwoBins(SumStatistic):
     widths: FloatArray = field(repr=False)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.cells is not None
         # Drawn sums lie by cells in memory, and running sums along rows are three times as fast.
         walks = np.cumsum(np.ascontiguousarray(sums.cells[:, :, 0]), axis=1)
         rest = walks[:, -1:] - walks

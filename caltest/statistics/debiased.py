@@ -30,8 +30,6 @@ class Excess(SumStatistic):
     squares: ClassVar[Squares] = "cells"
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.cells is not None
-        assert sums.squares is not None
         gaps = sums.cells[:, :, 0]
         gaps = np.square(gaps) if self.norm is None else gaps
         return np.asarray(((gaps - sums.squares) * self.pairs).sum(axis=1))
@@ -88,7 +86,6 @@ class ClusterPairs(SumStatistic):
         return self.parts
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.cells is not None
         total = np.zeros(len(sums.cells))
         for of, weights in self.sets:
             added = np.add.reduceat(sums.cells[:, of.order], of.starts[:-1], axis=1)
@@ -244,8 +241,6 @@ class Scales(SumStatistic):
 
     def standardised(self, sums: ResidualSums) -> FloatArray:
         """Return T_m / sd(T_m) for every scale m, from fine to coarse, shape (B, M)."""
-        assert sums.cells is not None
-        assert sums.squares is not None
         # Cells come first, so that sets of outcomes lie side by side in memory.
         n_sets, _, d = sums.cells.shape
         gaps, squares = np.moveaxis(sums.cells, 0, 2), sums.squares.T

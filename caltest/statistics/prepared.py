@@ -25,7 +25,7 @@ from caltest.errors import StatisticError
 from caltest.nulls import NullDistribution
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Estimand, Problem, ResidualSums
-from caltest.problem.base import Squares
+from caltest.problem.base import ABSENT, Squares
 from caltest.simulate import CHUNK, RowScheme, Scheme, Shortcut
 
 #: Numbers in an array of sums, and cells, that are looked at together.
@@ -174,7 +174,7 @@ class SumStatistic(Prepared):
     def observed(self) -> float:
         """The value of what was observed, from the rows' own score sums."""
         problem, outcomes = self.problem, self.problem.observed
-        linear = None if self.observed_scores is None else self.observed_scores[None, :]
+        linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
         sums = ResidualSums(sums.cells, sums.squares, linear).normed(self.norm)
         return float(self.of_sums(sums)[0])
@@ -215,7 +215,6 @@ class CellStatistic(SumStatistic):
         """Return the terms (B, L) of residual sums (B, L, d), or norms, of the cells ``at``."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.cells is not None
         n_cells, largest = sums.cells.shape[1], self.combine == "max"
         values = np.full(len(sums.cells), -np.inf if largest else 0.0)
         # Some cells at a time, so that what a formula makes stays in a near cache; always as many,

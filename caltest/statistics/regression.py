@@ -205,8 +205,6 @@ class Scores(SumStatistic):
     information: FloatArray = field(repr=False)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.cells is not None
-        assert sums.linear is not None
         level = sums.cells[:, 0, 0]
         slope = sums.linear[:, 0] - self.mean * level
         return np.asarray(level**2 / self.information[0] + slope**2 / self.information[1])

@@ -70,7 +70,6 @@ class ScoreSum(SumStatistic):
         )  # fmt: skip
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.linear is not None
         return np.asarray(self.null_mean + sums.linear[:, 0] / self.divisor)
 
     @property

@@ -45,7 +45,6 @@ class LineError(SumStatistic):
         return cls(problem, decay, scale, biased, cells=cells, remark=remark)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        assert sums.squares is not None
         total = self.all_pairs(sums)
         if not self.biased:
             total -= sums.squares[:, 0]
@@ -54,7 +53,6 @@ class LineError(SumStatistic):
 
     def all_pairs(self, sums: ResidualSums) -> FloatArray:
         """Return Σ_ij k_ij r_i r_j over all pairs, of a row and itself, too."""
-        assert sums.cells is not None
         totals = np.zeros(len(sums.cells))
         _all_pairs(np.ascontiguousarray(sums.cells[:, :, 0].T), self.decay, totals)
         return totals
