@@ -38,8 +38,12 @@ def _read_json(opened: Opened) -> Source:
                 done(len(line) + 1)
     table = content if isinstance(content, dict) else {}
     columns = {name: cells for name, cells in table.items() if isinstance(cells, list)}
+    notes: tuple[str, ...] = ()
     if len(columns) < 2:
         records = content if isinstance(content, list) else [content]
+        for name, cells in columns.items():
+            if cells and all(isinstance(cell, dict) for cell in cells):
+                records, notes = cells, (f"rows are the objects under {name!r}",)
         for number, record in enumerate(records, start=1):
             if not isinstance(record, dict):
                 raise InvalidPredictionsError(
@@ -53,7 +57,7 @@ def _read_json(opened: Opened) -> Source:
             rows = columns.pop(name)  # {"A": 0.7, "B": 0.3} are columns of A and of B
             columns |= {f"{name}_{key}": [row[key] for row in rows] for key in keys}
     read = lambda names: [_of_objects(name, columns[name]) for name in names]  # noqa: E731
-    return Source(list(columns), read, content=content)
+    return Source(list(columns), read, content=content, notes=notes)
 
 
 def _parsed(text: str, line: int | None = None) -> Any:

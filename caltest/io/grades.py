@@ -27,15 +27,15 @@ from caltest.tables.source import Request, Source
 #: names if there is none of the first.
 TERMS = {
     "n": (
-        ("n", "obligors", "borrowers", "accounts", "customers", "loans", "patients", "rows"),
-        ("total", "size", "count"),
+        ("n", "obligors", "borrowers", "accounts", "customers", "loans", "patients", "impressions"),
+        ("rows", "total", "size", "count"),
     ),
     "events": (
         ("events", "defaults", "defaulted", "defaulters", "observed defaults", "observed events"),
-        ("observed", "bad", "bads", "default", "deaths", "d"),
+        ("clicks", "observed", "bad", "bads", "default", "deaths", "d"),
     ),
     "probability": (
-        ("probability", "pd", "p", "probability default", "default probability"),
+        ("probability", "pd", "ctr", "p", "probability default", "default probability"),
         ("predicted", "forecast", "risk"),
     ),
     "names": (

@@ -145,8 +145,9 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
     if not answers and names:
         truth = cells.labels(source.read([label])[0])
         if truth.dtype.kind == "U":
-            values, others = np.unique(truth), map(cells.labels, source.read(names))
-            texts = [(n, c) for n, c in zip(names, others, strict=True) if c.dtype.kind == "U"]
+            values, columns = np.unique(truth), source.readable([label, *names])
+            labels = [(name, cells.labels(columns[name])) for name in names if name in columns]
+            texts = [(name, column) for name, column in labels if column.dtype.kind == "U"]
             answers = [name for name, c in texts if np.isin(c, values).mean() > 0.5]
     if len(answers) > 1:
         raise InvalidPredictionsError(

@@ -24,7 +24,7 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     """
     if not 0 < len(names) <= SUGGESTED:
         return [], []
-    columns = dict(zip(names, source.read(names), strict=True))
+    columns = source.readable(names)
     few = [n for n, c in columns.items() if c.ndim == 1 and len(set(c[:FIRST].tolist())) <= 2]
     values = {name: set(map(str, columns[name].tolist())) for name in few}
     two = [name for name in few if len(values[name]) == 2]
@@ -55,7 +55,7 @@ def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str]
     """
     if not 0 < len(names) <= SUGGESTED:
         return [], False
-    columns = dict(zip(names, source.read(names), strict=True))
+    columns = source.readable(names)
     signed = [name for name, c in columns.items() if cells.in_percent(c, False)]
     columns |= {name: cells.numbers(columns[name], name, percent=True) for name in signed}
     likely = [name for name, column in columns.items() if are_fractions(column)]

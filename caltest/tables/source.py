@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -110,6 +111,19 @@ class Source:
         for name in self.names:
             if name and self.names.count(name) > 1:
                 raise InvalidPredictionsError(f"the table names the column {name!r} twice")
+
+    def readable(self, names: Sequence[str]) -> dict[str, Column]:
+        """Return those of some columns that can be read, such as no lists of text."""
+        try:
+            return dict(zip(names, self.read(names), strict=True))
+        except InvalidPredictionsError:
+            columns = {}
+            for name in names:
+                with suppress(InvalidPredictionsError):
+                    columns[name] = self.read([name])[0]
+            if not columns:
+                raise
+            return columns
 
     def advice(self, what: str) -> str:
         """Return how a column is named by whoever asked for the table."""

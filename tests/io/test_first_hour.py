@@ -365,9 +365,10 @@ def test_probabilities_of_all_classes_are_known_by_their_sum(tmp_path):
     np.testing.assert_allclose(data.probs.T, [*probs.values()])
     assert data.classes == tuple(probs)
     rows = [dict(zip(probs, row, strict=True)) for row in zip(*probs.values(), strict=True)]
-    records = [{"probs": row, "answer": "flu"} for row in rows]
-    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, records)))
-    data = read_predictions(tmp_path / "f.jsonl")
+    records = [{"probs": row, "answer": "flu", "choices": [*probs]} for row in rows]
+    (tmp_path / "f.json").write_text(json.dumps({"run": 1, "results": records}))
+    data = read_predictions(tmp_path / "f.json")
+    assert "rows are the objects under 'results'" in data.notes
     assert (data.classes, data.labels.tolist()) == (tuple(probs), [0, 0, 0])
     path = written(tmp_path / "f.csv", {"prediction": [0.2, 0.7], "label": [0, 1]})
     np.testing.assert_allclose(read_predictions(path).probs[:, 1], [0.2, 0.7])
