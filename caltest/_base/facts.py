@@ -31,7 +31,8 @@ RIGHT = ("wrong", "right")
 _DAY = re.compile(r"\b(\d)\b")
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5
-#: What a paired comparison needs.
+#: What a comparison, and a paired one, needs.
+SAME_CLASSES = "models are compared that predict the same classes"
 IN_ORDER = (
     "a paired comparison needs the same observations in the same order, or a column that names "
     "them, ids= (--ids COLUMN)"
@@ -296,7 +297,7 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
     if a.probs.shape != b.probs.shape:
         raise InvalidPredictionsError(
             f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
-            f"{b.n_classes}: {advice}",
+            f"{b.n_classes}: {advice if a.n_classes == b.n_classes else SAME_CLASSES}",
             ways * (a.n_classes == b.n_classes),
         )
     if a.classes != b.classes and a.classes and b.classes:

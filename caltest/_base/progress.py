@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from threading import Lock
 from typing import Literal
 
@@ -19,15 +20,17 @@ _SHOWING = Lock()
 def progress(total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Yield a function that reports steps done; a bar appears on a terminal after two seconds.
 
-    There is one bar at a time: work within work shows none of its own. A file or a pipe gets none.
+    There is one bar at a time: work within work of several steps shows none of its own. A file or
+    a pipe gets none.
     """
-    if not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
+    if total == 1 or not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
         yield lambda steps: None
         return
     from tqdm import tqdm
 
     try:
-        with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False) as bar:
+        width = get_terminal_size().columns  # also where a terminal has none
+        with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False, ncols=width) as bar:
             yield lambda steps: (bar.update(steps), None)[1]
     finally:
         _SHOWING.release()

@@ -77,8 +77,9 @@ def _scanned(
 
 def check_out(options: dict[str, Any]) -> None:
     """Refuse a folder that does not exist before any work is done."""
-    if options["out"] is not None and not options["out"].parent.is_dir():
-        raise FileNotFoundError(f"--out: there is no folder {options['out'].parent}")
+    for name in ("out", "resume"):
+        if options.get(name) is not None and not options[name].parent.is_dir():
+            raise FileNotFoundError(f"--{name}: there is no folder {options[name].parent}")
 
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:

@@ -99,7 +99,9 @@ def monitor(
                 stored = json.loads(state.read_text(encoding="utf-8"))
                 watch, records = ct.Monitor.from_dict(stored["monitor"]), stored["files"]
             except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-                raise click.UsageError(f"{state} is no state of caltest monitor") from error
+                new = str(state.with_name(f"{state.stem}-state.json"))
+                words = f"{state} is no state of caltest monitor"
+                raise Refusal(words, ("--state", new)) from error
             for name, value in given.items():
                 if vars(watch)[name] != value:
                     raise Refusal(

@@ -48,7 +48,10 @@ def _joined(context: click.Context, parameter: click.Parameter, names: Sequence[
 
 
 def _number(text: str) -> float:
-    return int(text) if text.strip().isdecimal() else float(text)
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number") from None
 
 
 #: A file that is written.

@@ -116,7 +116,7 @@ def parse(
 def _unknown(name: str, choices: Sequence[str]) -> StatisticError:
     """Return the refusal of a name, with what may have been meant, or all that is known."""
     lower = {word.lower(): word for word in choices}
-    close = get_close_matches(name.lower(), lower, 1)
+    close = get_close_matches(name.lower(), lower, 1, 0.7)
     close = close or [word for word in lower if word.startswith(name.lower())][:1]
     if not close:
         return StatisticError(f"there is no {name}; known: {', '.join(choices)}")
@@ -140,7 +140,7 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
             return value
         shown = repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
         try:
-            built = parse(value, self.vocabulary, self.words)
+            built = parse(value, self.vocabulary, (*self.numbers, *self.words))
         except (TypeError, ValueError) as error:
             self.fail(f"{shown}: {error}", param, ctx)
         if not (self.vocabulary.fits(type(built)) or (self.numbers and type(built) is int)):

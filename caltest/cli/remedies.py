@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
@@ -36,9 +37,12 @@ INSTEAD = {
     **dict.fromkeys(("--event", "--strata"), (
         "Follow-up is for caltest audit, test, plot and report.", "audit {option} {value}")),
     "--alpha": ("The level of intervals is --level, such as 0.95.", "--level {rest:g}"),
+    "--tolerance": ("An audit, a gate and a plan have a --tolerance.", "audit --tolerance {value}"),
     "--level": ("The level of a test is --alpha, such as 0.05.", "--alpha {rest:g}"),
 }  # fmt: skip
 
+#: How alike a name must be to one that is there, of 1, to be put in its place.
+ALIKE = 0.75
 #: Values of the options that commands need.
 MISSING = {"plot": "plot.svg", "report": "report.html", "monitor": "state.json", "plan": "FILE"}
 
@@ -51,12 +55,19 @@ def ways_on(error: Exception, words: Sequence[str], group: click.Group) -> list[
     if isinstance(error, (Refusal, InvalidPredictionsError, StatisticError)):
         remedies = error.remedies
     elif isinstance(error, click.NoSuchOption):
-        remedies = [InPlace(error.option_name, name) for name in (error.possibilities or ())[:1]]
+        close = get_close_matches(error.option_name, error.possibilities or (), 1, ALIKE)
+        remedies = [InPlace(error.option_name, name) for name in close]
         if error.option_name in INSTEAD:
             remedies, words = _instead(error.option_name, words, group)
     elif isinstance(error, click.MissingParameter) and error.param and words[0] in MISSING:
         option = isinstance(error.param, click.Option)
         remedies = [(error.param.opts[-1], MISSING[words[0]]) if option else ("FILE",)]
+    elif isinstance(error, FileNotFoundError):
+        for path in (Path(word) for word in words[1:] if word[0] != "-"):
+            if not path.exists() and path.parent.is_dir():
+                beside = [other.name for other in path.parent.iterdir()]
+                close = get_close_matches(path.name, beside, 1, ALIKE)
+                remedies = [InPlace(str(path), str(path.with_name(name))) for name in close]
     elif words and words[0] not in group.commands:
         close = get_close_matches(words[0], group.commands, 1)
         remedies = [InPlace(words[0], command) for command in close]

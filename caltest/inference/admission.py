@@ -79,7 +79,8 @@ def admitted(
     carried["two columns of clusters"] = data.crossed
     for name, values in carried.items():
         if values is not None and name not in takes:
-            raise StatisticError(f"{verb} does not take {name} yet{WHY.get(name, '')}")
+            message = f"{verb} does not take {name} yet{WHY.get(name, '')}"
+            raise StatisticError(message, [(f"!--{name}",)] * (name in Facts.__annotations__))
     data, notes = data if data.horizon is None else in_time_order(data), []
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)

@@ -80,7 +80,8 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
     if not isinstance(scheme, Scheme) or not scheme.takes_clusters:
         raise StatisticError(
             f"null={null!r} takes rows for independent, but they come in clusters: use "
-            f"null='auto'{', or OneRowPerCluster()' * (data.crossed is None)}"
+            f"null='auto'{', or OneRowPerCluster()' * (data.crossed is None)}",
+            [("--null", "auto")],
         )
     if data.crossed is not None and not isinstance(scheme, SharedRedraws):
         raise StatisticError(f"{scheme!r} does not take two columns of clusters: use null='auto'")

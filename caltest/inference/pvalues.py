@@ -93,7 +93,8 @@ def null_distribution(
             raise StatisticError(
                 f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
                 f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
-                "or very few rows. Use null=RedrawLabels(), which is valid always"
+                "or very few rows. Use null=RedrawLabels(), which is valid always",
+                [("--null", "RedrawLabels()")],
             )
         null = RedrawLabels()
     rows = prepared.rows_per_cell if isinstance(null, draws.ConsistencyResampling) else None

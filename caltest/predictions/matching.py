@@ -85,4 +85,5 @@ def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
 def _refuse(name: str, what: str, ids: list[str]) -> None:
     if ids:
         listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
-        raise InvalidPredictionsError(f"{name} has ids {what} ({len(ids)} in all): {listed}")
+        message = f"{name} has ids {what} ({len(ids)} in all): {listed}"
+        raise InvalidPredictionsError(f"{message}; rows are matched by ids that both have")

@@ -147,6 +147,11 @@ def right(
     label, predicted = alike(label, predicted)
     equal: BoolArray = label == predicted
     classes = set(np.unique(label).tolist()) | set(np.unique(predicted).tolist())
+    if sure and not equal.any():
+        raise InvalidPredictionsError(
+            f"{answer} equals the label in no row: is it the column of the predicted classes?",
+            [("!--predicted-label",)],
+        )
     if sure or len(classes) != 2 or confidence.ndim > 1:
         return equal
     high = confidence > 0.5

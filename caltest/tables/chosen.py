@@ -89,6 +89,14 @@ def _chosen(source: Source, request: Request) -> Chosen:
         raise InvalidPredictionsError(str(error), remedies) from None
     others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
     if probs is not None:
+        taken = (
+            {*labels.probs, *facts.values()} & {*probs.split(",")} if isinstance(probs, str) else ()
+        )
+        for name in taken:
+            raise InvalidPredictionsError(
+                f"column {name!r} is taken for {'labels' if name in labels.probs else 'a fact'}: "
+                "probabilities are in a column of their own"
+            )
         choice = named(others, probs)
     else:
         answers = [name for name in others if key(name) in PREDICTED]

@@ -402,7 +402,7 @@ several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weig
 compared(y, p, p) -> model A: probs and labels look swapped
 several({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
 compared({{"a": p, "b": p}}, y) -> several models are compared by compare_models
-compared(p, P, y) -> A has 12 rows of 2 classes, B has 12 of 3: a paired
+compared(p, P, y) -> A has 12 rows of 2 classes, B has 12 of 3: models are compared
 compared(D, ct.Predictions.of(p, 1 - y)) -> different labels in 12 rows, first in row 0 (
 compared(p, p[::-1], y, names="ab") -> names must be two names, not 'ab'
 compared(p, p[::-1], y, margin=2) -> margin must lie in [0, 1], not 2

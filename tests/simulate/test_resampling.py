@@ -107,7 +107,7 @@ def test_progress_appears_after_two_seconds_and_only_on_a_terminal(data, capsys,
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     replicate(data, mean_gap, RedrawLabels(), n_resamples=64, rng=1)
     assert capsys.readouterr().err == ""
-    with progress(1, "classes"):  # there is one bar at a time
+    with progress(2, "classes"):  # there is one bar at a time
         replicate(data, slow, RedrawLabels(), n_resamples=60, rng=1)
     assert "replicates" not in capsys.readouterr().err
     replicate(data, slow, RedrawLabels(), n_resamples=96, rng=1)
