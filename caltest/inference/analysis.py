@@ -152,6 +152,7 @@ class Analysis:
     @property
     def facts(self) -> dict[str, Any]:
         """What every result says of its data and their design."""
+        # A lens may drop rows, and weights and clusters with them: what it shows counts
         source = self.data if self.from_sums else self.induced
         folds = self.lens.summary if isinstance(self.lens, Aligned) else None
         series = None if self.from_sums else summary_of(self.rows)
@@ -229,6 +230,7 @@ def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple
             f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
             f"and labels of shape {induced.labels.shape}: {error}"
         ) from error
+    # A p-value of NaN or infinity would pass every comparison silently
     if not np.isfinite(value):
         raise StatisticError(
             f"the statistic {name_of(statistic)} is {value} on the observed data; it must be a "

@@ -245,6 +245,7 @@ def _models(
     """Look at every model through the lens of the first, and test it by itself."""
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
+    # One lens for all: where none is named, the usual one of the first model
     first = Analysis.of_data("compare", next(iter(data.values())), lens)
     settings = Settings(statistic, first.lens, method, paired, level, margin, run)
     return settings, [Model.of(name, model, settings) for name, model in data.items()]

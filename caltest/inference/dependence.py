@@ -56,6 +56,7 @@ def clustered(
         return tuple(schemes.values()), replace(series, **facts)
     facts["inflation"] = max(each.inflation for each in schemes.values())
     summary: ClusterSummary | None = None
+    # The first column is summed up last, with the second beside it
     for j in (0,) if data.crossed is None else (1, 0):
         limits = {coupling: Dependence.of(degree, j) for coupling, degree in shared.items()}
         columns = [each for _, each in agreements if isinstance(each, Agreement)]

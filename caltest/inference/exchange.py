@@ -39,6 +39,7 @@ def swapped_differences(
         raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
     if a.horizon is not None:
         raise StatisticError("method='swap' does not take horizon: use method='z'")
+    # Rows of a cluster may depend on each other: exchanged are then whole clusters
     clusters = None if a.n_clusters is None and b.n_clusters is None else a.clusters
     if clusters is not None and not paired:
         raise StatisticError(

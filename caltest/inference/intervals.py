@@ -119,6 +119,7 @@ def confidence_interval(
     bounds = _fitting(request, method)(request)
     floor = methods.noise_floor(request) if bounds.null_mean is None else bounds.null_mean
     estimand, cells = prepared.estimand, prepared.cells
+    # The side that was not asked about is open, and is cut to the range of the error below
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
     return request.analysis.result(
@@ -192,6 +193,7 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
     if method != "bootstrap" and estimand is not None and request.prepared.cells is not None:
         if estimand.size != "largest":
             return methods.by_inversion
+        # Clopper & Pearson count independent rows that weigh alike
         if not (request.designed or problem.weight is not None):
             return methods.by_cells
     if not problem.exact:

@@ -82,6 +82,7 @@ def null_distribution(
             )
         return laws[null](data.labels)
     if isinstance(null, str):
+        # Asked for, an exact law may take long; by itself only where it is cheaper than draws
         most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, run["n_resamples"])
         # Cells first: exact for any n. Enumeration is for what is no function of cells.
         law = prepared.cell_law() if data.n_classes == 2 else None
@@ -136,6 +137,7 @@ def _of_clusters(
         )
         for each in schemes
     ]  # fmt: skip
+    # The share of draws at least as extreme, as in the p-value below
     share = partial(reaching, estimate, two_sided=prepared.two_sided, centre=prepared.centre)
     # Which kind of dependence clusters have is not known: the less favourable one counts.
     largest = max(laws, key=lambda law: float(share(law.values).mean()))

@@ -126,6 +126,7 @@ class Difference:
         if not self.paired:
             both = zip((a, b), (va, vb), strict=True)
             return sum(side.error.together(side.not_shown * v) for side, v in both)
+        # A label that both models have moves both: changes are subtracted before they are squared
         together = a.error.changes - b.error.changes
         ab = b.label_variances(a.error.changes)
         ba = a.label_variances(b.error.changes)
@@ -179,6 +180,7 @@ class Difference:
         from scipy.optimize import brentq
         from scipy.special import stdtr
 
+        # The limit on the side of 0 is that of the model that looks better
         better, distance = self.a if self.value < 0.0 else self.b, abs(self.value)
         if distance <= 1e-14 or self.reach(0.0, better, lone) >= distance:
             return 1.0  # no more than the rounding of a model compared with itself

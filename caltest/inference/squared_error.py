@@ -220,6 +220,7 @@ def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) ->
         pairs, group = np.unique(codes, return_inverse=True)
         group = group.ravel()
         weights = a.weights[pairs // n_cells] * b.weights[pairs % n_cells]
+    # Products of a unit with itself are all in the sums over pairs, and are taken off here
     diagonal = a.times
     for error, values in ((a, x), (b, z)):
         squares = error.weights[error.parts.cell] * np.square(values).sum(axis=1)

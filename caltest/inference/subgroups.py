@@ -158,6 +158,7 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     enough = support >= COMPARABLE
     if not enough.any():
         return parts
+    # Again without the groups left out, whose walks would widen max-T for nothing
     walks = Permutations.of(p, residuals, members[:, enough])
     values, ended = simulate_by(walks, **run)
     go_on(ended)

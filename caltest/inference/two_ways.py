@@ -36,6 +36,7 @@ def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArra
     """Return V of variances, or of matrices whose diagonals are raised to the larger of the two."""
     combined = np.atleast_2d(first + second - both)
     least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))
+    # V_a + V_b − V_ab may be below its parts by chance; the larger of both is never too small
     raised = combined + np.diag(np.maximum(least - np.diag(combined), 0.0))
     if np.linalg.eigvalsh(raised).min() <= 0.0:  # two columns of next to nothing in common
         raised = np.atleast_2d(first + second)

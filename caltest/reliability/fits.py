@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal, Unpack
 
 import numpy as np
@@ -115,7 +114,9 @@ def reliability_fit(
         curves: Callable[[IntArray], FloatArray]
         if fit == "smooth":
             statistic, width = SmoothECE(), smooth_curve(induced).width
-            curves = partial(_smooth, KernelSmoother(p, induced.weights, width, at))
+            smoother = KernelSmoother(p, induced.weights, width, at)
+            w = 1.0 if induced.weights is None else induced.weights
+            curves = lambda labels: np.clip(at + smoother(w * ((labels == 0) - p)), 0.0, 1.0)  # noqa: E731
         else:
             pools = CORP().prepare(RowProblem(induced))
             curves = lambda labels: np.array([pools.fit(row)(at) for row in labels])  # noqa: E731
@@ -175,13 +176,6 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     hits = levels.sum(problem.events)
     at, low, high = honest_band(x, levels.counts, hits, level, grid, (least, most))
     return at, CORP().prepare(RowProblem(rows)).fit(rows.labels)(at), low, high
-
-
-def _smooth(smoother: KernelSmoother, labels: IntArray) -> FloatArray:
-    """Return the smoothed curves for label vectors, whose event is class 0: (B, n) to (B, m)."""
-    w = 1.0 if smoother.weights is None else smoother.weights
-    residuals = w * ((labels == 0) - smoother.p)
-    return np.clip(smoother.at + smoother(residuals), 0.0, 1.0)
 
 
 def honest_band(

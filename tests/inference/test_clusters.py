@@ -107,7 +107,7 @@ def test_sums_of_the_example():
     assert summary.notes[0].startswith("λ is the chance that two rows of a cluster share a draw")
     inflated = replace(summary, inflation=1.44)
     assert str(inflated).endswith("(95 % limits) · inflation κ 1.44")
-    assert "redrawn residuals are made 1.20 times as large: the test stays" in inflated.notes[1]
+    assert "redrawn residuals are made 1.20 times as large (√κ, κ = 1.44)" in inflated.notes[1]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
