@@ -16,15 +16,14 @@ from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
-#: Rows whose sum is further from 1 than this are refused.
-SUM_TOLERANCE = 1e-3
+#: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
+#: as they are, so that decimals stay decimals.
+SUM_TOLERANCE, SUM_EXACT = 1e-3, 1e-12
 #: Words for an event that did not occur, and for one that did.
 EVENT_WORDS = (
     *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
     *(("absent", "present"), ("f", "t"), ("nein", "ja")),
 )
-#: Rows whose sum is closer to 1 than this are left as they are, so that decimals stay decimals.
-SUM_EXACT = 1e-12
 
 
 def listed_rows(marks: BoolArray) -> str:

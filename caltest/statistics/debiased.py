@@ -282,7 +282,16 @@ class MultiScale(Statistic):
     essential: ClassVar[int] = 0
 
     def __init__(self, scales: Sequence[int] | None = None) -> None:
-        object.__setattr__(self, "scales", None if scales is None else _powers(scales))
+        object.__setattr__(self, "scales", None)
+        if scales is None:
+            return
+        powers = tuple(scales) if isinstance(scales, Iterable) else (scales,)
+        for m in powers:
+            if not is_whole(m) or m < 1 or m & (m - 1):
+                raise StatisticError(f"scales must be powers of two, which are nested, not {m!r}")
+        if not powers or list(powers) != sorted(set(powers)):
+            raise StatisticError(f"scales must be increasing and at least one, not {list(powers)}")
+        object.__setattr__(self, "scales", tuple(map(int, powers)))
 
     def prepare(self, problem: Problem) -> Scales:
         n, two = problem.n, problem.n_classes == 2
@@ -291,7 +300,6 @@ class MultiScale(Statistic):
             # Only where micro-cells end can bins end.
             scales = tuple(m for m in scales if problem.grid % m == 0)
         parts: list[tuple[int, Cells, FloatArray, float]] = []
-        # From fine to coarse: the cells of a scale are runs of those before it.
         for m in scales[::-1]:
             cells = Cells.of(UniformBins(m) if two else VarianceTree(max(1, -(-n // m))), problem)
             pairs = pair_weights(cells)
@@ -316,18 +324,6 @@ class MultiScale(Statistic):
             cells=partitions[0],
             remark=f"MultiScale has the scales {widths[-1]} to {widths[0]}" if cut else "",
         )  # fmt: skip
-
-
-def _powers(scales: Sequence[int]) -> tuple[int, ...]:
-    chosen = tuple(scales) if isinstance(scales, Iterable) else (scales,)
-    for m in chosen:
-        if not is_whole(m) or m < 1 or m & (m - 1):
-            raise StatisticError(
-                f"scales must be powers of two, so that they are nested, not {m!r}"
-            )
-    if not chosen or list(chosen) != sorted(set(chosen)):
-        raise StatisticError(f"scales must be increasing and at least one, not {list(scales)!r}")
-    return tuple(int(m) for m in chosen)
 
 
 def _cross_covariances(cells: Cells) -> FloatArray:
