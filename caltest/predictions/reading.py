@@ -89,11 +89,12 @@ def read(
 
 def of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
     """Return the predictions of a table whose columns are understood."""
-    options: Any = {"from_logits": request.from_logits, "pos_label": request.pos_label}
-    options |= {"renormalise": request.renormalise, "ordered": request.ordered}
-    options |= {"horizon": request.ahead, **table.facts}
     with table.naming:
-        data = cls.of(table.probs, table.labels, table.classes, **options)
+        data = cls.of(
+            *(table.probs, table.labels, table.classes),
+            from_logits=request.from_logits, pos_label=request.pos_label, ordered=request.ordered,
+            renormalise=request.renormalise, horizon=request.ahead, **table.facts,
+        )  # fmt: skip
     doubt_labels(table.chosen, data.labels, data.probs)
     return replace(data, notes=(*table.notes, *data.notes))
 
@@ -119,8 +120,8 @@ def _of_arrays(
         if labels is None and classes is None:
             return probs
         names, codes = relabelled(probs.classes, probs.n_classes, probs.n, labels, classes)
-        changed: Any = {} if codes is None else {"labels": codes, "followup": None}
-        return replace(probs, classes=names, **changed)
+        named = replace(probs, classes=names)
+        return named if codes is None else replace(named, labels=codes, followup=None)
     if labels is None:
         reading.as_array(probs, "probs")  # which may say better what is wrong
         raise InvalidPredictionsError("labels are missing: pass probs and labels")
