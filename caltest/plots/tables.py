@@ -289,16 +289,14 @@ def pvalues(
     return chart.finish(text, recipe)
 
 
-def audit(report: AuditReport, ax: Axes | None = None, **options: Any) -> Picture:
-    """Draw the adjusted p-values of an audit."""
-    words = Style(xlabel="adjusted p-value", text=report.recipe, alpha=report.alpha)
-    words |= {"findings": [row.verdict for row in report.rows]} | options
-    adjusted, lenses = [row.adjusted for row in report.rows], [row.lens for row in report.rows]
-    return pvalues(adjusted, lenses, ax, **words)
-
-
-def joint(result: JointTestResult, ax: Axes | None = None, **options: Any) -> Picture:
-    """Draw the adjusted p-values of tests."""
-    words = {"xlabel": "adjusted p-value", "text": result.recipe}
-    names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]
-    return pvalues(result.adjusted, names, ax, **{**words, **options})
+def adjusted(
+    result: AuditReport | JointTestResult, ax: Axes | None = None, **options: Any
+) -> Picture:
+    """Draw the adjusted p-values of the rows of an audit, or of tests, with these options."""
+    words = Style(xlabel="adjusted p-value", text=result.recipe)
+    if isinstance(result, JointTestResult):
+        names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]
+        return pvalues(result.adjusted, names, ax, **words | options)
+    words |= {"alpha": result.alpha, "findings": [row.verdict for row in result.rows]}
+    values, names = [row.adjusted for row in result.rows], [row.lens for row in result.rows]
+    return pvalues(values, names, ax, **words | options)

@@ -74,7 +74,7 @@ class AuditRow(Record):
         return test.shown_estimate, test.shown_floor, ""
 
 
-@described(plotter="tables.audit")
+@described(plotter="tables.adjusted")
 class AuditReport(Result):
     """The answer of :func:`caltest.audit`; ``print`` shows it as a report."""
 

@@ -146,7 +146,7 @@ class CalibrationTestResult(Result):
         return sentences
 
 
-@described(title="Joint test of calibration", of_subgroups="pvalue", plotter="tables.joint")
+@described(title="Joint test of calibration", of_subgroups="pvalue", plotter="tables.adjusted")
 class JointTestResult(Result):
     """The answer of :func:`caltest.joint_test`."""
 
