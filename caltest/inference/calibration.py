@@ -150,8 +150,9 @@ def calibration_test(
     if data.by is not None:
 
         def ask(part: Predictions) -> CalibrationTestResult:
-            options: Any = {"lens": through, "null": null, "early_stop": early_stop}
-            return calibration_test(part, None, statistic, **options, **run)
+            return calibration_test(
+                part, None, statistic, lens=through, null=null, early_stop=early_stop, **run
+            )
 
         if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
             return of_worst(each_subgroup(data, ask), analysis)
@@ -224,11 +225,11 @@ def _by_one_row_per_cluster(
     """Test draws of one row per cluster."""
     data, generator = analysis.rows, np.random.default_rng(analysis.rng)
     plain, tests = replace(data, clusters=None), list[CalibrationTestResult]()
-    options: Any = {"lens": analysis.lens, **run, "rng": generator}
+    each: Run = {**run, "rng": generator}
     with progress(null.draws, "draws") as advance:
         for _ in range(null.draws):
             part = plain.take(null.rows(data, generator))
-            tests.append(calibration_test(part, None, statistic, **options))
+            tests.append(calibration_test(part, None, statistic, lens=analysis.lens, **each))
             go_on(tests[-1].ended)
             advance(1)
     # P(the k-th smallest of M p-values ≤ α k / M) ≤ α whatever their dependence (Rüger)

@@ -145,8 +145,10 @@ def compare(
             raise StatisticError("by is of two models on the same rows: compare them two by two")
 
         def ask(a: Predictions, b: Predictions) -> ComparisonResult:
-            settings: Any = {"lens": lens, "method": method, "level": level, "margin": margin}
-            return compare(a, b, None, statistic, names=names, **settings, **run)
+            return compare(
+                *(a, b, None, statistic), lens=lens, method=method, level=level, margin=margin,
+                names=names, **run,
+            )  # fmt: skip
 
         return with_subgroups(ask, *(d for d in data.values() if isinstance(d, Predictions)))
     settings, models = _models(data, statistic, lens, method, paired, level, margin, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -109,8 +109,9 @@ def confidence_interval(
     if isinstance(data, Predictions) and data.by is not None:
 
         def ask(level: float, part: Predictions) -> ConfidenceIntervalResult:
-            options: Any = {"lens": lens, "method": method, "side": side}
-            return confidence_interval(part, None, statistic, level=level, **options, **run)
+            return confidence_interval(
+                part, None, statistic, lens=lens, level=level, method=method, side=side, **run
+            )
 
         return _in_subgroups(data, ask, float(level))
     question = (float(level), side, run, method)

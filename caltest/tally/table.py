@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from caltest._base.arrays import AnyArray
 from caltest._base.naming import nth
 from caltest._base.reading import as_numbers, class_names
 from caltest._base.written import several
@@ -18,6 +19,9 @@ from caltest.tables.columns import refuse_unknown
 from caltest.tally.grid import GRID, MOST_ROWS, MOST_WEIGHTS, SUMS, TOTALS, Grid, carried
 from caltest.tally.rows import AT_ONCE, UNIT
 from caltest.tally.sql import COLUMNS, REFUSED
+
+#: What the two classes are called, if anything.
+Names = tuple[str, ...] | None
 
 
 class Counted:
@@ -82,7 +86,7 @@ class Counted:
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
 
-def _of_grades(kind: Any, grades: Grades, names: Any, grid: int) -> Any:
+def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
     """Add up rows of each grade by the binary digits of their number, from the highest one down."""
     _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])
@@ -106,7 +110,7 @@ def _refuse_more(n: IntArray) -> None:
         raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
 
 
-def _of_cells(kind: Any, columns: dict[str, Any], names: Any, grid: int | None) -> Any:
+def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: int | None) -> Any:
     """Tally the result of a query, or of several below each other."""
     whole = {name: whole_numbers(columns[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
