@@ -70,6 +70,13 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     with naming():
         percent = request.percent or in_percent(source, request, columns, choice.probs)
         values = _stacked(columns, choice.probs, percent)
+        if request.percent and 0.0 < values.max(initial=0.0) <= 0.01:
+            warnings.warn(
+                f"{choice.probs[0]} was read in percent, but no value is above 1: it may hold "
+                "probabilities already",
+                DoubtfulInputWarning,
+                stacklevel=4,
+            )
         if values.ndim > 2 or values.shape == columns[outcomes[0]].shape != (rows.size,):
             raise InvalidPredictionsError(
                 f"{choice.probs[0]} has the shape {values.shape}: of pixels give one row each, "
