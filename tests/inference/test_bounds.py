@@ -319,7 +319,10 @@ def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
             chances.append(law.cdf(k, n, q + gap) if q + gap < 1 else 0.0)
             chances.append(law.sf(k - 1, n, q - gap) if q - gap > 0 else 0.0)
         assert above.chance(gap) == pytest.approx(max(chances))
-    assert above.high(0.025) == pytest.approx(interval_methods.by_cells(request).high, rel=2e-4)
+    found = interval_methods.by_cells(request)
+    assert above.high(0.025) == pytest.approx(found.high, rel=2e-4)
+    ends = [(q, scipy.stats.binomtest(k, n).proportion_ci(1 - 0.05 / 4)) for q, n, k in counts]
+    assert found.low == pytest.approx(max(max(e.low - q, q - e.high) for q, e in ends))
     assert above.theta(0.3) == pytest.approx(0.3)
 
 

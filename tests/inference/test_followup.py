@@ -333,6 +333,10 @@ def test_follow_up_that_is_too_short_is_said():
     p, seen = survival(300, rng)
     with pytest.warns(ShortFollowupWarning, match="a stratum has 1 rows, fewer than 20"):
         ct.Predictions.of(p, ct.Followup(seen.time, seen.event, horizon=1.0, strata=p < p.max()))
+    event, early = np.arange(900) % 2, np.arange(900) < 30  # a stratum that ends before
+    time = np.where(early, 0.5 - 0.4 * event, np.where(event, 0.7, 2.0))
+    with pytest.warns(ShortFollowupWarning, match="1.7% of the rows are in tails that nobody"):
+        ct.Predictions.of(np.full(900, 0.5), ct.Followup(time, event, horizon=1.0, strata=early))
     p, seen = survival(300, rng, rate=4.0)
     with pytest.raises(StatisticError, match="effective share of the rows is 0"):
         ct.cox_recalibration(p, seen)

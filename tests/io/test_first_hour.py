@@ -232,6 +232,12 @@ def test_a_plan_draws_whole_clusters(tmp_path, done):
     effect, correlation = same.dependence
     assert effect == pytest.approx(3.0)
     assert correlation > 0.99
+    apart, rng = np.arange(180) % 60, np.random.default_rng(1)  # of different predictions
+    other = np.where(rng.random(180) < 0.6, apart % 2, rng.integers(2, size=180))
+    mixed = Population.of(p, other, None, lambda probs: probs, {"clusters": apart}).dependence
+    squares = np.bincount(apart, other - p) ** 2
+    assert mixed[0] == pytest.approx(squares.sum() / np.square(other - p).sum())
+    assert 0.1 < mixed[1] < 0.9
     drawn, _ = same.draw(np.random.default_rng(0), 90)
     assert drawn.n_clusters == 30
     assert (drawn.labels.reshape(30, 3) == drawn.labels[::3, None]).mean() > 0.95

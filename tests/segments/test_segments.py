@@ -297,15 +297,19 @@ def test_intervals_of_alike_predictions_leave_zero_out():
         y = rng.random(400) < np.where(f["age"] > 70, 0.55, 0.3)
         found = ct.segment_search(np.full(400, 0.3), y, f, **FEW)
         assert all(s.on_average and s.at_least > 0.0 for s in found.segments)
+        assert "None is listed" not in str(found)
         assert found.segments
 
 
-def test_the_reach_is_found_as_often_as_it_says():
+def test_the_reach_is_found_as_often_as_it_says(monkeypatch):
     rng = np.random.default_rng(5)
     n = 2000
     p, f = rng.uniform(0.02, 0.5, n), {"x": rng.permutation(n), "u": rng.random(n)}
     scan = scan_of(p, f)
-    for share, gap in reach(scan, 2.5):
+    whole = reach(scan, 2.5)
+    monkeypatch.setattr("caltest.segments.listing.ENOUGH", 500)
+    assert np.array(reach(scan, 2.5)) == pytest.approx(np.array(whole), rel=0.02)
+    for share, gap in whole:
         m = rng.permutation(n) < share * n
         shifts = np.linspace(0, 4, 400)
         means = np.array([tilted(p[m], t).mean() - p[m].mean() for t in shifts])

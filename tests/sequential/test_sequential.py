@@ -271,6 +271,9 @@ def test_pictures_have_the_times_of_the_rows():
             ct.ComparisonMonitor().update(p, 1 - p, y, time=time),
         ):
             picture = monitor.plot()
+            if isinstance(monitor, ct.ComparisonMonitor):
+                middle = monitor.history[:, 3:5].mean(axis=1)
+                np.testing.assert_allclose(picture.artists["difference"].get_ydata(), middle)
             when = time[monitor.alarm - 1]
             assert f"at row {monitor.alarm}, {'time ' * (time is not days)}{when}" in str(monitor)
             picture.ax.figure.canvas.draw()

@@ -91,8 +91,8 @@ def test_against_enumeration(statistic, short, monkeypatch):
             assert abs(np.searchsorted(drawn, t) / count - share) <= limit
 
 
-@pytest.mark.parametrize("worth", [1, 8, 10**6])
-def test_counts_are_binomial(worth, monkeypatch):
+@pytest.mark.parametrize(("worth", "depth"), [(1, 7), (8, 6), (1024, 4), (10**6, 1)])
+def test_counts_are_binomial(worth, depth, monkeypatch):
     """A sure cell beside an even one tells how often its rows were drawn; at any cut of the bits.
 
     With ``worth`` above 2¹⁶ all counts but the first level are decided by further bits.
@@ -101,7 +101,7 @@ def test_counts_are_binomial(worth, monkeypatch):
     monkeypatch.setattr(row_counts, "_ladders", row_counts._ladders.py_func)
     probs = np.repeat([[1.0, 0.0], [0.0, 1.0]], [60, 90], axis=0)
     value = resamples(ct.ECE(2), ct.Bootstrap(), probs, np.ones(150, dtype=np.int64))
-    assert value.counts.depths.max() == (1 if worth > 65536 else 6 if worth == 8 else 7)
+    assert value.counts.depths.max() == depth
     counts = np.rint(value.replicates(SEED, 0, size := 40 * 256) * 150).astype(int)
     law = scipy.stats.binom(150, 0.4)
     edges = np.arange(45, 76, 3)

@@ -39,6 +39,7 @@ def test_impossible_labels():
     assert np.isfinite(BrierScore()(probs, labels))
     possible = induced(probs, [1, 1, 0])
     assert np.isfinite(ScoreGap("log").prepare(problem_of(possible))(possible.labels))
+    assert np.isfinite(LogScore().prepare(problem_of(possible)).tails)
     with pytest.raises(ct.StatisticError, match="inf on the observed data"):
         ct.calibration_test(probs, labels, ScoreGap("log"), lens=ct.OneVsRest(0))
 
