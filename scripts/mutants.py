@@ -51,6 +51,30 @@ OTHERS = 40.0  # seconds that the others take in all
 #: Survivors that change no answer: the beginning of a module, a part of the line as it became.
 JUDGED = {
     ("", "repr=True"): "how a value prints",
+    ("", "kw_only=False"): "how a value is made",
+    ("results/curves.py", "eq=True,"): "how values compare that nobody compares",
+    ("exact.py", "places.size < FEW_VALUES"): "either way of adding up gives the law",
+    ("exact.py", "offsets is None and unit is None"): "both are None together",
+    ("recalibration/fitting.py", "AIM, GRADIENT = -0.9"): "the optimiser ends at its last digit",
+    ("plots/curves.py", "(high + low) / 5.0"): "ticks of an axis",
+    ("plots/simplex.py", "pass"): "an entry of a key",
+    ("plots/simplex.py", "(u >= 0.0 > v)"): "a corner drawn twice",
+    ("plots/", "mass >= 1e-6"): "a border that no mass meets",
+    ("plots/", "if p < alpha"): "a border that no p-value meets",
+    ("tally/stored.py", "strict=False"): "there are as many names as columns",
+    ("tally/batches.py", "fragment_readahead"): "what is read ahead",
+    ("tally/batches.py", "pre_buffer=True"): "what is read ahead",
+    ("tally/clustered.py", "stack: int = 4"): "the line that a warning names",
+    ("simulate/dependent.py", "joining[last], -1.0)"): "not taken where all rows join",
+    ("simulate/agreement.py", "AT_ONCE = 1**18"): "blocks change no number",
+    ("problem/redraws.py", "2**23"): "lanes change no number",
+    ("sequential/monitor.py", "self.n + 1.0, 1.0]"): "the kernel writes there",
+    ("segments/listing.py", "LAST = 31.0"): "predictions are 0 or 1 before",
+    ("segments/scan.py", "OF_NORMAL = 8.0 * 3.0"): "less is passed over",
+    ("nulls.py", "two_sided: bool = True"): "an argument that this law does not use",
+    ("inference/dependence.py", "fewest.effective <= FEW"): "a border that no data meet",
+    ("io/pooling.py", "<= _SURPRISE"): "a border that no data meet",
+    ("_base/alignment.py", "digits=15)"): "the sixteenth digit",
 }
 #: What a preloaded parent spares each mutant.
 HEAVY = "scipy.stats scipy.optimize scipy.special numba matplotlib.pyplot pandas sklearn rich click"

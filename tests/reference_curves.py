@@ -72,10 +72,8 @@ def relplot_at(p, y, width, signs=None):
     kernel = np.exp(-(distance**2) / (2 * width**2)) / (math.sqrt(2 * math.pi) * width)
     kernel[np.abs(distance) > 0.5 + step / 4] = 0.0
     t = np.linspace(0, 1, max(round(10 / width), 200))
-    smooth = [
-        np.interp(t, x, kernel @ np.concatenate([v[:0:-1], v, v[-2::-1]]))
-        for v in (residual, count)
-    ]
+    mirrored = (np.concatenate([v[:0:-1], v, v[-2::-1]]) for v in (residual, count))
+    smooth = [np.interp(t, x, kernel @ v) for v in mirrored]
     return np.abs(smooth[0]).sum() / (smooth[1] + 1e-4).sum()
 
 

@@ -163,11 +163,7 @@ def debiased_variance(covariances, cells):
     for b in set(cells):
         rows = [i for i, c in enumerate(cells) if c == b]
         if len(rows) > 1:
-            pairs = sum(
-                float(np.trace(covariances[i] @ covariances[j]))
-                for i in rows
-                for j in rows
-                if i != j
-            )
+            apart = [(i, j) for i in rows for j in rows if i != j]
+            pairs = sum(float(np.trace(covariances[i] @ covariances[j])) for i, j in apart)
             total += 2 * pairs / (len(rows) - 1) ** 2
     return total / n**2

@@ -71,10 +71,8 @@ def test_unlikely_huge_values_do_not_widen_the_ties_of_an_exact_null(tiny):
     result = ct.calibration_test(probs, labels, statistic, lens=ct.OneVsRest(1))
     expected = 10 * tiny  # one event there exceeds everything
     for s in np.ndindex(11, 11):
-        mass = [
-            math.comb(10, k) * p**k * (1 - p) ** (10 - k)
-            for k, p in zip(s, (0.3, 0.6), strict=True)
-        ]
+        each = zip(s, (0.3, 0.6), strict=True)
+        mass = [math.comb(10, k) * p**k * (1 - p) ** (10 - k) for k, p in each]
         gaps = [(k - 10 * p) ** 2 / (10 * p * (1 - p)) for k, p in zip(s, (0.3, 0.6), strict=True)]
         expected += np.prod(mass) * (sum(gaps) + 10 * tiny >= result.estimate * (1 - 1e-9))
     assert result.pvalue == pytest.approx(expected, rel=1e-4)

@@ -385,11 +385,8 @@ def lm_eval(logliks, target, i, **more):
     } | more
 
 
-SAMPLES = [
-    lm_eval([-1.0, -2.0], 0, 0),
-    lm_eval([-3.0, -1.5, -2.5], 2, 1),
-    lm_eval([-0.5, -9.0], "no", 2),
-]
+SAMPLES = [lm_eval([-1.0, -2.0], 0, 0), lm_eval([-3.0, -1.5, -2.5], 2, 1)]
+SAMPLES += [lm_eval([-0.5, -9.0], "no", 2)]
 TASK = "samples_my_task_2025-01-31T12-00-00.123456.jsonl"
 
 

@@ -154,10 +154,8 @@ def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
     """By their names, or by the same labels in one order."""
     first = binary(200)
     second = first | {"p": first["p"] ** 2} if names[0] == "one" else binary(200)
-    files = [
-        written(tmp_path / f"{name}.csv", columns)
-        for name, columns in zip(names, (first, second), strict=True)
-    ]
+    both = zip(names, (first, second), strict=True)
+    files = [written(tmp_path / f"{name}.csv", columns) for name, columns in both]
     code, _, error = run("audit", *files)
     assert code == 2
     new, old = (path.name for path in files)
@@ -342,10 +340,8 @@ UNCLEAR = [
 def test_two_readings_are_refused_with_commands_that_work(tmp_path, run, columns, options):
     path = written(tmp_path / "my file.csv", columns)
     code, _, error = run("test", path)
-    assert (code, re.findall(r"^run: caltest test '.*my file.csv' (.*)$", error, re.M)) == (
-        2,
-        options,
-    )
+    runs = re.findall(r"^run: caltest test '.*my file.csv' (.*)$", error, re.M)
+    assert (code, runs) == (2, options)
     for words in options:
         assert run("test", path, *words.split())[0] == 0
     if "share" in columns and "mm" not in columns:

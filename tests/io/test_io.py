@@ -23,12 +23,8 @@ def table(labels=LABELS):
 
 HEADERS = ["p_0,p_1,p_2,label", "prob_0,prob_1,prob_2,y", "proba_a,proba_b,proba_c,target"]
 HEADERS += ["P_0,P_1,P_2,Outcome", "0,1,2,true_label", "prob0,prob1,prob2,gold"]
-HEADERS += [
-    "p_0,p_1,p_2,Y_TRUE",
-    "p_0,p_1,p_2,correct_answer",
-    "p_0,p_1,p_2,ground_truth",
-    "p_0,p_1,p_2,actual",
-]
+TRUTHS = ("Y_TRUE", "correct_answer", "ground_truth", "actual")
+HEADERS += [f"p_0,p_1,p_2,{name}" for name in TRUTHS]
 
 
 @pytest.mark.parametrize("header", HEADERS)

@@ -93,7 +93,7 @@ def test_holm_against_its_definition(rng):
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"), [(0.0, "< 1e-12"), (3e-13, "< 1e-12"), (2.34e-5, "2.3e-05"), (0.04321, "0.043")]
+    ("p", "shown"), [(0.0, "< 1e-12"), (3e-13, "< 1e-12"), (2.34e-5, "2.3e-05"), (0.01, "0.010")]
 )
 def test_p_is_never_printed_as_zero(p, shown):
     assert format_p(p) == shown

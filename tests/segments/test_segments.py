@@ -144,10 +144,8 @@ def slow(p, w, y, columns, min_rows):
     families = [(1, k, masks) for masks, k in alone]
     for (a, k), (b, m) in combinations(paired, 2):
         families.append((2, k * m, [u & v for u, v in product(a, b)]))
-    large = [
-        (d, k, [m for m in masks if min_rows <= m.sum() <= len(p) - min_rows])
-        for d, k, masks in families
-    ]
+    most = len(p) - min_rows
+    large = [(d, k, [m for m in masks if min_rows <= m.sum() <= most]) for d, k, masks in families]
     large = [family for family in large if family[2]]
     found = []
     for depth, cells, masks in [(0, 1, [np.ones(len(p), bool)]), *large]:

@@ -266,10 +266,8 @@ def test_pictures_have_the_times_of_the_rows():
     p, y = sloped(4000)
     days = np.datetime64("2024-01-01") + np.arange(4000) // 10
     for time, labels in ((days, {"Apr", "Jul"}), (np.arange(4000) // 10, {"100", "200"})):
-        for monitor in (
-            ct.Monitor().update(p, y, time=time),
-            ct.ComparisonMonitor().update(p, 1 - p, y, time=time),
-        ):
+        both = ct.Monitor().update(p, y, time=time), ct.ComparisonMonitor()
+        for monitor in (both[0], both[1].update(p, 1 - p, y, time=time)):
             picture = monitor.plot()
             if isinstance(monitor, ct.ComparisonMonitor):
                 middle = monitor.history[:, 3:5].mean(axis=1)

@@ -69,12 +69,7 @@ def test_against_pycalibration():
 @pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize(
     ("labels", "unbiased", "biased"),
-    [
-        ([0, 1], 0.0, 0.0),
-        ([0, 0], 0.0, 0.5),
-        ([1, 1], 0.0, 0.5),
-        ([1, 0], -2 / math.e, 1 - 1 / math.e),
-    ],
+    [([0, 1], 0, 0), ([0, 0], 0, 0.5), ([1, 1], 0, 0.5), ([1, 0], -2 / math.e, 1 - 1 / math.e)],
 )
 def test_against_calibrationerrors_jl(labels, unbiased, biased):
     probs, k = np.eye(2), GaussianKernel(1.0)
