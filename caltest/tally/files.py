@@ -141,9 +141,10 @@ class _Run:
         if tally is None:
             first = next(iter(self.parts.values()))
             raise InvalidPredictionsError(f"{first.name}: there are no rows, nor in others")
-        used = f", columns {shortened(self.reading.chosen.wanted)}" if self.reading.chosen else ""
+        chosen = self.reading.chosen
+        used = "" if chosen is None else f", columns {shortened(chosen.wanted)}"
         note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{used}"
-        return replace(tally, notes=(note,))
+        return replace(tally, notes=(note, *(() if chosen is None else chosen.notes)))
 
     def _count(self, part: Path, mark: str, advance: Callable[[int], None]) -> None:
         tally = None
