@@ -216,7 +216,8 @@ def as_columns(values: object, n: int) -> Columns | None:
             if count < FEWEST:
                 notes.append(
                     f"{count} clusters of {name} are too few to tell how they differ in general: "
-                    f"the answer holds for these {count}"
+                    f"the answer holds for these {count}, and rows are taken to depend along "
+                    f"{outer} alone; ask each of them with by={name!r} (--by {name})"
                 )
             elif np.unique(column * (other.max() + 1) + other).size == count:
                 notes.append(f"clusters of {name} lie within those of {outer}, which are taken")

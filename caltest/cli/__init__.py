@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with warnings.catch_warnings(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning
-            outcome = cli.main(arguments, prog_name="caltest", standalone_mode=False)
+            outcome = cli.main(arguments, prog_name="caltest", standalone_mode=False, obj=words)
         if not isinstance(outcome, tuple):  # --help and --version have printed already
             sys.exit(outcome)
         _print(outcome[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,10 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     if len(names) == 2:
         arguments |= {"paired": not unpaired, "names": (first, last)}
         pair = ct.compare(data[first], data[last], **arguments)
+        if pair.lens == "TopK(1)" and data[last].n_classes > 2 and len(files) == 2:
+            calls = " and ".join(shlex.join(["caltest", "audit", str(file)]) for file in files)
+            note = "compared was the confidence of the predicted class (TopK(1)); every class"
+            pair = replace(pair, notes=(*pair.notes, f"{note}: {calls}"))
         return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
         raise Refusal("--unpaired compares two files", ("!--unpaired",))
@@ -89,8 +95,8 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
 
 
 @click.command(
-    epilog="Exit codes: 0 passed; 1 failed; 2 bad input; 3 cannot tell, with the number of rows "
-    "that could; 130 interrupted."
+    epilog="Exit codes: 0 passed; 1 failed; 2 bad input; 3 cannot tell: collect the number "
+    "of rows that is printed, or allow more; 130 interrupted."
 )
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROWS

@@ -28,7 +28,8 @@ ROWS = frozenset({"clusters", "weights", "folds", "horizon", "two columns of clu
 #: Why a verb takes no such rows.
 WHY = {
     "by": ": calibration_test (caltest test), audit, compare and interval look at subgroups",
-    "folds": ": models of other folds know these labels",
+    "folds": ": leave folds= (--folds) out to take all rows for those of one model. That models of "
+    "other folds know these labels, and differ in level, is then not allowed for",
     "followup": ": calibration_test, joint_test, audit, report and reliability_curve do, and "
     "cox_recalibration gives intervals of O:E, intercept and slope",
     "horizon": ": outcomes that overlap are no independent draws",

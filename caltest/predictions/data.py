@@ -53,6 +53,8 @@ class Predictions(NamedClasses):
         What was given in the place of labels, which are 0 in rows that are unknown.
     ordered, multilabel : bool
         Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
+    unused : tuple of str
+        Columns of the table that were not used and could be features.
     """
 
     probs: FloatArray
@@ -76,6 +78,7 @@ class Predictions(NamedClasses):
     followup: Followup | None = None
     ordered: bool = False
     multilabel: bool = False
+    unused: tuple[str, ...] = ()
 
     #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
     has_rows: ClassVar[bool] = True

@@ -96,7 +96,7 @@ def of_table(cls: type[Predictions], table: Understood, request: Request) -> Pre
             renormalise=request.renormalise, horizon=request.ahead, **table.facts,
         )  # fmt: skip
     doubt_labels(table.chosen, data.labels, data.probs)
-    return replace(data, notes=(*table.notes, *data.notes))
+    return replace(data, notes=(*table.notes, *data.notes), unused=table.unused)
 
 
 def _of_arrays(

@@ -124,7 +124,9 @@ def gate(
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
         bounds = _difference(both, old, paired, squared, through, share, names, draws)
         question = f"{names[0]} less {names[1]}"
-        checks.append(_check(question, squared, bounds, margin, data.n, "root of "))
+        checks.append(
+            _check(question, squared, bounds, margin, data.n, "root mean squared error, √")
+        )
     verdicts = [check.verdict for check in checks]
     return analysis.result(
         GateResult,

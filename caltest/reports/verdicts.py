@@ -81,6 +81,7 @@ def report_of(
         tolerance=tolerance,
         impossible=impossible.size,
         notes=tuple(_notes(data, rows)),
+        unsearched=_unsearched(data),
         copies=data.copies,
         followup=top.test.followup,
     )
@@ -158,6 +159,14 @@ def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
     return notes
 
 
+def _unsearched(data: Source) -> tuple[str, ...]:
+    """Return columns of the table that a search of segments would take."""
+    rows = data.rows
+    if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
+        return ()
+    return () if rows.followup is not None or rows.multilabel else rows.unused
+
+
 def _beside(
     tolerance: float,
     n: int,
@@ -191,7 +200,7 @@ def _not_rejected(data: Source, row: AuditRow, noticed: float) -> tuple[AuditVer
     """Judge the headline, where nothing was found."""
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
-            "Every error that could be tested is one that a calibrated model would show. An error "
+            "Every error that was asked about is one that a calibrated model would show. An error "
             f"of up to {_passing(row)} ({row.lens}) passes as noise at this sample size."
         )
     needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100

@@ -93,6 +93,9 @@ class AuditReport(Result):
     tolerance: float | None
     impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
 
+    unsearched: tuple[str, ...] = entry("Columns not used that could be features.", default=())
+    search_call: str = entry("What searches them: a command, or else a call.", default="")
+
     @property
     def rejects(self) -> bool:
         """Whether calibration is rejected, by any row, however little it matters."""
@@ -100,8 +103,15 @@ class AuditReport(Result):
 
     @property
     def details(self) -> list[str]:
-        """What else should be known of the rows."""
-        return [row.detail for row in self.rows if row.detail]
+        """What else should be known of the rows, and what was not asked."""
+        details = [row.detail for row in self.rows if row.detail]
+        return details + [self._remark] * bool(self.unsearched)
+
+    @property
+    def _remark(self) -> str:
+        """Say what was not searched, and the command, which stays on one line."""
+        call = self.search_call or f"segment_search(..., features={[*self.unsearched]!r})"
+        return f"Not searched: {', '.join(self.unsearched)}. Run: {call}"
 
     def _made(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
@@ -165,5 +175,8 @@ class AuditReport(Result):
 
     def __str__(self) -> str:
         table, verdict, made = self._blocks(WIDTH)
-        lines = [wrap(line, WIDTH, break_on_hyphens=False) or [""] for line in verdict.split("\n")]
+        lines = [
+            [line] if line == self._remark else wrap(line, WIDTH, break_on_hyphens=False) or [""]
+            for line in verdict.split("\n")
+        ]
         return "\n".join([table, *(part for line in lines for part in line), made])

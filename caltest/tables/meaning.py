@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,14 @@ from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, listing, says_right, shortened
-from caltest.tables.names import CONFIDENCE, DATES, MODELS, PREDICTED, key, words
+from caltest.tables.names import CONFIDENCE, DATES, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
-from caltest.tables.source import Column, Request, Source
+from caltest.tables.source import FIRST, Column, Request, Source
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
+#: So many columns that nothing was asked of are looked at.
+_LOOKED_AT = 20
 #: Labels that are all alike are doubted where so many others were to be expected.
 ALIKE = 20.0
 
@@ -44,6 +46,7 @@ class Understood:
     naming: AbstractContextManager[None]
     notes: tuple[str, ...]
     chosen: Chosen
+    unused: tuple[str, ...]
 
 
 def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:
@@ -99,7 +102,29 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
     note = ", ".join([read, remark, *remarks])
     notes = (note, *chosen.notes, *source.notes, *dropped)
-    return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen)
+    return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
+                      _searchable(source, unused))  # fmt: skip
+
+
+def _searchable(source: Source, unused: list[str]) -> tuple[str, ...]:
+    """Return columns that could be features by their first rows: no names, dates or constants."""
+    names = [n for n in unused if not (IDS | DATES) & {*words(n)} and key(n) not in PREDICTED]
+    if source.log or source.part or source.parts:  # of many files only what is asked for is read
+        return ()
+    searchable = []
+    for name in names[:_LOOKED_AT]:
+        with suppress(InvalidPredictionsError):
+            column = np.atleast_1d(source.read([name])[0])[:FIRST]
+            if column.dtype.kind in "UO" and are_dates(column):
+                with suppress(InvalidPredictionsError):
+                    as_times(column, len(column))
+                    continue
+            column = column if source.frame else cells.feature(column)
+            (feature,) = as_features({name: column}, None, leave_ids=True).columns
+            values = np.unique(feature.values[~feature.missing])
+            if values.size > 1 and not feature.dates:
+                searchable.append(name)
+    return tuple(searchable)
 
 
 def _labels(
