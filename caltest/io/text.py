@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import BytesIO, TextIOWrapper
 from itertools import chain, islice
 from typing import NamedTuple
@@ -40,6 +41,9 @@ def read_delimited(opened: Opened) -> Source:
     data = opened.file.read().removeprefix(b"\xef\xbb\xbf")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Excel's "Unicode text"
         data = data.decode("utf-16").encode()
+    notes: tuple[str, ...] = ()
+    if not data.isascii():
+        data, notes = _as_utf8(data)
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         reason = f"line {line} holds a NUL byte: this is not a text file in UTF-8"
@@ -61,7 +65,19 @@ def read_delimited(opened: Opened) -> Source:
     if not first:
         raise InvalidPredictionsError("there is a header but no rows")
     text, place = _Text(data, delimiter, first, line), {name: j for j, name in enumerate(names)}
-    return Source(names, lambda places: _columns(text, [place[name] for name in places]))
+    return Source(names, lambda places: _columns(text, [place[n] for n in places]), notes=notes)
+
+
+def _as_utf8(data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return text in UTF-8, from cp1252 with a note where no letter is in UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):  # a file of both encodings stays as it is
+            if data.decode(errors="ignore").isascii():
+                note = "text read as cp1252, of Windows, as it is not UTF-8; where letters are "
+                return data.decode("cp1252").encode(), (f"{note}wrong, save the file in UTF-8",)
+    return data, ()
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -110,9 +110,13 @@ def choose_labels(
         return Choice(called, notes=(f"{said}({shortened(sure)}){source.to_be_sure('label')}",))
     such = " or ".join(dict.fromkeys(likely))
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
+    what = f"no labels found among {listing(names)}; name them"
+    if len(likely) > 1:
+        what = f"which column is the label: {such}? Name it"
     raise InvalidPredictionsError(
-        f"no labels found among {listing(names)}; name them with {source.advice('label')}"
-        f"{f', such as {such}' if such else ', a column or a file' * (not source.frame)}"
+        f"{what} with {source.advice('label')}"
+        f"{f', such as {such}' * (len(likely) == 1)}"
+        f"{', a column or a file' * (not likely and not source.frame)}"
         f"{counts if COUNTS & {key(name) for name in names} else ''}",
         [("--label", name) for name in likely],
     )

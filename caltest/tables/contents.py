@@ -10,7 +10,7 @@ import numpy as np
 from caltest._base.reading import EVENT_WORDS, sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
-from caltest.tables.source import FIRST, Column, Source, is_number
+from caltest.tables.source import FIRST, MISSING, Column, Source, is_number
 
 #: Columns up to which all are looked at.
 SUGGESTED = 40
@@ -20,20 +20,26 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     """Return the columns that may hold outcomes, and those that hold nothing else.
 
     These have 0 and 1 or words for them, or the names or ends of names of other columns; without
-    such a column two other words. Others may be outcomes in few words, if there is none with two.
+    such a column two other words. Others may be outcomes in few words, if there is none with two;
+    columns of which more than half is missing, such as remarks, only where no other may.
     """
     if not 0 < len(names) <= SUGGESTED:
         return [], []
     columns = source.readable(names)
+    gaps = {n: cells.missing(c[:FIRST]).mean() for n, c in columns.items() if c.ndim == 1}
+    columns = {n: c for n, c in columns.items() if gaps.get(n, 0.0) <= 0.5} or columns
     few = [n for n, c in columns.items() if c.ndim == 1 and len(set(c[:FIRST].tolist())) <= 2]
-    values = {name: set(map(str, columns[name].tolist())) for name in few}
+    values = {
+        n: {v for v in map(str, columns[n].tolist()) if v.lower() not in MISSING} for n in few
+    }
     two = [name for name in few if len(values[name]) == 2]
     events = ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS))
     sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
     of_columns = [n for n, c in columns.items() if n not in sure and _name_columns(c, n, names)]
     in_words = [n for n in two if not any(map(is_number, values[n]))]
     likely = list(dict.fromkeys([*two, *of_columns]))
-    levels = {n: len(set(c[:FIRST].tolist())) for n, c in columns.items() if c.dtype.kind in "UO"}
+    texts = {n: c[:FIRST] for n, c in columns.items() if c.dtype.kind in "UO"}
+    levels = {n: len(set(c.tolist())) for n, c in texts.items() if not cells.are_numbers(c)}
     likely = likely or [n for n, count in levels.items() if count <= min(20, len(columns[n]) / 4)]
     return likely, [*sure, *of_columns] or in_words
 

@@ -278,17 +278,20 @@ def _complete(
             remark += f"; {name} held no number in {rows.sum()}, such as {shown!r}"
         return complete, [remark.replace(" with missing cells;", ":")]
     name, gap = next(iter((gaps or garbled).items()))
+    few = 5 * complete.size >= 4 * n
     with in_a_file(np.arange(n) + first, [], source.parts):
         remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
         if drop:
             raise InvalidPredictionsError(f"no row is complete; {remark}")
         counted = " (counted from 1, without the header)" * (not source.frame)
-        way = (
-            f", or leave them out with drop_missing=True{' (--drop-missing)' * (not source.frame)}"
-        )
+        option = f"drop_missing=True{' (--drop-missing)' * (not source.frame)}"
+        way = f", or leave them out with {option}"
+        if not few:
+            left = f"{n - complete.size} of {several(n, 'row')}"
+            way = f": {option} would leave out {left}; is {name} the column that was meant?"
         raise InvalidPredictionsError(
             f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way * (drop is False)}",
-            [("--drop-missing",)] * (drop is False),
+            [("--drop-missing",)] * (drop is False and few),
         )
 
 

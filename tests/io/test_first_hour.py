@@ -103,9 +103,8 @@ def test_a_tie_between_two_classes_refuses_no_file(tmp_path):
 def test_rows_of_two_models_are_asked_about(tmp_path):
     columns = {"p": [0.2, 0.8, 0.4], "y": [0, 1, 1], "model": ["a", "b", "b"]}
     path = written(tmp_path / "f.csv", columns)
-    with pytest.raises(
-        InvalidPredictionsError, match=r"names 2 models \(a, b\).*--by model.*--one-m"
-    ):
+    message = r"names 2 models \(a, b\).*--by model.*--one-m"
+    with pytest.raises(InvalidPredictionsError, match=message):
         read_predictions(path)
     assert read_predictions(path, one_model=True).n == 3
     assert list(read_predictions(path, by="model").subgroups()) == ["a", "b"]
@@ -127,6 +126,27 @@ def test_rows_are_renormalised_if_asked_for(tmp_path, done, refused):
         Predictions.of([[0.0, 0.0], [0.5, 0.5]], [0, 1], renormalise=True)
 
 
+def test_remarks_are_no_labels_and_windows_text_is_read(tmp_path, refused):
+    path = tmp_path / "f.csv"
+    rows = "".join(
+        f"0,{i};{['gut', 'bös'][i % 2]};{'Rücksprache' * (i == 8)}\n" for i in range(1, 9)
+    )
+    path.write_bytes(f"Score;Läsion;Bemerkung\n{rows}".encode("cp1252"))
+    data = read_predictions(path, pos_label="bös")
+    assert data.labels.tolist() == [1, 0] * 4
+    assert "labels from Läsion" in data.notes[0]
+    assert "text read as cp1252" in data.notes[1]
+    message = "would leave out 7 of 8 rows; is Bemerkung the column"
+    with pytest.raises(InvalidPredictionsError, match=message) as caught:
+        read_predictions(path, label="Bemerkung")
+    assert not caught.value.remedies
+    path.write_bytes("p;y;é\n0,3;1;".encode() + b"\xfc\n")  # of two encodings
+    refused("not a text file in UTF-8", "test", path, "--by", "é")
+    two = {"p": [0.2, 0.7, 0.4, 0.1] * 2, "here": [*"abab"] * 2, "there": [*"baab"] * 2}
+    with pytest.raises(InvalidPredictionsError, match="the label: here or there"):
+        Predictions.of(two)
+
+
 def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
     columns = {"p": [0.2, "refused", "", 0.4, 0.9], "y": [0, 1, 1, "", 1]}
     path = written(tmp_path / "f.csv", columns)
@@ -135,9 +155,8 @@ def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
     note = "dropped 3 of 5 rows with missing cells (y 1, p 1); p held no number in 1, such as "
     assert data.notes[1] == note + "'refused'"
     p, y = np.array([0.2, np.nan, 0.4, 0.8]), np.array([0, 1, 1, 1])
-    with pytest.raises(
-        InvalidPredictionsError, match=r"row 1 is nan .1 such value.*drop_missing=True"
-    ):
+    message = r"row 1 is nan .1 such value.*drop_missing=True"
+    with pytest.raises(InvalidPredictionsError, match=message):
         ct.calibration_test(p, y)
     result = ct.calibration_test(p, y, drop_missing=True, by=[*"abab"])
     assert result.n == 3
