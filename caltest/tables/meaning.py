@@ -30,6 +30,8 @@ from caltest.tables.source import FIRST, Column, Request, Source
 _BLOCK = 8192
 #: So many columns that nothing was asked of are looked at.
 _LOOKED_AT = 20
+#: Rows above which they are known by their names alone.
+_MANY = 100_000
 #: Labels that are all alike are doubted where so many others were to be expected.
 ALIKE = 20.0
 
@@ -103,27 +105,33 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     note = ", ".join([read, remark, *remarks])
     notes = (note, *chosen.notes, *source.notes, *dropped)
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
-                      _searchable(source, unused))  # fmt: skip
+                      _searchable(source, unused, rows.size))  # fmt: skip
 
 
-def _searchable(source: Source, unused: list[str]) -> tuple[str, ...]:
-    """Return columns that could be features by their first rows: no names, dates or constants."""
+def _searchable(source: Source, unused: list[str], n: int) -> tuple[str, ...]:
+    """Return columns that could be features by their first rows: no names, dates or constants.
+
+    Of very many rows the names alone count, as the cells would cost another pass.
+    """
     names = [n for n in unused if not (IDS | DATES) & {*words(n)} and key(n) not in PREDICTED]
     if source.log or source.part or source.parts:  # of many files only what is asked for is read
         return ()
+    if n > _MANY:
+        return tuple(names[:_LOOKED_AT])
     searchable = []
-    for name in names[:_LOOKED_AT]:
-        with suppress(InvalidPredictionsError):
-            column = np.atleast_1d(source.read([name])[0])[:FIRST]
-            if column.dtype.kind in "UO" and are_dates(column):
-                with suppress(InvalidPredictionsError):
-                    as_times(column, len(column))
-                    continue
-            column = column if source.frame else cells.feature(column)
-            (feature,) = as_features({name: column}, None, leave_ids=True).columns
-            values = np.unique(feature.values[~feature.missing])
-            if values.size > 1 and not feature.dates:
-                searchable.append(name)
+    with suppress(InvalidPredictionsError):
+        for name, whole in source.readable(names[:_LOOKED_AT]).items():
+            column = np.atleast_1d(whole)[:FIRST]
+            with suppress(InvalidPredictionsError):
+                if column.dtype.kind in "UO" and are_dates(column):
+                    with suppress(InvalidPredictionsError):
+                        as_times(column, len(column))
+                        continue
+                column = column if source.frame else cells.feature(column)
+                (feature,) = as_features({name: column}, None, leave_ids=True).columns
+                values = np.unique(feature.values[~feature.missing])
+                if values.size > 1 and not feature.dates:
+                    searchable.append(name)
     return tuple(searchable)
 
 
