@@ -184,7 +184,7 @@ def label_bars(
 
 
 def drawn_pvalues(
-    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float = 1.0, **run: Unpack[Run]
+    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float, **run: Unpack[Run]
 ) -> tuple[FloatArray, FloatArray, int, Ended]:
     """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
 

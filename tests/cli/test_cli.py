@@ -143,6 +143,7 @@ def test_recipes_name_every_statistic():
     statistic = recipes.VOCABULARY["statistic"]
     parsed = {n for n, v in statistic.items() if isinstance(v, type) and statistic.fits(v)}
     assert parsed == {n for n, kind in kinds.items() if issubclass(kind, ct.Statistic)}
+    assert "Ece" not in statistic
 
 
 def test_values_print_as_they_are_parsed():

@@ -135,6 +135,13 @@ def test_the_redraw_has_the_law_of_a_readable_one():
     assert abs((error >= 0.0290083).mean() - 0.984) < 0.003
 
 
+def test_weights_of_a_redraw_add_up_to_its_rows():
+    """As those of Kaplan and Meier do wherever somebody is followed to the end."""
+    data = ct.OneVsRest(1)(ct.Predictions.of(P, followed()))
+    signed = ct.RedrawFollowup().drawer(data)((3, 4), 0, 200)
+    np.testing.assert_allclose(np.abs(signed).sum(axis=1), 24.0, rtol=1e-12)
+
+
 def redrawn_slowly(p, seen, strata, rng):
     """One draw as the definition says it: times and kinds, then weights by the slow twin."""
     known = slow_weights(seen.time, seen.event, seen.horizon, strata)

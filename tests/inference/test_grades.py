@@ -9,6 +9,7 @@ from scipy import stats
 
 import caltest as ct
 from caltest import cli
+from caltest._base.multiplicity import holm
 
 #: Rows, events and PD of seven rating grades.
 GRADES = {
@@ -65,6 +66,9 @@ def test_against_scipy(alternative):
                 low = law.ppf(0.05) if row.events else 0.0
                 high = law.ppf(0.95) if row.rate < 1 else 1.0
             assert row.interval == pytest.approx((low, high))
+        every = [*found.grades, found.portfolio]
+        adjusted = holm([getattr(row, f"{method}_pvalue") for row in every])
+        assert [row.adjusted for row in every] == pytest.approx(adjusted)
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)

@@ -82,6 +82,7 @@ def test_weighted_kernel_errors_are_weighted_means_over_pairs(rng, n_classes):
         assert fixed(y) == pytest.approx(expected, rel=1e-9)
         moved = fixed.values(Flips(np.ones((1, n))))
         assert moved[0] == pytest.approx(expected, rel=1e-9)
+        assert not fixed.laws
 
 
 @pytest.mark.parametrize("curve", ["lowess", "loess"])

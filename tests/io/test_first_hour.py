@@ -94,6 +94,9 @@ def test_a_tie_between_two_classes_refuses_no_file(tmp_path):
     p = np.array([0.9, 0.5, 0.2, 0.5])
     columns = {"y_pred": [1, 0, 0, 1], "score": p, "y": [1, 1, 0, 0]}
     np.testing.assert_array_equal(Predictions.of(columns, "y").labels, [1, 1, 0, 0])
+    columns["y_pred"] = [0, 0, 1, 1]
+    with pytest.raises(InvalidPredictionsError, match="could be the probability of label 0"):
+        Predictions.of(columns, "y")
     columns["y_pred"] = [1, 0, 1, 1]
     message = "different classes in row 3, 1 row in all"
     with pytest.raises(InvalidPredictionsError, match=message):

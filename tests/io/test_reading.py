@@ -175,6 +175,8 @@ def test_advice_on_labels(labels):
     from_1 = min(labels) == 1 and max(labels) == 3
     assert said.endswith(f"labels run from 0 to 2{advice * from_1}")
     wrong = next(i for i, y in enumerate(labels) if not 0 <= y < 3)
+    below = refusal(np.full((3, 3), 1 / 3), [0, 1, 2], classes=[1, 2, 3])
+    assert below.endswith(". They seem to run from 0: pass classes=range(0, 3) (--classes 0,…,2)")
     assert said.startswith(f"labels: row {wrong} is {labels[wrong]},")
 
 

@@ -447,6 +447,8 @@ def test_conditions_say_what_they_select():
         for condition in scan.lattice.conditions(s):
             kinds.add(condition[1])
             within &= holds(condition, columns[condition[0]])
+            days = [end for end in condition[2:4] if condition[1] == "date" and end]
+            assert all(len(day) == len("2020-01-01") for day in days)
         np.testing.assert_array_equal(within, scan.lattice.rows(s))
     assert kinds == {"number", "date", "level", "other", "missing"}
 

@@ -132,6 +132,12 @@ def test_exact_answers_are_those_of_rows(statistic):
         assert (tally.impossible, tally.n) == (rows.impossible, rows.n)
 
 
+def test_the_law_of_the_brier_gap_needs_no_fine_grid():
+    (p, y), facts = problem(15), {"statistic": ct.ScoreGap("brier"), "null": "asymptotic"}
+    rows = ct.calibration_test(p, y, lens=ct.OneVsRest(1), **facts).pvalue
+    assert ct.calibration_test(ct.Tally.of(p, y, grid=2), **facts).pvalue == pytest.approx(rows)
+
+
 def laws_of(p, bins, grid):
     """The laws of the cells of rows and of their tally, with their bounds of the error."""
     probs = np.column_stack([p, 1.0 - p])
