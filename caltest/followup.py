@@ -13,8 +13,9 @@ import numpy as np
 from caltest._base import facts
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest._base.checks import number
+from caltest._base.event_words import event_of
 from caltest._base.naming import nth
-from caltest._base.reading import as_array, as_numbers
+from caltest._base.reading import as_array, as_numbers, is_text
 from caltest._base.written import Written
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
 from caltest.results.followup import FollowupSummary
@@ -43,7 +44,8 @@ class Followup(Written):
     time : array_like of shape (n,)
         How long each row was followed, ≥ 0, in the unit of ``horizon``.
     event : array_like of shape (n,)
-        How that ended: 0 or False censored, 1 or True the event, 2, 3, … competing events.
+        How that ended: 0 or False censored, 1 or True the event, 2, 3, … competing events; also two
+        words for no and yes, such as "alive" and "dead".
     horizon : float
         By when the predicted event occurs, > 0.
     strata : array_like of shape (n,), optional
@@ -88,7 +90,10 @@ class Followup(Written):
 
     def __post_init__(self) -> None:
         number("horizon", self.horizon, 0.0, np.inf)
-        time, event = (as_numbers(as_array(vars(self)[k], k), k) for k in ("time", "event"))
+        time, event = (as_array(vars(self)[k], k) for k in ("time", "event"))
+        if is_text(event) and (in_words := event_of(event)):
+            event = in_words[1]
+        time, event = as_numbers(time, "time"), as_numbers(event, "event")
         if time.ndim != 1:
             raise InvalidPredictionsError(
                 f"time must hold one number for each row; its shape is {time.shape}"

@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
+from caltest._base.event_words import event_of
 from caltest._base.naming import NAMES, nth
 from caltest._base.resolution import meant
 from caltest._base.written import several
@@ -19,11 +20,6 @@ from caltest.errors import InvalidPredictionsError
 #: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
 #: as they are, so that decimals stay decimals.
 SUM_TOLERANCE, SUM_EXACT = 1e-3, 1e-12
-#: Words for an event that did not occur, and for one that did.
-EVENT_WORDS = (
-    *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
-    *(("absent", "present"), ("f", "t"), ("nein", "ja")),
-)
 
 
 def listed_rows(marks: BoolArray) -> str:
@@ -240,9 +236,8 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
         return _from_names(array, classes)
     if is_text(array):
         words = np.unique(array.astype(str))
-        for pair in EVENT_WORDS:
-            if n_classes == 2 and {*np.char.lower(np.char.strip(words)).tolist()} == {*pair}:
-                return (np.char.lower(np.char.strip(array.astype(str))) == pair[1]).astype(np.int64)
+        if n_classes == 2 and (event := event_of(array)):
+            return event[1].astype(np.int64)
         if n_classes == 2 and words.size == 2:
             calls = " or ".join(f"pos_label={str(w)!r} (--pos-label {w})" for w in words)
             raise InvalidPredictionsError(

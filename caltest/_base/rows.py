@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, dtype_of, names_of
+from caltest._base.event_words import event_of
 from caltest._base.naming import nth
 from caltest._base.reading import (
     as_array,
@@ -17,6 +18,7 @@ from caltest._base.reading import (
     as_probabilities,
     class_names,
     column_classes,
+    is_text,
     refuse_swapped,
 )
 from caltest._base.written import several
@@ -59,6 +61,8 @@ def as_rows(
         if classes is None and (classes := column_classes(probs, marks)) is not None:
             notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
         names = class_names(classes, rows.shape[1])
+        if classes is None and rows.shape[1] == 2 and is_text(marks) and (event := event_of(marks)):
+            notes += (f"the event is {event[0]!r}; pos_label= (--pos-label) says another",)
         return Rows(rows, as_labels(marks, rows.shape[1], classes), names), notes
     if values.ndim == 2:
         raise InvalidPredictionsError(

@@ -89,10 +89,11 @@ def read(
 
 def of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
     """Return the predictions of a table whose columns are understood."""
+    event = None if isinstance(table.labels, Followup) else request.pos_label
     with table.naming:
         data = cls.of(
             *(table.probs, table.labels, table.classes),
-            from_logits=request.from_logits, pos_label=request.pos_label, ordered=request.ordered,
+            from_logits=request.from_logits, pos_label=event, ordered=request.ordered,
             renormalise=request.renormalise, horizon=request.ahead, **table.facts,
         )  # fmt: skip
     doubt_labels(table.chosen, data.labels, data.probs)

@@ -8,6 +8,7 @@ from os import PathLike
 
 import numpy as np
 
+from caltest._base.event_words import event_of, judges, lowered
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.columns import (
@@ -22,7 +23,7 @@ from caltest.tables.columns import (
 from caltest.tables.contents import are_fractions
 from caltest.tables.names import PREDICTED, key
 from caltest.tables.probabilities import choose_probs, refuse_lone
-from caltest.tables.source import Request, Source
+from caltest.tables.source import Column, Request, Source
 
 #: Commands that are spelled out where a table can be read in several ways.
 MOST = 6
@@ -131,6 +132,13 @@ def _remedies(
             yield remedy
 
 
+def _other_words(truth: Column, answer: Column) -> bool:
+    """Say whether labels are words for an event or a right answer, and no answer is such a word."""
+    if not judges(truth) and event_of(truth[~cells.missing(truth)]) is None:
+        return False
+    return not np.isin(lowered(answer), lowered(truth)).any()
+
+
 def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> str | None:
     """Return the column of the predicted classes that one probability may be about.
 
@@ -148,7 +156,7 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
                 f"{answers[0]!r} (--predicted-label {answers[0]}) for the second",
                 [("--pos-label", "1"), ("--predicted-label", answers[0])],
             )
-        if right or (in_words and truth.dtype.kind != "U"):
+        if right or (in_words and (truth.dtype.kind != "U" or _other_words(truth, answer))):
             return None
     if not answers and names:
         truth = cells.labels(source.read([label])[0])

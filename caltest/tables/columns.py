@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from caltest._base.event_words import judges
 from caltest.errors import InPlace, InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.contents import outcomes_among
@@ -86,7 +87,7 @@ def choose_labels(
         if len(candidates) == 1:
             times = [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
             _refuse_followed(source, candidates[0], times)
-            return Choice(candidates)
+            return _verdict(source, candidates[0]) or Choice(candidates)
         if candidates:
             if judged := _judged(source, candidates):
                 return judged
@@ -141,6 +142,19 @@ def _judged(source: Source, names: Sequence[str]) -> Choice | None:
         return None
     note = f"{right[0]} says in every row whether {answers[0]} equals {truth[0]}"
     return Choice(truth, notes=(note,))
+
+
+def _verdict(source: Source, label: str) -> Choice | None:
+    """Return the one column that says in words where an answer was right, beside true answers."""
+    answers = [name for name in source.names if key(name) in PREDICTED and name != label]
+    if not answers or key(label) in LABELS[0]:
+        return None
+    columns = source.readable([name for name in source.names if name]).items()
+    verdicts = [name for name, c in columns if c.dtype.kind in "UO" and judges(c[:FIRST])]
+    if len(verdicts) != 1:
+        return None
+    note = f"{verdicts[0]} says where {answers[0]} was right: it is not compared with {label}"
+    return Choice(verdicts, notes=(note,))
 
 
 def _refuse_followed(source: Source, label: str, times: Sequence[str]) -> None:

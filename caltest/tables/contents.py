@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caltest._base.reading import EVENT_WORDS, sum_tolerance
+from caltest._base.event_words import EVENT_WORDS
+from caltest._base.reading import sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
 from caltest.tables.source import FIRST, MISSING, Column, Source, is_number

@@ -12,10 +12,11 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
+from caltest._base.event_words import event_of
 from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
-from caltest._base.reading import listed_rows
+from caltest._base.reading import as_event, listed_rows
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
@@ -93,8 +94,12 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
         if request.event is not None and request.horizon is not None:
             times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
-            outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
             remark = f"events from {outcomes[0]}"
+            if request.pos_label is not None:
+                truth = as_event(truth, request.pos_label)[0]
+            elif truth.dtype.kind == "U" and (event := event_of(truth)):
+                remark += f", {event[0]!r} the event"
+            outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
     unused = [name for name in source.names if name and name not in wanted]
     remarks += [f"not used: {shortened(unused)}"] if unused else []
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"

@@ -73,6 +73,20 @@ def test_answers_in_words_are_not_compared_with_whether_they_were_right(tmp_path
         assert (data.labels.tolist(), data.classes) == ([1, 0, 1, 1], classes)
 
 
+def test_verdicts_in_words_come_before_texts_of_answers(tmp_path):
+    columns = {"model_answer": [*"xyzx"], "stated_confidence": [0.9, 0.7, 0.8, 0.6]}
+    columns |= {"gold": [*"vwvw"], "verdict": ["correct", "Incorrect", "correct", "correct"]}
+    for label in (None, "verdict"):
+        data = read_predictions(written(tmp_path / "f.csv", columns), label=label)
+        assert data.labels.tolist() == [1, 0, 1, 1]
+        assert "the event is 'correct'" in " ".join(data.notes)
+    columns = {"risk": [0.1, 0.2, 0.3], "months": [3, 9, 9], "status": ["dead", "alive", "dead"]}
+    ways = {"event": "status", "time": "months", "horizon": 9}
+    for asked, labels in ((None, [1, 0, 1]), ("alive", [0, 1, 0])):
+        data = read_predictions(written(tmp_path / "g.csv", columns), pos_label=asked, **ways)
+        assert data.labels.tolist() == labels
+
+
 def test_two_readings_are_spelled_out(tmp_path):
     """Of words, p may be that of "yes", or that the prediction is right."""
     p = np.array([0.9, 0.2, 0.7, 0.4, 0.5] * 4)

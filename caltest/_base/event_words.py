@@ -1,0 +1,42 @@
+"""Words that say whether an event occurred, or a prediction was right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, BoolArray
+
+#: Words for a wrong prediction, and for a right one.
+RIGHT_WORDS = (("incorrect", "correct"), ("wrong", "right"), ("falsch", "richtig"))
+#: Words for an event that did not occur, and for one that did.
+EVENT_WORDS = (
+    *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
+    *(("absent", "present"), ("f", "t"), ("nein", "ja"), ("n", "j"), ("non", "oui")),
+    *(
+        ("alive", "dead"),
+        ("no event", "event"),
+        ("censored", "event"),
+        ("miss", "hit"),
+        *RIGHT_WORDS,
+    ),
+)
+
+
+def lowered(texts: AnyArray) -> AnyArray:
+    """Return words in lower case, without blanks around them."""
+    return np.char.lower(np.char.strip(texts.astype(str)))
+
+
+def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
+    """Return the word for the event and where it is, or None where the words are not two such."""
+    words = {*np.unique(lowered(texts)).tolist()}
+    for no, yes in EVENT_WORDS:
+        if words == {no, yes}:
+            return yes, lowered(texts) == yes
+    return None
+
+
+def judges(texts: AnyArray) -> bool:
+    """Say whether words are those for right and wrong predictions, perhaps beside others."""
+    words = {*np.unique(lowered(texts)).tolist()}
+    return any(words >= {*pair} for pair in RIGHT_WORDS)
