@@ -75,6 +75,10 @@ JUDGED = {
     ("inference/dependence.py", "fewest.effective <= FEW"): "a border that no data meet",
     ("io/pooling.py", "<= _SURPRISE"): "a border that no data meet",
     ("_base/alignment.py", "digits=15)"): "the sixteenth digit",
+    ("tables/", "head = likely[1].rstrip"): "another pattern of the same columns",
+    ("inference/", "max() >= SEPARATED"): "a border that no data meet",
+    ("problem/clustered.py", "self.tally.cluster] / self"): "only their squares are asked for",
+    ("tally/binomials.py", "law.size // 3"): "tails of e⁻²⁰, which no draw of a test reaches",
 }
 #: What a preloaded parent spares each mutant.
 HEAVY = "scipy.stats scipy.optimize scipy.special numba matplotlib.pyplot pandas sklearn rich click"

@@ -36,8 +36,9 @@ def test_the_smallest_tolerance_is_the_upper_bound_and_the_p_value_its_inverse(s
     run = {"rng": 3, "n_resamples": 999}
     data = ct.Predictions.of(*drawn(700, gap, seed=4))
     test = ct.equivalence_test(data, None, statistic, tolerance=0.05, **run)
-    bound = ct.confidence_interval(data, None, statistic, side="upper", **run).high
-    assert test.smallest_tolerance == pytest.approx(bound, rel=3e-4)
+    upper = ct.confidence_interval(data, None, statistic, side="upper", **run)
+    assert "yes, as every upper bound of an error does" in str(upper)
+    assert test.smallest_tolerance == pytest.approx(upper.high, rel=3e-4)
     for factor in (0.99, 1.01):
         again = ct.equivalence_test(
             data, None, statistic, tolerance=factor * test.smallest_tolerance, **run

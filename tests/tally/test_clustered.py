@@ -30,10 +30,9 @@ TALLY = ct.ClusteredTally.of(P, Y, clusters=IMAGE)
     "statistic", [ct.ECE(), ct.ECE(20), ct.MCE(12), ct.RMSCE(ct.UniformBins(10))], ids=repr
 )
 def test_cells_answer_as_the_rows_do(statistic):
-    rows = ct.calibration_test(
-        P, Y, statistic, clusters=IMAGE, null=ct.WildSigns(), n_resamples=999, rng=3
-    )
-    sums = ct.calibration_test(TALLY, statistic=statistic, n_resamples=999, rng=3)
+    run = {"statistic": statistic, "n_resamples": 999, "rng": 3}
+    rows = ct.calibration_test(P, Y, clusters=IMAGE, null=ct.WildSigns(), **run)
+    sums = ct.calibration_test(TALLY, **run)
     assert sums.estimate == pytest.approx(rows.estimate, rel=1e-12)
     assert sums.null_mean == pytest.approx(rows.null_mean, rel=0.1)
     assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
@@ -60,10 +59,9 @@ def test_replicates_are_sums_of_signed_clusters(y):
 
 @pytest.mark.parametrize("statistic", [ct.CoxScore(), ct.Kuiper(), ct.ScoreGap("brier")], ids=repr)
 def test_statistics_of_means_are_near_those_of_rows(statistic):
-    rows = ct.calibration_test(
-        P, Y, statistic, clusters=IMAGE, null=ct.WildSigns(), n_resamples=999, rng=3
-    )
-    sums = ct.calibration_test(TALLY, statistic=statistic, n_resamples=999, rng=3)
+    run = {"statistic": statistic, "n_resamples": 999, "rng": 3}
+    rows = ct.calibration_test(P, Y, clusters=IMAGE, null=ct.WildSigns(), **run)
+    sums = ct.calibration_test(TALLY, **run)
     assert sums.estimate == pytest.approx(rows.estimate, rel=0.02, abs=1e-3)
     assert sums.pvalue == pytest.approx(rows.pvalue, abs=0.06)
 
