@@ -19,9 +19,7 @@ QUICK += [pytest.param("C-8", marks=pytest.mark.slow)]
 def test_items_pass(name, tmp_path):
     outcome = run(name, Context(quick=True, out=tmp_path, draw=False))
     failed = [check for check in outcome.result.checks if not check.passed]
-    assert failed == []
-    assert outcome.verdict == "PASS"
-    assert outcome.result.figures == []
+    assert ((failed, outcome.verdict), outcome.result.figures) == (([], "PASS"), [])
 
 
 SLOW = pytest.param("X-CIFAR", 36, marks=pytest.mark.slow)

@@ -143,8 +143,7 @@ def test_command_line(tmp_path, capsys):
             cli.main(["grades", str(path), *arguments])
         return stop.value.code, *capsys.readouterr()
 
-    assert run()[0] == 0
-    assert run("--fail-on-miscalibration")[0] == 1
+    assert (run()[0], run("--fail-on-miscalibration")[0]) == (0, 1)
     assert run("--fail-on-miscalibration", "--alternative", "less")[0] == 0
     code, out, _ = run("--json", "--out", str(tmp_path / "grades.md"), "--method", "jeffreys")
     assert json.loads(out)["method"] == "jeffreys"
@@ -174,8 +173,7 @@ def test_columns_have_the_names_that_people_give_them(names, cell, tmp_path):
     path = tmp_path / "grades.csv"
     path.write_text("\n".join(",".join(map(str, r)) for r in [names, *zip(*columns, strict=True)]))
     found, plain = ct.grade_tests(path), ct.grade_tests(GRADES)
-    assert found.portfolio == plain.portfolio
-    assert found.grades == plain.grades
+    assert (found.portfolio, found.grades) == (plain.portfolio, plain.grades)
     read = f"read 7 grades: n from {names[1]}, events from {names[2]}, probability from {names[3]}"
     assert found.notes[:2] == (
         f"{read} in percent, names from {names[0]}",

@@ -474,8 +474,7 @@ def test_inspect_epochs_and_json(tmp_path):
     log = {"version": 2, "eval": {"task": "t"}, "samples": samples}
     path = written(tmp_path / "log.json", json.dumps(log))
     data = read_predictions(path, clusters="sample")
-    assert data.ids.tolist() == ["q0 1", "q1 1", "q2 1", "q0 2"]
-    assert data.n_clusters == 3
+    assert (data.ids.tolist(), data.n_clusters) == (["q0 1", "q1 1", "q2 1", "q0 2"], 3)
     log["samples"] = [inspect_sample(0, 0.5, "P")]
     refused(written(path, json.dumps(log)), "the score 'P' is neither C or 1 nor I or 0")
     log["samples"] = [{**inspect_sample(0, 0.5, "C"), "scores": {"judge": {"value": "C"}}}]

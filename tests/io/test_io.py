@@ -88,8 +88,7 @@ def test_facts_of_the_rows(tmp_path):
     data = read_predictions(path, weights="n", clusters="p_site", by="region", ids="id")
     np.testing.assert_array_equal(data.weights, [1.0, 2.0, 0.5])
     np.testing.assert_array_equal(data.clusters, [0, 1, 0])
-    assert data.by.tolist() == ["x", "x", "z"]
-    assert data.ids.tolist() == [7, 8, 9]
+    assert (data.by.tolist(), data.ids.tolist()) == (["x", "x", "z"], [7, 8, 9])
     assert data.notes[0].endswith(
         "labels from y, weights from n, clusters from p_site, by from region, ids from id"
     )

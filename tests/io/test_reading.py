@@ -230,8 +230,7 @@ def test_facts_of_the_rows():
         THREE, [0, 1, 2, 0], weights=[1, 2, 4, 0.5], clusters=[30, 10, 10, 20], by=list("aabb"),
         ids=["w", "x", "y", "z"],
     )  # fmt: skip
-    assert data.clusters.tolist() == [2, 0, 0, 1]
-    assert data.n_clusters == 3
+    assert (data.clusters.tolist(), data.n_clusters) == ([2, 0, 0, 1], 3)
     assert repr(data) == "Predictions(n=4, K=3, weighted, 3 clusters)"
     np.testing.assert_allclose(data.residuals[1], [-1.2, 1.4, -0.2], atol=1e-15)
     assert data.effective_n == pytest.approx(7.5**2 / (1 + 4 + 16 + 0.25))

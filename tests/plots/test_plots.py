@@ -207,8 +207,7 @@ def test_files_carry_the_recipe_and_repeat_to_the_byte(every, tmp_path, suffix):
     files = [tmp_path / f"{j}.{suffix}" for j in range(2)]
     for file in files:
         every["curve"].plot().save(file)
-    assert files[0].read_bytes() == files[1].read_bytes()
-    assert settings() == before
+    assert (files[0].read_bytes(), settings()) == (files[1].read_bytes(), before)
     if suffix == "svg":
         text = files[0].read_text(encoding="utf-8")
         assert every["curve"].recipe in text
@@ -537,8 +536,7 @@ def test_parts_of_a_score_add_up_in_the_picture(every, kind):
     begins, widths = [b.get_x() for b in bars], [b.get_width() for b in bars]
     np.testing.assert_allclose(begins[1:-1], np.cumsum(widths)[:-2])
     assert sum(widths[:-1]) == pytest.approx(parts.mean_score, abs=1e-12)
-    assert widths[-1] == parts.mean_score
-    assert widths[0] == parts.uncertainty
+    assert (widths[-1], widths[0]) == (parts.mean_score, parts.uncertainty)
     hatched = [bool(bar.get_hatch()) for bar in bars]
     assert hatched == [width < 0.0 for width in widths]
 

@@ -102,8 +102,7 @@ def test_what_ctrl_c_cut_short_says_so(monkeypatch):
     ):
         calls.clear()
         curve = run()
-        assert curve.ended == "interrupted"
-        assert curve.n_resamples == 256
+        assert (curve.ended, curve.n_resamples) == ("interrupted", 256)
         assert "Interrupted" in str(curve)
 
 

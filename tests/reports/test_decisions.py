@@ -267,8 +267,7 @@ def test_every_purpose_is_planned_by_its_verb():
     assert [plan.purpose for plan in plans] == words
     for plan in plans:
         assert plan.low <= plan.n <= plan.high
-        assert plan.present == 2000
-        assert plan.more == max(plan.n - 2000, 0)
+        assert (plan.present, plan.more) == (2000, max(plan.n - 2000, 0))
 
 
 def test_a_monitor_is_planned_with_its_alpha_and_the_lens_that_is_asked_for():

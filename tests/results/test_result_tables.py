@@ -120,8 +120,7 @@ def expected(result):
 
 def test_json_round_trip(result):
     again = type(result).from_json(result.to_json())
-    assert again.as_dict() == result.as_dict()
-    assert str(again) == str(result)
+    assert (again.as_dict(), str(again)) == (result.as_dict(), str(result))
 
 
 def test_every_result_says_how_it_was_made_and_how_it_ended(result):
@@ -140,8 +139,7 @@ def test_every_result_says_how_it_was_made_and_how_it_ended(result):
 def test_html_shows_the_cells_as_text(result):
     page = Page(result._repr_html_())
     assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "p"}
-    assert page.rows == expected(result)
-    assert page.paragraphs[-1] == result.recipe
+    assert (page.rows, page.paragraphs[-1]) == (expected(result), result.recipe)
 
 
 def test_markdown_shows_the_cells_as_text(result):

@@ -61,8 +61,7 @@ def test_verdicts_are_codes_that_print_as_words(report, pair, table):
 def test_null_distributions_speak_one_language(exact, simulated):
     for result in (exact, simulated):
         null = result.null_distribution
-        assert null.mean() == result.null_mean
-        assert null.std() == result.null_std
+        assert (null.mean(), null.std()) == (result.null_mean, result.null_std)
         assert 0.0 < null.sf(null.ppf(0.5)) <= 1.0
         assert null.rvs(10, rng=1).shape == (10,)
     replicates = np.asarray(simulated.null_distribution)
@@ -76,8 +75,7 @@ def test_audit_counts_impossible_outcomes():
     p[:150] = 0.5
     labels = np.r_[np.tile([0, 1], 75), np.zeros(49), 1]
     report = ct.audit(p, labels)
-    assert report.impossible == 1
-    assert report.verdict == "miscalibrated"
+    assert (report.impossible, report.verdict) == (1, "miscalibrated")
     assert "where 0 or 1 was predicted (the first in row 200, counted from 1)" in report.summary[-1]
     assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3
 
@@ -141,5 +139,4 @@ def test_the_worst_class_is_the_one_of_the_largest_error_however_small_the_p(rng
     labels = (rng.random((40_000, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(max=2)
     report = ct.audit(probs, labels, n_resamples=199, rng=0)
     (row,) = (row for row in report.rows if row.aspect == "classes")
-    assert row.worst == "class 1"
-    assert row.detail.count("too low") == 1
+    assert (row.worst, row.detail.count("too low")) == ("class 1", 1)

@@ -61,8 +61,7 @@ def test_the_query_has_the_sums_of_the_rows(grid):
     np.testing.assert_array_equal(made.key, tally.key)
     np.testing.assert_array_equal(made.sums, tally.sums)  # to the last bit
     same_totals(made, tally)
-    assert made.grid == grid
-    assert made.lens == tally.lens
+    assert (made.grid, made.lens) == (grid, tally.lens)
 
 
 def test_weights_are_strata_and_rows_of_weight_0_are_left_out():

@@ -53,8 +53,7 @@ def test_reference_values_of_twelve_rows():
     scan = scan_of(p, features, min_rows=3)
     assert scan.lattice.size == 92
     found = ct.segment_search(p, y, features, min_rows=3, n_resamples=4096, alpha=0.2)
-    assert found.null == "exact"
-    assert found.n_resamples == 0
+    assert (found.null, found.n_resamples) == ("exact", 0)
     assert found.pvalue == pytest.approx(0.1155299189, abs=1e-9)
     first = found.segments[0]
     assert first.name == "x > 2"
@@ -346,8 +345,7 @@ def test_clusters_widen_intervals():
     rows = {k: np.repeat(v, 4) for k, v in f.items()}
     apart = ct.segment_search(p, y, f, **FEW)
     together = ct.segment_search(np.repeat(p, 4), np.repeat(y, 4), rows, clusters=cluster, **FEW)
-    assert together.n_clusters == 300
-    assert together.clusters.dependence == 1.0
+    assert (together.n_clusters, together.clusters.dependence) == (300, 1.0)
     a, b = apart.segments[0], together.segments[0]
     assert b.gain == pytest.approx(a.gain, rel=0.3)  # four copies tell what one does
     assert b.high - b.low == pytest.approx(a.high - a.low, rel=0.3)

@@ -57,8 +57,7 @@ def test_early_stopping_ends_at_the_twentieth_exceedance(data):
     for workers in (1, 2):
         null = stopped(data, 2000, t, 1, workers)
         values = np.asarray(null)
-        assert null.ended == "early"
-        assert (values >= t - 1e-12).sum() == 20
+        assert (null.ended, (values >= t - 1e-12).sum()) == ("early", 20)
         assert values[-1] >= t - 1e-12
         np.testing.assert_array_equal(values, full[: values.size])
 
@@ -68,8 +67,7 @@ def test_early_stopping_in_a_test(data):
     result = ct.calibration_test(
         calibrated, None, mean_gap, lens=ct.Canonical(), early_stop=True, rng=2
     )
-    assert result.ended == "early"
-    assert result.pvalue == 20 / result.n_resamples
+    assert (result.ended, result.pvalue) == ("early", 20 / result.n_resamples)
     clear = ct.Predictions(data.probs, np.zeros(data.n, dtype=np.int64))
     result = ct.calibration_test(
         clear, None, mean_gap, lens=ct.Canonical(), early_stop=True, n_resamples=500, rng=2

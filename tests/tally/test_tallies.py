@@ -117,8 +117,7 @@ def test_a_sample_is_uniform_and_says_its_size():
     starts = range(0, 120_000, 40_000)
     parts = [ct.Tallies.of(probs[a : a + 40_000], labels[a : a + 40_000]) for a in starts]
     both = sum(parts)
-    assert both == tallies
-    assert (both.sample.n, both.rows.n) == (120_000, 50_000)
+    assert (both, (both.sample.n, both.rows.n)) == (tallies, (120_000, 50_000))
     weighted = ct.Tallies.of(probs, labels, weights=np.arange(120_000) % 3)
     assert weighted.n == weighted.sample.n == 80_000
     assert weighted.rows.weights.min() > 0.0

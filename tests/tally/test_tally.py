@@ -64,8 +64,7 @@ def test_weights_are_kept_apart():
     p, y = problem(1, 400)
     w = np.random.default_rng(9).choice([0.0, 0.5, 2.0, 3.0], 400)
     whole = ct.Tally.of(p, y, weights=w)
-    assert whole.n == (w > 0).sum()
-    assert whole == tally_of_parts(p, y, 9, weights=w)
+    assert (whole.n, whole) == ((w > 0).sum(), tally_of_parts(p, y, 9, weights=w))
     assert whole.strata.tolist() == [0.5, 2.0, 3.0]
 
 
