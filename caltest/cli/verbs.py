@@ -43,7 +43,7 @@ def audit(**options: Any) -> Outcome:
     report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
     context = click.get_current_context()
     if report.unsearched and len(options["file"]) == 1 and context.obj:
-        remedy = ("segments", "!--folds", "--features", ",".join(report.unsearched))
+        remedy = ("segments", "!--folds")
         assert context.parent is not None
         assert isinstance(context.parent.command, click.Group)
         call = corrected(context.obj, remedy, context.parent.command)

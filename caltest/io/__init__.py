@@ -59,8 +59,7 @@ def read_predictions(
 ) -> Predictions:
     """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
 
-    One pass over the file, text by pyarrow where installed, and one over unused columns, whose
-    first rows say which could be features (of at most 100 000 rows).
+    One pass over the file, text by pyarrow where installed; other columns are not looked at.
 
     Parameters
     ----------

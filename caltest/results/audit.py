@@ -31,6 +31,8 @@ HEADLINES = {
 
 #: The columns; all of them can be left out but the finding.
 COLUMNS = ("lens", "question", "worst", "error", "if calibrated", "score", "p", "adjusted")
+#: Columns that were not searched are named up to so many.
+NAMED = 12
 #: The letters of a line where the width of a terminal is not known.
 WIDTH = 118
 TOGETHER = (
@@ -110,8 +112,10 @@ class AuditReport(Result):
     @property
     def _remark(self) -> str:
         """Say what was not searched, and the command, which stays on one line."""
-        call = self.search_call or f"segment_search(..., features={[*self.unsearched]!r})"
-        return f"Not searched: {', '.join(self.unsearched)}. Run: {call}"
+        call = self.search_call or "segment_search(..., features='*')"
+        more = ["…"] * (len(self.unsearched) > NAMED)
+        names = ", ".join([*self.unsearched[:NAMED], *more])
+        return f"Not searched for segments: {names}. Run: {call}"
 
     def _made(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,10 @@ from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, listing, says_right, shortened
 from caltest.tables.names import CONFIDENCE, DATES, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
-from caltest.tables.source import FIRST, Column, Request, Source
+from caltest.tables.source import Column, Request, Source
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
-#: So many columns that nothing was asked of are looked at.
-_LOOKED_AT = 20
-#: Rows above which they are known by their names alone.
-_MANY = 100_000
 #: Labels that are all alike are doubted where so many others were to be expected.
 ALIKE = 20.0
 
@@ -110,34 +106,14 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     note = ", ".join([read, remark, *remarks])
     notes = (note, *chosen.notes, *source.notes, *dropped)
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
-                      _searchable(source, unused, rows.size))  # fmt: skip
+                      _searchable(source, unused))  # fmt: skip
 
 
-def _searchable(source: Source, unused: list[str], n: int) -> tuple[str, ...]:
-    """Return columns that could be features by their first rows: no names, dates or constants.
-
-    Of very many rows the names alone count, as the cells would cost another pass.
-    """
-    names = [n for n in unused if not (IDS | DATES) & {*words(n)} and key(n) not in PREDICTED]
+def _searchable(source: Source, unused: list[str]) -> tuple[str, ...]:
+    """Return columns that could be features, by their names: cells would cost another pass."""
     if source.log or source.part or source.parts:  # of many files only what is asked for is read
         return ()
-    if n > _MANY:
-        return tuple(names[:_LOOKED_AT])
-    searchable = []
-    with suppress(InvalidPredictionsError):
-        for name, whole in source.readable(names[:_LOOKED_AT]).items():
-            column = np.atleast_1d(whole)[:FIRST]
-            with suppress(InvalidPredictionsError):
-                if column.dtype.kind in "UO" and are_dates(column):
-                    with suppress(InvalidPredictionsError):
-                        as_times(column, len(column))
-                        continue
-                column = column if source.frame else cells.feature(column)
-                (feature,) = as_features({name: column}, None, leave_ids=True).columns
-                values = np.unique(feature.values[~feature.missing])
-                if values.size > 1 and not feature.dates:
-                    searchable.append(name)
-    return tuple(searchable)
+    return tuple(n for n in unused if not (IDS | DATES) & {*words(n)} and key(n) not in PREDICTED)
 
 
 def _labels(

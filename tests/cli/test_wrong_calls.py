@@ -306,7 +306,7 @@ ct.LaplaceKernel()(np.eye(2), np.eye(2)) -> has no bandwidth yet
 ct.ClasswiseECE(lambda rows: rows[:, 0])(P, Y) -> one integer per row
 ct.EdgeBins([0.2])(P) -> one coordinate
 ct.MultiScale([2, 2]) -> scales must be increasing
-ct.MultiScale([0]) -> scales must be powers of two, so that they are nested, not 0
+ct.MultiScale([0]) -> scales must be powers of two, which are nested, not 0
 FITS[0](P, Y) -> for two classes
 FITS[1](P, Y) -> isotonic_fit is for two classes
 ct.ConsistencyResampling(B=3) -> ConsistencyResampling has no argument 'B': use n_resamples=
