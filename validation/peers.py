@@ -239,7 +239,7 @@ STUDY = Study(
     tests,
     measure,
     page,
-    sets=200,
+    sets=500,
     quick=3,
     slow=tuple(
         name
