@@ -27,29 +27,58 @@ from caltest.tables.source import Request, Source
 #: names if there is none of the first.
 TERMS = {
     "n": (
-        ("n", "obligors", "borrowers", "accounts", "customers", "loans", "patients", "impressions"),
-        ("rows", "total", "size", "count"),
+        (
+            *("n", "obligors", "borrowers", "accounts", "customers", "loans", "patients"),
+            *("impressions", "schuldner", "kreditnehmer", "kunden", "kredite"),
+        ),
+        ("rows", "total", "size", "count", "anzahl"),
     ),
     "events": (
-        ("events", "defaults", "defaulted", "defaulters", "observed defaults", "observed events"),
+        (
+            *("events", "defaults", "defaulted", "defaulters", "observed defaults"),
+            *("observed events", "ausfälle", "ausfaelle"),
+        ),
         ("clicks", "observed", "bad", "bads", "default", "deaths", "d"),
     ),
     "probability": (
-        ("probability", "pd", "ctr", "p", "probability default", "default probability"),
+        (
+            "probability",
+            "pd",
+            "ctr",
+            "p",
+            "probability default",
+            "default probability",
+            "ausfallwahrscheinlichkeit",
+        ),
         ("predicted", "forecast", "risk"),
     ),
     "names": (
         ("grade", "rating", "bin", "name", "rating grade", "risk grade", "rating class"),
-        ("pool", "segment", "band", "bucket", "class", "score band"),
+        ("pool", "segment", "band", "bucket", "class", "score band", "ratingklasse", "ratingstufe"),
     ),
 }
 #: Words that stand beside these.
 BESIDE = {
     *("number", "no", "num", "nr", "n", "count", "of", "in", "percent", "pct"),
     *("predicted", "estimated", "assigned", "model", "mean", "average", "avg"),
+    *("anzahl", "mittlere", "prognostizierte", "beobachtete", "master", "scale", "skala"),
 }
 #: What the row that sums up the others is called.
-TOTALS = ("total", "totals", "grand total", "sum", "all", "overall", "portfolio")
+TOTALS = (
+    "total",
+    "totals",
+    "grand total",
+    "sum",
+    "all",
+    "overall",
+    "portfolio",
+    "gesamt",
+    "summe",
+    "gesamtsumme",
+    "insgesamt",
+)
+#: Of more rows than these, one that is the sum of all others in every count is no grade.
+LEAST_SUMMED = 4
 #: Larger counts are a slip, or no longer whole numbers.
 MOST = 2**53
 
@@ -126,6 +155,8 @@ def read_grades(
             )
     n, events = (whole_numbers(columns[what], heads[what], 0) for what in ("n", "events"))
     counts = {"n": n, "events": events}
+    if not sums_up.any() and len(names) > LEAST_SUMMED and events.any():
+        sums_up = np.all([2 * column == column.sum() for column in counts.values()], axis=0)
     notes = [_sum_of_others(row, names[row], counts) for row in np.flatnonzero(sums_up).tolist()]
     for row, name in enumerate(names):
         if name in names[:row]:
@@ -163,7 +194,7 @@ def _column(names: list[str], what: str, terms: tuple[tuple[str, ...], ...]) -> 
 
 def _bare(name: str) -> str:
     """Return the words of a name in lower case, but those that are ``BESIDE`` others."""
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)
+    words = re.findall(r"[A-ZÄÖÜ]+(?![a-zäöüß])|[A-ZÄÖÜa-zäöüß][a-zäöüß]*", name)
     words = [word.lower() for word in words]
     return " ".join([word for word in words if word not in BESIDE] or words)
 

@@ -19,7 +19,9 @@ from caltest.io.opening import Opened, imported
 from caltest.tables.source import MISSING, Column, Source, is_number
 
 #: A number with a decimal comma.
-_DECIMAL = re.compile(r"\s*-?\d+,\d+\s*")
+_DECIMAL = re.compile(r"\s*-?\d+,\d+\s*%?\s*")
+#: Whole numbers, and those with groups of three digits, as beside decimal commas.
+_WHOLE, _GROUPED = re.compile(r"\d{1,3}"), re.compile(r"[1-9]\d{0,2}([.\s]\d{3})+")
 
 
 class _Text(NamedTuple):
@@ -118,6 +120,10 @@ def _columns(text: _Text, places: Sequence[int]) -> list[Column]:
 
 
 def _typed(cells: list[str], comma: bool) -> Column:
+    known = [c for c in cells if c.lower() not in MISSING]
+    groups = [c for c in known if not _WHOLE.fullmatch(c)] if comma else []
+    if groups and all(map(_GROUPED.fullmatch, groups)):
+        cells = [re.sub(r"[.\s]", "", c) for c in cells]
     numbers = [c.replace(",", ".") for c in cells] if comma else cells
     try:
         return np.array([np.nan if c.lower() in MISSING else float(c) for c in numbers])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from caltest._base.arrays import BoolArray
@@ -29,11 +31,17 @@ def missing(column: Column) -> Column:
     return np.array([text in MISSING or text in dashes for text in texts], dtype=bool)
 
 
+def bare(cell: object) -> str:
+    """Return a cell without its percent sign, before which a comma is one of decimals."""
+    text = str(cell).strip()
+    return re.sub(r"^(\d+),(\d+)\s*%$", r"\1.\2", text).removesuffix("%")
+
+
 def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
     """Return a column of probabilities; ``percent`` is None where there is no such option."""
     if percent:
-        bare = [str(c).removesuffix("%") for c in column] if column.dtype.kind in "UO" else column
-        return numbers(np.asarray(bare), name) / 100.0
+        plain = [bare(c) for c in column] if column.dtype.kind in "UO" else column
+        return numbers(np.asarray(plain), name) / 100.0
     if column.dtype.kind not in "UO":
         return column
     classes = [isinstance(cell, (bool, np.bool_)) for cell in column.ravel()]
@@ -60,7 +68,7 @@ def are_numbers(column: Column) -> bool:
     if column.dtype.kind not in "UO":
         return column.dtype.kind in "iuf"
     known = column[~missing(column)].tolist()
-    return all(is_number(c.removesuffix("%") if isinstance(c, str) else c) for c in known)
+    return all(is_number(bare(c) if isinstance(c, str) else c) for c in known)
 
 
 def in_percent(column: Column, says_so: bool) -> bool:
@@ -185,7 +193,7 @@ def garbled(column: Column, percent: bool = False) -> BoolArray:
     """Return which rows hold a cell that is no number, where the column has some that are."""
     if column.dtype.kind not in "UO" or column.ndim > 1:
         return np.zeros(len(column), dtype=bool)
-    cells = [str(c).removesuffix("%") for c in column] if percent else column
+    cells = [bare(c) for c in column] if percent else column
     wrong = np.array([isinstance(c, (bool, np.bool_)) or not is_number(c) for c in cells])
     return wrong & (not wrong.all())
 

@@ -73,6 +73,7 @@ def test_answers_in_words_are_not_compared_with_whether_they_were_right(tmp_path
         assert (data.labels.tolist(), data.classes) == ([1, 0, 1, 1], classes)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.ShortFollowupWarning")
 def test_verdicts_in_words_come_before_texts_of_answers(tmp_path):
     columns = {"model_answer": [*"xyzx"], "stated_confidence": [0.9, 0.7, 0.8, 0.6]}
     columns |= {"gold": [*"vwvw"], "verdict": ["correct", "Incorrect", "correct", "correct"]}
