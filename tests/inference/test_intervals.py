@@ -113,9 +113,7 @@ def test_certain_predictions():
     right = interval(ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.zeros(50, int)))
     assert right.estimate == right.low == 0.0
     assert 3.0 / 50 < right.high < 5.0 / 50  # the rule of three, with 1/40 instead of 1/20
-    wrong = interval(
-        ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.r_[np.zeros(40, int), [1] * 10])
-    )
+    wrong = interval(ct.Predictions(np.tile([1.0, 0.0], (50, 1)), np.r_[[0] * 40, [1] * 10]))
     assert not wrong.contains_zero
     assert wrong.low <= 0.2 <= wrong.high
     for side, words in (("lower", "at least 0."), ("upper", "at most 0."), ("two-sided", " to 0.")):

@@ -199,9 +199,7 @@ def test_alike_compares_rows_of_predictions_that_both_have(rng, monkeypatch):
         assert walks.support[j] == counted
     monkeypatch.setattr("caltest.inference.subgroups.COMPARABLE", walks.support[0])
     found = ct.calibration_test(p, rng.random(700) < p, by=part, n_resamples=99, rng=1).subgroups
-    np.testing.assert_array_equal(
-        [p is None for p in found.alike], walks.support < walks.support[0]
-    )
+    assert np.array_equal([p is None for p in found.alike], walks.support < walks.support[0])
     assert sum("is not tested: only" in note for note in found.notes) == found.alike.count(None)
 
 

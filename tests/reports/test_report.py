@@ -74,9 +74,7 @@ def test_everything_is_said(page):
     assert [section.key for section in page.sections] == [
         *("size", "lenses", "measures", "data", "curve", "band", "classes", "decomposition")
     ]
-    assert all(
-        part in " ".join(page.recipes) for part in page.audit.rows[0].test.recipe.split(" · ")
-    )
+    assert all(s in " ".join(page.recipes) for s in page.audit.rows[0].test.recipe.split(" · "))
 
 
 def test_numbers_are_those_of_the_verbs(two):
@@ -241,9 +239,7 @@ def test_names_are_text_in_html_and_svg(nasty):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "{{ e }} &lt;% f %&gt;" in html
     for picture in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
-        tags = {
-            element.tag.rpartition("}")[2] for element in ElementTree.fromstring(picture).iter()
-        }
+        tags = {e.tag.rpartition("}")[2] for e in ElementTree.fromstring(picture).iter()}
         assert tags <= {"svg", "g", "path", "text", "tspan", "defs", "use", "style", "clipPath",
                         "rect", "pattern", "metadata"}  # fmt: skip
     shown = Elements(nasty._repr_html_())

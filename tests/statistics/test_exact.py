@@ -291,9 +291,7 @@ def tail_by_halves(p, cell, estimate):
             mass = np.multiply.outer(mass, law[count]).ravel()
             total, mass = total[mass > 1e-14], mass[mass > 1e-14]
         order = np.argsort(total)
-        halves.append(
-            (total[order], np.append(np.cumsum(mass[order][::-1])[::-1], 0.0), mass[order])
-        )
+        halves.append((total[order], np.append(np.cumsum(mass[order][::-1])[::-1], 0), mass[order]))
     (a, _, mass), (b, tail, _) = halves
     tie = 1e-9 * estimate
     return [float(mass @ tail[np.searchsorted(b, estimate + e - a)]) for e in (-tie, tie)]
