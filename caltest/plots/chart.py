@@ -63,8 +63,8 @@ class Chart:
         return artist
 
     def line(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", **style: Any) -> Line2D:
-        """Draw a line through points."""
-        (artist,) = self.ax.plot(x, y, **Style(color=INK, lw=0.8, ms=3.0) | style)
+        """Draw a line through points, with markers only where asked for."""
+        (artist,) = self.ax.plot(x, y, **Style(color=INK, lw=0.8, ms=3.0, marker="") | style)
         return self.mark(name, artist, words)
 
     def rule(self, name: str, words: str = "", *, x: float | None = None, y: float = 0.0,
