@@ -475,7 +475,7 @@ audit two.csv three.csv -> three.csv: there is no column 'p'
 audit two.csv more.csv --by site --resume s -> rows in memory -> audit two.csv more.csv --by site
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
-audit two.csv --label=labels -> no column 'labels' among p, label, site -> audit two.csv --label=label
+audit two.csv --label=lab -> no column 'lab' among p, label, site -> audit two.csv --label=label
 audit . -> is a folder, not a file
 test two.csv --lens top -> there is no top: did you mean TopK?
 test two.csv --lens TopK(-'a') -> is not understood
