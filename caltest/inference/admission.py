@@ -16,7 +16,7 @@ from caltest.errors import StatisticError
 from caltest.inference.series import AGREEING, in_time_order, neighbours
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions, RowFacts
-from caltest.problem import TallyProblem
+from caltest.problem import problem_of_tally
 from caltest.results.designs import ASSOCIATED
 from caltest.simulate.agreement import association
 from caltest.statistics.base import StatisticLike, prepare
@@ -62,7 +62,7 @@ def admitted(
     rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
     their ratios.
     """
-    if isinstance(probs, AnyTally):
+    if tallies_of(probs):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     refuse_strange(verb, facts)
     data = Predictions.of(probs, labels, **facts)
@@ -125,15 +125,16 @@ def rows_where_needed(
     probs: T, pairs: Iterable[tuple[StatisticLike | None, LensLike | None]]
 ) -> T | Predictions:
     """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
-    if not isinstance(probs, AnyTally) or probs.rows is None:
+    tallies = tallies_of(probs)
+    if not tallies or tallies[0].rows is None:
         return probs
     try:
         for statistic, lens in pairs:
-            tally = probs.through(lens)
+            tally = tallies[0].through(lens)
             if statistic is not None:
-                prepare(statistic, TallyProblem.of(tally))
+                prepare(statistic, problem_of_tally(tally))
     except StatisticError:
-        return probs.rows
+        return tallies[0].rows
     return probs
 
 
@@ -171,6 +172,6 @@ def checked(
     Of :class:`Tallies` the sampled rows where sums leave a statistic open.
     """
     probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
-    if isinstance(probs, AnyTally):
-        return admitted_tally(verb, probs, labels, facts, lens)
+    for tally in tallies_of(probs):
+        return admitted_tally(verb, tally, labels, facts, lens)
     return admitted(verb, probs, labels, facts, takes)

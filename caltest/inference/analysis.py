@@ -18,7 +18,7 @@ from caltest.inference.series import summary_of
 from caltest.lens_choice import Aligned, as_lens
 from caltest.lenses import Canonical, Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.problem import Problem, TallyProblem, problem_of_tally
+from caltest.problem import Problem, problem_of_tally
 from caltest.results.base import Result
 from caltest.results.followup import FollowupSummary
 from caltest.statistics.base import Statistic, StatisticLike, prepare, problem_of
@@ -194,7 +194,7 @@ def problem_through(data: Source, lens: LensLike | None) -> Problem:
 
 def seen_through(
     data: Predictions, lens: Lens, statistics: Collection[StatisticLike]
-) -> Predictions | TallyProblem:
+) -> Predictions | Problem:
     """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
 
     Those are of two classes, rows that count alike, and statistics whose estimate sums know to
@@ -205,7 +205,7 @@ def seen_through(
     alike = all(fact is None for fact in facts)
     # Sums take one pass; below that many rows they save nothing
     if statistics and alike and induced.n > MANY and induced.n_classes == 2:
-        sums = TallyProblem.of(Tally.of(induced, lens=Canonical()))
+        sums = problem_of_tally(Tally.of(induced, lens=Canonical()))
         with suppress(StatisticError):  # the rows say why, or have an answer
             ours = all(isinstance(s, Statistic) for s in statistics)
             if ours and all(prepare(s, sums).remarks == sums.remarks for s in statistics):

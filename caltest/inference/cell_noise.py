@@ -22,7 +22,7 @@ from caltest.inference.cell_draws import (
 from caltest.inference.dependence import clustered
 from caltest.inference.squared_error import Parts, added, summed
 from caltest.predictions import BoolArray, FloatArray, Predictions
-from caltest.problem import Cells, TallyProblem
+from caltest.problem import Cells, MicroCells
 from caltest.problem.tally import CountDraws
 from caltest.simulate import LabelScheme, RedrawLabels, Scheme, SharedRedraws
 
@@ -172,7 +172,7 @@ class CellNoise:
 
 
 def cell_noise(
-    induced: Predictions | TallyProblem, cells: Cells, n_draws: int, rng: Rng
+    induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
 ) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
@@ -278,13 +278,13 @@ def _redrawn_by(
     return replicates
 
 
-def _tally_noise(micro: TallyProblem, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
     """Read the same off a tally."""
 
     def within(values: FloatArray) -> FloatArray:
         return np.asarray(cells.sum(values))[:, None]
 
-    w, p = micro.row_weight, micro.probs[:, 0]
+    w, p = 1.0 if micro.weight is None else micro.weight, micro.probs[:, 0]
     mass, squared_mass, size = (within(v) for v in (micro.mass, w**2 * micro.count, micro.count))
     sums, predicted = within(w * micro.excess), within(micro.mass * p) / mass
     plain, null_variance = within(micro.variance / w), within(micro.variance)
@@ -305,5 +305,5 @@ def _tally_noise(micro: TallyProblem, cells: Cells, n_draws: int, rng: Rng) -> C
         calibrated = _over(replicates, np.sqrt(null_variance), normal)
     measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
     shares = rng.standard_normal(n_draws)
-    weighted = None if micro.tally.weights is None else squared_mass[:, 0]
+    weighted = None if micro.weight is None else squared_mass[:, 0]
     return CellNoise(*measured, calibrated, normal, shares, grain, squared_mass=weighted)

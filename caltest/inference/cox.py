@@ -19,9 +19,9 @@ from caltest.inference.squared_error import added
 from caltest.inference.two_ways import columns_of, freedom_of, joined
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import Problem, RowProblem, TallyProblem
+from caltest.problem import Problem, RowProblem
 from caltest.results import CoxRecalibration
-from caltest.statistics.regression import fit_logistic, log_likelihood, log_odds
+from caltest.statistics.regression import fit_logistic, log_likelihood, log_odds, logit_table
 from caltest.tally import Source
 
 #: What is estimated, as fields of the result.
@@ -214,17 +214,14 @@ def _of_sums(micro: Problem) -> Likelihood:
 
     Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
     """
-    assert isinstance(micro, TallyProblem)
     _of_rows(micro.expand()[0])
-    atoms = micro.atoms
-    some = atoms.times > 0.0
-    p, rest, times = atoms.p[some], atoms.rest[some], atoms.times[some]
-    z = log_odds(Predictions(np.column_stack([p, rest]), np.zeros(p.size, int)))
+    probs, times = micro.quadrature
+    z = logit_table(probs)[:, 0]
     design = np.column_stack([np.ones(z.size), z])
-    residuals = [micro.excess.sum(), micro.total("cut_rz")]
+    sums = micro.residuals(micro.observed)[0].sum(), micro.linear("logit", logit_table).observed
     # Any outcomes with these two sums have the same likelihood: take those linear in z
-    gap = design @ np.linalg.solve((design * times[:, None]).T @ design, residuals)
-    return z, p + gap, times
+    gap = design @ np.linalg.solve((design * times[:, None]).T @ design, sums)
+    return z, probs[:, 0] + gap, times
 
 
 def _tail(value: float, df: int, freedom: float) -> float:

@@ -27,7 +27,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray
-from caltest.problem import Problem, RowProblem, TallyProblem
+from caltest.problem import Problem, RowProblem, problem_of_tally
 from caltest.results import JointTestResult, ending
 from caltest.simulate import (
     BLOCK,
@@ -142,7 +142,7 @@ def _of_tally(
     if any(other.lens != source.lens for other in others):
         return _holm(tally, statistics, lenses, run)
     looks = [Analysis.of_data("joint_test", source, lens, run["rng"]) for lens in lenses]
-    problem = TallyProblem.of(source)
+    problem = problem_of_tally(source)
     maps: Maps = [problem.outcomes_through(look.units) for look in looks]
     return _on_shared_draws(problem, looks, maps, statistics, run)
 

@@ -16,10 +16,10 @@ from caltest._base.containers import as_ndarray
 from caltest._base.facts import by_appearance
 from caltest._base.written import name_of
 from caltest.errors import StatisticError
-from caltest.inference.admission import admitted, admitted_tally
+from caltest.inference.admission import admitted, admitted_tally, tallies_of
 from caltest.lenses import Lens, OneVsRest
 from caltest.predictions import Facts, Predictions
-from caltest.problem import TallyProblem
+from caltest.problem import problem_of_tally
 from caltest.recalibration import PlattScaling, TemperatureScaling
 from caltest.tally import AnyTally
 
@@ -159,8 +159,8 @@ class Population:
             )
         data = second = None
         assumed = "calibrated" if alternative is None else name_of(alternative)
-        if isinstance(like, AnyTally):
-            like, rows = _of_tally(like, labels, facts)
+        if tallies := tallies_of(like):
+            like, rows = _of_tally(tallies[0], labels, facts)
             alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
         elif not callable(like):
             labelled = isinstance(like, Predictions) or labels is not None
@@ -307,13 +307,11 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
     """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
-    micro = TallyProblem.of(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
-    rows, times, _ = micro.expand()
-    atoms = micro.atoms  # which have the moments of their cells
-    present = atoms.times > 0.0
-    up_to = np.cumsum(atoms.times[present])
-    probs = np.column_stack([atoms.rest[present], atoms.p[present]])
-    like = LikeTally(micro.n, probs, up_to / up_to[-1])
+    problem = problem_of_tally(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
+    probs, each = problem.quadrature
+    up_to = np.cumsum(each)
+    like = LikeTally(problem.n, probs[:, ::-1], up_to / up_to[-1])
+    rows, times, _ = problem.expand()
     return like, Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
 
 

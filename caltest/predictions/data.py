@@ -82,6 +82,8 @@ class Predictions(NamedClasses):
 
     #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
     has_rows: ClassVar[bool] = True
+    #: Whether one draw of outcomes serves all lenses that data have.
+    drawn_together: ClassVar[bool] = True
     #: The lenses through which sums were kept; None where rows answer every lens.
     lenses: ClassVar[None] = None
 

@@ -175,6 +175,10 @@ class Problem(ABC):
     def outcomes(self, labels: AnyArray) -> Any:
         """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
 
+    def outcomes_through(self, shown: Problem) -> Callable[[Any], Any]:
+        """Return the function from outcomes to those of a problem that is made of this one."""
+        return lambda outcomes: outcomes
+
     @abstractmethod
     def numbers(self, bins: Binning) -> IntArray:
         """Return the number of the bin of every unit."""
@@ -282,6 +286,11 @@ class Problem(ABC):
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Between which numbers the predictions of every unit lie, (U,) each."""
         return self.probs[:, 0], self.probs[:, 0]
+
+    @property
+    def quadrature(self) -> tuple[FloatArray, FloatArray]:
+        """Predictions (A, 2) with the moments of the rows, and how many rows each stands for."""
+        return self.probs, np.ones(len(self.probs)) if self.count is None else self.count
 
     def tied_rows(self) -> Predictions:
         """Return rows, or weighted ones of which those of a unit have equal predictions."""

@@ -65,6 +65,14 @@ class ClusteredProblem(MicroCells):
         return self.tally.sums[:, 3] - self.tally.sums[:, 1]
 
     @property
+    def squares(self) -> FloatArray:
+        return self.tally.sums[:, 2]
+
+    @property
+    def event_sums(self) -> FloatArray:
+        return self.tally.sums[:, 4]
+
+    @property
     def observed(self) -> Flips:
         return Flips(np.ones((1, self.n_clusters)))
 
@@ -85,7 +93,7 @@ class ClusteredProblem(MicroCells):
 
     @property
     def variance(self) -> FloatArray:
-        return self.tally.sums[:, 1] - self.tally.sums[:, 2]
+        return self.tally.sums[:, 1] - self.squares
 
     @property
     def squared_variance(self) -> FloatArray:
@@ -124,8 +132,8 @@ class ClusteredProblem(MicroCells):
 
     def residuals(self, outcomes: Flips) -> tuple[FloatArray, FloatArray]:
         residuals = outcomes.multipliers[:, self.tally.cluster] * self.excess
-        _, _, p2, y, yp = self.tally.sums.T
-        return residuals[:, :, None], np.broadcast_to(y - 2.0 * yp + p2, residuals.shape)
+        squares = self.tally.sums[:, 3] - 2.0 * self.event_sums + self.squares
+        return residuals[:, :, None], np.broadcast_to(squares, residuals.shape)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         raise StatisticError("rows of a cluster depend on each other: there is no exact law")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,10 +26,24 @@ class MicroCells(Problem):
     #: Which bins its cells make up: closed on either side, or on one.
     closed: ClassVar[tuple[str, ...]] = ("left", "right")
 
+    @cached_property
+    def mass(self) -> FloatArray:
+        return self.count if self.weight is None else self.count * self.weight
+
     @property
     @abstractmethod
     def excess(self) -> FloatArray:
         """Σ (y − p) of the rows of every micro-cell."""
+
+    @property
+    @abstractmethod
+    def squares(self) -> FloatArray:
+        """Σ p² of the rows of every micro-cell."""
+
+    @property
+    @abstractmethod
+    def event_sums(self) -> FloatArray:
+        """Σ y p of the rows of every micro-cell."""
 
     if TYPE_CHECKING:  # a field of each kind
 

@@ -100,10 +100,6 @@ class TallyProblem(MicroCells):
     def weight(self) -> FloatArray | None:  # type: ignore[override]
         return None if self.tally.weights is None else self.row_weight
 
-    @cached_property
-    def mass(self) -> FloatArray:
-        return self.count * self.row_weight
-
     @property
     def observed(self) -> Counts:
         return Counts(self.labels[None, :].astype(np.float64), self.event_sums[None, :])
@@ -139,17 +135,14 @@ class TallyProblem(MicroCells):
 
     @cached_property
     def squares(self) -> FloatArray:
-        """Σ p² of the rows of every micro-cell."""
         return self.moment(self.centre**2, 2.0 * self.centre, 1.0)
 
     @cached_property
     def excess(self) -> FloatArray:
-        """Σ (y − p) of the rows of every micro-cell."""
         return self.labels - self.count * self.probs[:, 0]
 
     @cached_property
     def event_sums(self) -> FloatArray:
-        """Σ y p of the rows of every micro-cell."""
         return self.labels * self.centre + self.half * self.moments[:, 6] / UNIT
 
     def total(self, name: str, power: int = 1) -> float:
@@ -160,6 +153,12 @@ class TallyProblem(MicroCells):
     def atoms(self) -> Atoms:
         """Predictions that stand for the rows."""
         return Atoms.of(self.moments, self.centre, self.rest, self.half)
+
+    @property
+    def quadrature(self) -> tuple[FloatArray, FloatArray]:
+        some = self.atoms.times > 0.0
+        probs = np.column_stack([self.atoms.p[some], self.atoms.rest[some]])
+        return probs, self.atoms.times[some]
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         """Return a score: exact for those whose moments a tally keeps, else of mean predictions."""
@@ -263,17 +262,15 @@ class TallyProblem(MicroCells):
         rows, times, cell = self.expand(tied=True)
         return replace(rows, weights=times * self.row_weight[cell])
 
-    def outcomes_through(self, top: Problem) -> Callable[[Counts], Counts]:
-        """Return the function from outcomes to those of the top class, or of the same tally."""
-        assert isinstance(top, TallyProblem)
-        if top.tally is self.tally:
-            return lambda counts: counts
+    def outcomes_through(self, shown: Problem) -> Callable[[Counts], Counts]:
+        if not isinstance(shown, TallyProblem) or shown.tally is self.tally:
+            return super().outcomes_through(shown)
         last = Grid(self.grid).last
         below, strata = 2 * self.key <= last, self.tally.strata.size
         code = np.where(below, last - self.key, self.key) * strata + self.stratum
-        target = np.searchsorted(top.key * strata + top.stratum, code)
+        target = np.searchsorted(shown.key * strata + shown.stratum, code)
         order = np.argsort(target, kind="stable")
-        starts = np.searchsorted(target[order], np.arange(top.key.size))
+        starts = np.searchsorted(target[order], np.arange(shown.key.size))
 
         def folded(counts: Counts) -> Counts:
             turned = np.where(below, self.count - counts.events, counts.events)
@@ -289,7 +286,7 @@ class CountDraws:
     Its spread makes the true variance smaller by 10⁻⁵ of itself at most, on the usual grid.
     """
 
-    problem: TallyProblem
+    problem: MicroCells
     value: Callable[[Counts], FloatArray]
 
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:

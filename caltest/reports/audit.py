@@ -27,7 +27,7 @@ from caltest.results.base import go_on
 from caltest.results.subgroups import WORST_ALPHA
 from caltest.segments import segment_search
 from caltest.simulate import Run, Workers, check_run
-from caltest.tally import Source, Tallies
+from caltest.tally import Source
 
 #: The facts of rows that an audit asks with.
 TAKES = ROWS | {"by", "followup", "features", "several labels a row"}
@@ -121,7 +121,7 @@ def audited(
     one_of("adjust", adjust, ("holm", "max-T"))
     check_run(**draws)
     facts_apart = (data.n_clusters, data.by, data.folds, data.features)
-    apart = isinstance(data, Tallies) or any(fact is not None for fact in facts_apart)
+    apart = not data.drawn_together or any(fact is not None for fact in facts_apart)
     if adjust == "max-T" and apart:
         raise StatisticError(
             "with clusters, folds, subgroups, features or several tallies no label vector is drawn "

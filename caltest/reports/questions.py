@@ -108,7 +108,7 @@ def _agenda(data: Source) -> list[Question]:
         return [groups] * (data.by is not None) + [inside] * (data.features is not None)
 
     top = error(TopK(1), "is its confidence right?", binary)
-    if isinstance(data, Tally) and data.lens == TopK(1):
+    if data.drawn_together and data.lenses == (TopK(1),):
         return [top, shape(TopK(1))]  # also of two classes
     if data.multilabel:
         event = OneVsRest(1)

@@ -15,11 +15,11 @@ from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.mixture import Leader, leader
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.admission import admitted, admitted_tally
+from caltest.inference.admission import admitted, admitted_tally, tallies_of
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import RowFacts
-from caltest.problem import RowProblem, TallyProblem
+from caltest.problem import RowProblem
 from caltest.results import format_p
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
@@ -112,8 +112,8 @@ class Monitor(Watch):
         (of a tally a single one), a number or a date, which must not go back; rows of one time are
         forecast together.
         """
-        if isinstance(probs, AnyTally):
-            tally = admitted_tally("Monitor", probs, labels, facts, self.lens)
+        if tallies := tallies_of(probs):
+            tally = admitted_tally("Monitor", tallies[0], labels, facts, self.lens)
             return self._after_tally(tally, time)
         # Checks of one row cost more than its bet; a stream of plain rows goes without them.
         if time is None and not facts and self._is_plain:
@@ -154,12 +154,12 @@ class Monitor(Watch):
                 "take a longer run_length, or tallies of fewer rows"
             )
         time = None if time is None else [time]
-        new, micro = self._begun(tally, tally.lens, 2, time), TallyProblem.of(tally)
+        new = self._begun(tally, tally.lens, 2, time)
         steps, times = steps_of(1, time, self.steps, self.time)
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
-        bet_sums(micro, self.mode, states[steps[0] % self.horizon])
+        bet_sums(tally, self.mode, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
-        moved = new._moved_on(path, states, micro.impossible.size, int(steps[-1]) + 1, times)
+        moved = new._moved_on(path, states, tally.impossible.size, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:

@@ -9,13 +9,14 @@ from caltest.bets import kernels
 from caltest.bets.kernels import CLIP, LEAVES, SCALARS
 from caltest.errors import StatisticError
 from caltest.problem import TallyProblem
+from caltest.tally import AnyTally
 from caltest.tally.rows import UNIT
 
 #: What is lost beside the largest wealth, and where shares and pools are cut off, in logs.
 LEAST, CUT = 1e-280, 575.0
 
 
-def bet_sums(micro: TallyProblem, mode: int, state: FloatArray) -> None:
+def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
     """Bet on all rows of a tally at once; the state of two classes is moved on in place.
 
     An expert says q of a prediction p. In micro-cell c he tilts by θ = logit q − logit p at its
@@ -24,11 +25,12 @@ def bet_sums(micro: TallyProblem, mode: int, state: FloatArray) -> None:
     less: the fourth derivative of the logarithm in p is negative (the error of Gauss's quadrature),
     and so is the second, where one atom stands for several rows. O(C) for each of 212 experts.
     """
+    micro = TallyProblem.of(tally)
     if micro.tally.strata.tolist() != [1.0]:
         raise StatisticError("a monitor does not take tallies of weighted rows: pass the rows")
     s, flat = state[:SCALARS], state[SCALARS : kernels.LATE_AT]
     late = state[kernels.LATE_AT : kernels.TREE_AT]
-    s[kernels.IMPOSSIBLE] += micro.impossible.size
+    s[kernels.IMPOSSIBLE] += tally.impossible.size
     earned, local = _earned(micro)
     s[kernels.FLAT], s[kernels.FLAT_SCALE] = _multiplied(flat, earned, s[kernels.FLAT_SCALE])
     tree = state[kernels.TREE_AT : kernels.STOP_AT].reshape(2 * LEAVES, 11)
@@ -51,7 +53,7 @@ def bet_sums(micro: TallyProblem, mode: int, state: FloatArray) -> None:
         if s[kernels.LATE_SCALE] < -CUT:
             late[:], s[kernels.LATE], s[kernels.LATE_SCALE] = 0.0, 0.0, 0.0
         s[kernels.LOCAL] = late[kernels.N_FLAT :].sum()
-    kernels.settled(s, mode, flat, late, kernels.LATE_PRIOR, float(micro.n))
+    kernels.settled(s, mode, flat, late, kernels.LATE_PRIOR, float(tally.n))
     s[kernels.NOW] = kernels.wealth(s, mode, kernels.TREE_SHARE, 1.0)
 
 

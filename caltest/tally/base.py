@@ -36,6 +36,7 @@ class AnyTally(NamedClasses, ABC):
 
     probs = labels = _Missing()
     has_rows = False
+    drawn_together: ClassVar[bool] = True
     #: A sample of the rows, for what sums leave open.
     rows: Predictions | None = None
     #: What sums do not know of.

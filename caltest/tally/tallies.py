@@ -60,6 +60,7 @@ class Tallies(AnyTally):
     members: tuple[Tally, ...]
     sample: RowSample | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
+    drawn_together = False
 
     def __post_init__(self) -> None:
         first, *_ = self.members

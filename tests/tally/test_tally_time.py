@@ -26,7 +26,7 @@ def chance(p, y):
 
 def wealth_of(tally, mode, state):
     moved = state.copy()
-    bet_sums(TallyProblem.of(tally), mode, moved)
+    bet_sums(tally, mode, moved)
     return moved
 
 
