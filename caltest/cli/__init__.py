@@ -14,7 +14,7 @@ import click
 
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.cli.remedies import INSTEAD, ways_on
+from caltest.cli.remedies import INSTEAD, path_of
 from caltest.errors import printable
 
 EXIT_CODES = """
@@ -129,7 +129,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _show_ways_on(error: Exception, words: list[str]) -> None:
-    for command in ways_on(error, words, cli):
+    further, commands = path_of(error, words, cli)
+    for message in further:
+        print(printable(f"then: {message}"), file=sys.stderr)
+    for command in commands:
         print(printable(f"run: {command}"), file=sys.stderr)
 
 

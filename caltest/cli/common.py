@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 import caltest as ct
-from caltest.cli.remedies import Refusal
+from caltest.cli.remedies import Legible, Refusal
 from caltest.io.pooling import parts_of
 from caltest.tables.source import Request
 
@@ -28,8 +28,18 @@ FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
 _READ = {field.name for field in fields(Request)} - {"probs", "label", "classes"}
 
 
+def end_trial() -> None:
+    """End a command that only tries to read."""
+    if click.get_current_context().obj is Legible:
+        raise Legible
+
+
 def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a verb takes under the same names, but those of the input."""
+    """Return the options that a verb takes under the same names, but those of the input.
+
+    All is read where a verb is asked: a command that only tries to read ends here.
+    """
+    end_trial()
     taken = signature(verb).parameters.keys() & options.keys() - {"probs", "against"}
     return {name: options[name] for name in taken}
 
@@ -101,6 +111,7 @@ def classes_of(text: str) -> list[int] | list[str]:
 
 def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
+    end_trial()
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()

@@ -17,7 +17,7 @@ from caltest._base.copies import row_numbers
 from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
-from caltest.cli.common import FACTS, Outcome, read_file
+from caltest.cli.common import FACTS, Outcome, end_trial, read_file
 from caltest.cli.remedies import Refusal
 from caltest.io import read_waiting
 from caltest.tally.stored import FORM
@@ -119,6 +119,7 @@ def monitor(
         tallies = {path: tally for path in paths if (tally := tally_in(path)) is not None}
         if not tallies:
             parts = [read(path, records, options) for path in paths]
+            end_trial()
             watch, records, held = counted(watch, records, parts, options["time"] is not None)
         elif len(tallies) < len(paths):
             raise click.UsageError("give tallies and files of rows in runs of their own")

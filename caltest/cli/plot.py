@@ -14,7 +14,7 @@ import caltest as ct
 from caltest import plots
 from caltest._base import defaults
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, finish, read
+from caltest.cli.common import Outcome, end_trial, finish, read
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.plots.canvas import RECIPE_IN
@@ -80,6 +80,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         words = f"-o: a picture ends in {', '.join(RECIPE_IN)}, not as {options['out']}"
         raise Refusal(words, ("-o", str(options["out"].with_suffix(".svg"))))
     data = read(options)
+    end_trial()
 
     taken = [name for name, kinds in HONOURED_BY.items() if kind in kinds]
     arguments = {n: options[n] for n in taken if options[n] is not None and n in VALUES}

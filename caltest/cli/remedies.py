@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import sys
+import time
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
+from caltest._base.naming import in_a_file
 from caltest.errors import InPlace, InvalidPredictionsError, StatisticError
 
 
@@ -20,6 +25,15 @@ class Refusal(click.UsageError):
         super().__init__(message)
         self.remedies = remedies
 
+
+class Legible(Exception):
+    """What a command ends with that only tries to read, as its context says by this class."""
+
+
+#: Seconds after which, and bytes of files from which on, no remedy is tried before it is shown.
+PATIENCE, SMALL = 1.0, 2**24
+#: Words of remedies in whose place a user has to put another.
+PLACES = {"COLUMN", "FILE", "FILE_OF_LABELS", "OTHER_FILE", "T"}
 
 #: What to say to options of other packages and of other commands, and what goes on; in braces the
 #: command if it takes statistics, the option, its value and what that lacks to 1.
@@ -45,6 +59,47 @@ INSTEAD = {
 ALIKE = 0.75
 #: Values of the options that commands need.
 MISSING = {"plot": "plot.svg", "report": "report.html", "monitor": "state.json", "plan": "FILE"}
+
+
+def path_of(error: Exception, words: list[str], group: click.Group) -> tuple[list[str], list[str]]:
+    """Return what else is in the way after an error, and the commands that go on.
+
+    As long as one remedy is named it is tried, and the errors that follow come with theirs.
+    """
+    further: list[str] = []
+    commands, start = ways_on(error, words, group), time.monotonic()
+    large = sum(os.path.getsize(word) for word in words if os.path.isfile(word)) > SMALL
+    while len(commands) == 1 and not large and time.monotonic() - start < PATIENCE:
+        words = shlex.split(commands[0])[1:]
+        if PLACES & {*words} or "-" in words:
+            break
+        following = obstacle(words, group)
+        if following is None:
+            break
+        file = str(error).partition(": ")[0] + ": "
+        further.append(message_of(following).removeprefix(file))
+        error, onwards = following, ways_on(following, words, group)
+        commands = onwards or commands
+        if not onwards:
+            break
+    return further, commands
+
+
+def message_of(error: Exception) -> str:
+    """Return what an error says."""
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)
+
+
+def obstacle(words: list[str], group: click.Group) -> Exception | None:
+    """Return the error that a command meets until all is read, if any."""
+    try:
+        with warnings.catch_warnings(action="ignore"), in_a_file(range(1, sys.maxsize), []):
+            group.main(words, "caltest", standalone_mode=False, obj=Legible)
+    except Legible:
+        return None
+    except Exception as error:  # whatever it is, it is shown
+        return error
+    return None
 
 
 def ways_on(error: Exception, words: Sequence[str], group: click.Group) -> list[str]:
