@@ -331,7 +331,7 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     sentences.append(
         f"Of {len(audit.rows)} questions about calibration, tested at a level of {audit.alpha:g} "
         f"for all together, {rejected} found miscalibration (smallest adjusted p "
-        f"{format_p(min(row.adjusted for row in audit.rows))})."
+        f"{format_p(min(row.adjusted for row in audit.rows), audit.alpha)})."
     )
     band, seed = first(BandTest, sections), audit.rows[0].test.seed
     sentences += [] if band is None else band._in_words()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf
 
 import numpy as np
 
 from caltest._base.multiplicity import holm
 from caltest.inference.analysis import problem_through
-from caltest.lenses import OneVsRest
+from caltest.lenses import Lens, OneVsRest, TopK
+from caltest.predictions import Predictions
 from caltest.reports.questions import Question
 from caltest.results import (
     AuditRow,
@@ -58,7 +59,8 @@ def row_of(
     if isinstance(parts, SegmentSearch):
         worst_part, detail = parts.worst.name, _of_segments(parts)
     elif parts is not None:
-        worst_part, detail = parts.names[parts.worst], _of_subgroups(parts, alpha)
+        worst_part = parts.names[parts.worst]
+        detail = _of_subgroups(data, question.pairs[0][1], parts, alpha)
     else:
         worst_part = _worst(data, question, worst)
         detail = _detail(data, question, tests, worst, worst_part, adjusted <= alpha, alpha)
@@ -128,14 +130,21 @@ def _of_segments(search: SegmentSearch) -> str:
     return f"{searched}: {named}{'; …' * (len(search.segments) > 3)}. {search.gain_in_words}"
 
 
-def _of_subgroups(parts: Subgroups, alpha: float) -> str:
-    named = zip(parts.names, parts.adjusted, strict=True)
-    wrong = [name for name, p in named if p is not None and p <= alpha]
+def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> str:
+    assert data.rows is not None  # a tally has no subgroups
+    whole, groups = replace(data.rows, by=None, features=None), data.rows.subgroups()
+    seen = [problem_through(whole.take(rows), lens).means() for rows in groups.values()]
+    wrong = [
+        " ".join([name, *_sides(*means, test.estimate)])
+        for name, means, test, p in zip(parts.names, seen, parts.tests, parts.adjusted, strict=True)
+        if p is not None and p <= alpha
+    ]
     listed = f" ({', '.join(wrong[:5])}{', …' * (len(wrong) > 5)})" if wrong else ""
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
-        f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor}."
+        f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor} "
+        f"({direction_of(*seen[parts.worst], inf)})."
     ]
     if parts.alike_pvalue is not None:
         sentences.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
@@ -179,6 +188,11 @@ def _detail(
             f"{in_sd(abs(test.excess), test.null_std).replace('+', '')} {than} than its "
             "probabilities promise."
         )
+    if isinstance(data, Predictions) and data.n_classes == 2 and isinstance(lens, TopK):
+        p, called = data.probs[:, 1], f"P({data.class_name(1)})"
+        if p.max() <= 0.5 or p.min() >= 0.5:
+            side = "exceeds" if p.max() <= 0.5 else "is below"
+            return f"{lens!r} asks the same as {OneVsRest(1)!r} here: no {called} {side} 0.5."
     if question.kind == "error" and test.excess < -2.0 * test.null_std:
         return (
             f"{question.lens}: the error {test.shown_estimate} is below chance "
@@ -190,10 +204,14 @@ def _detail(
 
 def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
     """Return mean prediction and frequency, and the side if that is at least half of the error."""
-    side = ": too high" if predicted > observed else ": too low"
-    side *= abs(predicted - observed) >= 0.5 * error
     means = f"{percent(predicted, observed)} on average, observed {percent(observed, predicted)}"
-    return f"predicts {means}{side}"
+    return ": ".join([f"predicts {means}", *_sides(predicted, observed, error)])
+
+
+def _sides(predicted: float, observed: float, error: float) -> list[str]:
+    """Return on which side predictions are, if their means show at least half of an error."""
+    side = "too high" if predicted > observed else "too low"
+    return [side] * (abs(predicted - observed) >= 0.5 * error)
 
 
 def means_of(data: Source, c: int | str) -> tuple[float, float]:

@@ -53,8 +53,5 @@ class Bounds:
         return None if away < 0.01 * reach else int(np.ceil(n * (reach / away) ** 2 / 100.0)) * 100
 
     def __str__(self) -> str:
-        return (
-            f"between {format_range(self.low, self.high, ' and ')} "
-            f"({100.0 - 200.0 * self.alpha:g} % interval: each bound is wrong in at most "
-            f"{100.0 * self.alpha:.2g} % of data sets)"
-        )
+        ends = format_range(self.low, self.high, " and ")
+        return f"between {ends} ({100.0 - 200.0 * self.alpha:g} % interval)"

@@ -38,11 +38,13 @@ def report_of(
         subject, (confidence, accuracy) = "event", means_of(data, 1)
     else:
         subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
+    named = rows[0].subject == "event" and data.classes != RIGHT
+    event = means_of(data, 1) if named else (np.nan, np.nan)
     top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
     impossible = data.impossible
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
-        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), one_event)
+        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), event)
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
         summary = [passed] if tolerance is None else []
@@ -75,6 +77,8 @@ def report_of(
         folds=top.test.folds,
         series=top.test.series,
         confidence=confidence,
+        observed=event[1],
+        predicted=event[0],
         low=np.nan if bounds is None else bounds.low,
         high=np.nan if bounds is None else bounds.high,
         alpha=alpha,
@@ -93,20 +97,24 @@ def _wrong(
     top: AuditRow,
     alpha: float,
     means: tuple[float, float],
-    one_event: bool,
+    event_means: tuple[float, float],
 ) -> tuple[str, list[str]]:
     """Return in which direction the model is wrong, and the sentences about it."""
-    (confidence, accuracy), direction, sentences = means, "", list[str]()
-    gap = confidence - accuracy
-    if top.adjusted <= alpha and not one_event:
-        one_way = abs(gap) >= 0.5 * top.test.estimate
-        direction = ("overconfident" if gap > 0 else "underconfident") if one_way else "mixed"
+    (confidence, accuracy), (mean, rate), direction = means, event_means, ""
+    called = f"Class {data.class_name(1)}"
+    sentences, gap = list[str](), confidence - accuracy
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
-    errors = [r for r in significant if r.subject in ("event", "top") and r.aspect == "error"]
+    of_one = [row for row in significant if row.subject in ("event", "top")]
+    errors = [row for row in of_one if row.aspect == "error"]
+    shown = [row for row in of_one if row.aspect in ("error", "shape")]
     event = next((row for row in errors if row.subject == "event"), None)
-    if errors and data.n_classes == 2 and (top.subject == "top" or one_event):
-        (mean, rate), called = means_of(data, 1), f"Class {data.class_name(1)}"
-        if abs(mean - rate) >= 0.5 * errors[0].test.estimate:
+    if shown and (mean != mean or top.subject == "top"):
+        if abs(gap) >= 0.5 * top.test.estimate:
+            direction = "overconfident" if gap > 0 else "underconfident"
+        elif top in errors:
+            direction = "mixed"
+    if shown and mean == mean:
+        if abs(mean - rate) >= 0.5 * (errors or rows)[0].test.estimate:
             # One direction only: of a rare event the top class says the contrary.
             direction = "too high" if mean > rate else "too low"
             sentences.append(f"{called}: {direction_of(mean, rate)}.")
@@ -118,14 +126,14 @@ def _wrong(
             f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
-    elif significant and not errors and not one_event:
+    if significant and not errors and rows[0].aspect == "error":
         judged = rows[0].verdict is not Finding.TOO_LITTLE_DATA
         passed = "passes as noise" if judged else "cannot be judged"
         sentences.append(
             f"The binned error ({rows[0].lens}) {passed}, but miscalibration shows in: "
             f"{', '.join(row.lens for row in significant)}."
         )
-    main = event or (top if direction else None)
+    main = event or (top if top in errors else None)
     if main is not None:
         sentences.append(
             f"The error ({main.lens}) is {main.test.shown_estimate}; chance alone would show "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,11 @@ class AuditReport(Result):
     tolerance: float | None
     impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
 
+    observed: float = entry(
+        "Of the event of two classes: how often it was, and its mean prediction; or NaN.",
+        default=nan,
+    )
+    predicted: float = nan
     unsearched: tuple[str, ...] = entry("Columns not used that could be features.", default=())
     search_call: str = entry("What searches them: a command, or else a call.", default="")
 
@@ -147,8 +153,9 @@ class AuditReport(Result):
         rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
         a, c = self.accuracy, self.confidence
         means = f"right in {percent(a, c)}, mean confidence {percent(c, a)}"
-        if self.followup is not None:
-            means = f"the event in {percent(a, c)}, mean risk {percent(c, a)}"
+        if self.observed == self.observed:
+            y, p = self.observed, self.predicted
+            means = f"events {percent(y, p)}, predicted {percent(p, y)}"
         remarks = [TOGETHER] if "worst" in columns else []
         table = [f"Calibration audit  {rows}, {means}", "", *lines, *remarks, ""]
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
@@ -160,7 +167,14 @@ class AuditReport(Result):
     def _columns(self, width: int) -> dict[str, list[str]]:
         """Return the cells of the columns for which there is room; findings are always shown."""
         cells = [
-            (r.lens, r.question, r.worst, *r.shown, format_p(r.pvalue), format_p(r.adjusted))
+            (
+                r.lens,
+                r.question,
+                r.worst,
+                *r.shown,
+                format_p(r.pvalue),
+                format_p(r.adjusted, self.alpha),
+            )
             for r in self.rows
         ]
         columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))

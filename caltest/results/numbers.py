@@ -78,8 +78,10 @@ def percent(share: float, other: float) -> str:
     return f"{100.0 * share:.{digits}f} %"
 
 
-def format_p(p: float) -> str:
-    """Return a p-value as it is printed: never 0, three digits at most."""
+def format_p(p: float, alpha: float = nan) -> str:
+    """Return a p-value as it is printed: never 0, with digits that tell it apart from alpha."""
     if p < SMALLEST_SHOWN:
         return f"< {SMALLEST_SHOWN:.0e}"
-    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+    text = f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+    finer = (f"{p:.{digits}f}" for digits in range(4, 13))
+    return text if float(text) != alpha else next((t for t in finer if float(t) != alpha), text)
