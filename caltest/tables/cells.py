@@ -71,13 +71,14 @@ def are_numbers(column: Column) -> bool:
     return all(is_number(bare(c) if isinstance(c, str) else c) for c in known)
 
 
-def in_percent(column: Column, says_so: bool) -> bool:
-    """Say whether all cells have a percent sign, or lie in [0, 100], some above 10, as a name says.
+def in_percent(column: Column, above: float = np.inf) -> bool:
+    """Say whether all cells have a percent sign, or lie in [0, 100] and some are above a number.
 
-    Up to 10 it may be a scale of another kind.
+    A name tells from which on they are percents (:func:`caltest.tables.names.percent_above`).
     """
     first = column[:FIRST].tolist() if column.dtype.kind in "UO" else []
-    if column.ndim > 1 or not (says_so or any(isinstance(c, str) and "%" in c for c in first)):
+    signed = any(isinstance(cell, str) and "%" in cell for cell in first)
+    if column.ndim > 1 or not (signed or above < np.inf):
         return False
     cells = column[~missing(column)]
     if not cells.size or not are_numbers(cells):
@@ -85,7 +86,7 @@ def in_percent(column: Column, says_so: bool) -> bool:
     if any(isinstance(cell, str) and "%" in cell for cell in cells.tolist()):
         return all(str(cell).strip().endswith("%") for cell in cells)
     values = cells.astype(np.float64)
-    return bool(says_so and values.min() >= 0.0 and 10.0 < values.max() <= 100.0)
+    return bool(values.min() >= 0.0 and above < values.max() <= 100.0)
 
 
 def feature(column: Column) -> Column:

@@ -63,7 +63,7 @@ def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str]
     if not 0 < len(names) <= SUGGESTED:
         return [], False
     columns = source.readable(names)
-    signed = [name for name, c in columns.items() if cells.in_percent(c, False)]
+    signed = [name for name, c in columns.items() if cells.in_percent(c)]
     columns |= {name: cells.numbers(columns[name], name, percent=True) for name in signed}
     likely = [name for name, column in columns.items() if are_fractions(column)]
     if len(likely) > 1 and are_probabilities([columns[name] for name in likely], False):

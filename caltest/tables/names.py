@@ -69,8 +69,9 @@ NO_PROBABILITIES = {
     *("weight", "weights", "threshold", "cutoff", "ratio", "ltv", "dti", "utilization", "discount"),
     *("latency", "seconds", "temperature", "loss", "entropy", "similarity", "distance", "lon"),
 }
-#: Words in names of percents that are asked about.
-PERCENTS = {"pct", "percent", "percentage", "perc", "prozent", "share", "score", "likelihood"}
+#: Words that say percent, and those of columns of which it is asked whether they are percents.
+PERCENT = {"pct", "percent", "percentage", "perc", "prozent", "pourcent", "porcentaje"}
+PERCENTS = {*SHARES, *PERCENT, "share", "score", "likelihood"}
 #: Names of a column that says whose forecasts rows are.
 MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
 #: What families of columns, one a class, begin with: ``p_cat``, ``p1``; also bare numbers.
@@ -91,3 +92,13 @@ def key(name: str) -> str:
 def words(name: str) -> list[str]:
     """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
     return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]
+
+
+def percent_above(name: str) -> float:
+    """Return above which number a column holds percents by its name, infinity without a word of it.
+
+    A name that says percent leaves no doubt above 1; others may be of a scale up to 10.
+    """
+    if "%" in name or PERCENT & {*words(name)} or "pc" in key(name).split("_"):
+        return 1.0
+    return 10.0 if SHARES & {name.lower(), *words(name)} else float("inf")

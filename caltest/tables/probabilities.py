@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.columns import Choice, listing, numbered
@@ -22,6 +24,7 @@ from caltest.tables.names import (
     SHARES,
     WHOLE,
     key,
+    percent_above,
     words,
 )
 from caltest.tables.source import Column, Request, Source
@@ -50,6 +53,10 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         only = f"probabilities are column {likely[0]!r}, the only one with fractions between 0 and "
         only += f"1{source.to_be_sure('probs')}"
         return Choice(likely, notes=(only,) * (not whole))
+    percents = [name for name in names if percent_above(name) == 1.0] * (not likely)
+    if len(percents := _may_be(source, percents)) == 1 and not from_logits:
+        only = f"probabilities are column {percents[0]!r}, the only one in percent"
+        return Choice(percents, notes=(only + source.to_be_sure("probs"),))
     alone = len(names) == 1 or (source.frame and len(names) > 1)
     if alone and are_probabilities(source.read(names), from_logits):
         return Choice(list(names), list(names) if len(names) > 1 else None)
@@ -66,9 +73,7 @@ def _none(
     hint = f"name them with {source.advice('probs')}{f', such as {family!r}' * bool(family)}"
     remedies: list[tuple[str, ...]] = [("--probs", family)] * bool(family)
     if not likely and len(names) <= SUGGESTED:
-        called = [n for n in names if "%" in n or (SHARES | PERCENTS) & {*words(n)}]
-        columns = zip(called, source.read(called), strict=True) if called else ()
-        of_100 = [n for n, column in columns if cells.in_percent(column, says_so=True)]
+        of_100 = _may_be(source, [n for n in names if "%" in n or PERCENTS & {*words(n)}])
         hint += f", such as {' or '.join(of_100)} with --percent" if of_100 else ""
         remedies = [("--probs", name, "--percent") for name in of_100]
         if source.frame:
@@ -109,7 +114,7 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
     if families:
         return [*families.values()]
     called = [name for name in names if key(name) in WHOLE[1]]
-    others = [name for name in names if PROBABILITIES & {*words(name)}]
+    others = [name for name in names if (PROBABILITIES | SHARES) & {*words(name)}]
     scales = [name for name in called if key(name) not in CONFIDENCE]
     if scales and len(names) > 1 and not from_logits:  # a score of 300 to 850 is none
         called = [name for name in called if name not in scales or _may_be(source, [name])]
@@ -123,7 +128,8 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
 def _may_be(source: Source, names: Sequence[str]) -> list[str]:
     """Return the columns of fractions, and of percents as names say."""
     columns = zip(names, source.read(names), strict=True) if names else ()
-    return [n for n, c in columns if are_fractions(c) or cells.in_percent(c, says_so=True)]
+    above = {name: min(10.0, percent_above(name)) for name in names}
+    return [n for n, c in columns if are_fractions(c) or cells.in_percent(c, above[n])]
 
 
 def _unclear(
@@ -151,13 +157,19 @@ def _beside(names: Sequence[str], labels: Choice, suffixes: Sequence[str]) -> li
 def in_percent(
     source: Source, request: Request, columns: dict[str, Column], probs: Sequence[str]
 ) -> bool:
-    """Say whether the columns of probabilities hold percents; of several each cell has its sign."""
-    name, *others = probs
+    """Say whether the columns of probabilities hold percents.
+
+    Of several each cell has its sign, or all rows sum to 100 but for rounding.
+    """
     if request.from_logits or source.part:
         return False
-    if others:
-        return all(cells.in_percent(columns[name], says_so=False) for name in probs)
-    return cells.in_percent(columns[name], bool(SHARES & {name.lower(), *words(name)}))
+    if len(probs) == 1:
+        return cells.in_percent(columns[probs[0]], percent_above(probs[0]))
+    if all(columns[name].dtype.kind in "iuf" and columns[name].ndim == 1 for name in probs):
+        sums = np.sum([columns[name] for name in probs], axis=0)
+        positive = all(columns[name].min() >= 0.0 for name in probs)
+        return positive and bool((np.abs(sums - 100.0) <= min(0.5 * len(probs), 5.0)).all())
+    return all(cells.in_percent(columns[name]) for name in probs)
 
 
 def refuse_lone(choice: Choice) -> None:

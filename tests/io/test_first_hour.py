@@ -292,11 +292,14 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     data = read_predictions(tmp_path / "a.csv")
     np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5, 1.0])
     assert "from column Chance, labels from Ereignis, not used: Datum" in data.notes[0]
-    for cells in ([80, 50, 100], ["80%", "50%", "100 %"]):
-        path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
+    percents = ("conf", [8, 5, 90]), ("conf", ["8%", "5%", "10 %"]), ("PD %", [8, 5, 10])
+    for name, cells in percents:
+        path = written(tmp_path / "b.csv", {name: cells, "correct": [1, 0, 1]})
         for data in (read_predictions(path), read_predictions(path, percent=True)):
-            np.testing.assert_array_equal(data.probs[:, 1], [0.8, 0.5, 1])
-            assert "from column confidence in percent" in data.notes[0]
+            np.testing.assert_array_equal(data.probs[:2, 1], [0.08, 0.05])
+            assert f"from column {name} in percent" in data.notes[0]
+    data = Predictions.of({"p_a": [70.5, 20], "p_b": [29.5, 80], "y": [0, 1]})  # sums of 100
+    np.testing.assert_array_equal(data.probs[:, 1], [0.295, 0.8])
     for cells in ([8, 5, 10], ["80%", "50", "1"]):  # a scale of another kind, and both
         path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
         refused("(--percent)" if cells[0] == 8 else "write all in one way", "test", path)
