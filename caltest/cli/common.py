@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 import caltest as ct
-from caltest.cli.remedies import Legible, Refusal
+from caltest.cli.remedies import Legible, Refusal, corrected
 from caltest.io.pooling import parts_of
 from caltest.tables.source import Request
 
@@ -107,6 +107,14 @@ def classes_of(text: str) -> list[int] | list[str]:
     if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
         return list(range(int(names[0]), int(names[2]) + 1))
     return list(map(int, names)) if all(name.isdecimal() for name in names) else names
+
+
+def this_command(*remedy: str) -> str:
+    """Return the command that runs with a remedy, "" where no words of one are known."""
+    context = click.get_current_context()
+    if not context.obj or not context.parent or not isinstance(context.parent.command, click.Group):
+        return ""
+    return corrected(context.obj, remedy, context.parent.command)
 
 
 def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:

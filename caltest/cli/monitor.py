@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 import numpy as np
@@ -17,11 +17,14 @@ from caltest._base.copies import row_numbers
 from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
-from caltest.cli.common import FACTS, Outcome, end_trial, read_file
+from caltest.cli.common import FACTS, Outcome, end_trial, read_file, this_command
 from caltest.cli.remedies import Refusal
-from caltest.io import read_waiting
+from caltest.io import read_growing
+from caltest.sequential.watch import format_time
 from caltest.tally.stored import FORM
 
+#: What the state has of a file: rows that were counted, their marks, and places of lost labels.
+Record: TypeAlias = "dict[str, Any]"
 EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
 state changes as a whole or not at all, whenever the run ends.
@@ -30,19 +33,66 @@ state changes as a whole or not at all, whenever the run ends.
 TELLING = 20
 
 
+class Count(NamedTuple):
+    """Rows of a file that a run has counted, those that wait, and those that it left out."""
+
+    new: int = 0
+    waiting: int = 0
+    lost: tuple[int, ...] = ()
+
+
+class FirstWaiting(NamedTuple):
+    """The first row that waits, whether its line has no end, and whether later rows have labels."""
+
+    row: str
+    unfinished: bool
+    later: bool
+
+    def __str__(self) -> str:
+        if self.unfinished:
+            return f"{self.row} waits for the end of its line"
+        if self.later:
+            return (
+                f"{self.row} has no label, and all later rows wait for it; if it will never have "
+                "one, leave it out with --drop-missing"
+            )
+        return f"the first that waits is {self.row}"
+
+
 @dataclass(frozen=True)
 class Part:
-    """A file, its rows in the order in which they count, and how many have been counted."""
+    """A file, its rows in the order in which they count, and how many have been counted.
+
+    A label is −1 where there is none; ``lost`` are places whose label is not waited for.
+    """
 
     path: Path
     probs: FloatArray
     labels: IntArray
-    waits: BoolArray
+    unfinished: BoolArray
     times: FloatArray
     numbers: IntArray
     classes: tuple[str, ...] | None
     dated: bool
+    notes: tuple[str, ...]
     counted: int = 0
+    lost: tuple[int, ...] = ()
+
+    def after(self, record: Record) -> Part:
+        """Return the part of which a record has the first rows; labels that it lost stay so."""
+        labels, lost = self.labels.copy(), record.get("lost", ())
+        labels[[place for place in lost if place < labels.size]] = -1
+        return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost))
+
+    def is_after(self, record: Record) -> bool:
+        """Whether its first rows are those of a record."""
+        count, known = record["rows"], self.after(record)
+        return count <= self.labels.size and known.mark(count) == record["sha256"]
+
+    def row(self, place: int, timed: bool) -> str:
+        """Return what a row is called: its number in the file, and its time."""
+        when = f" ({format_time(self.times[place], self.dated)})" if timed else ""
+        return f"row {self.numbers[place]}{when} of {self.path.name}"
 
     def mark(self, count: int) -> str:
         """Return a hash of the first rows."""
@@ -79,36 +129,20 @@ def monitor(
 
     Rows of FILES that were counted by an earlier run are not counted again, also under a new file
     name; they must not change. From the first row without its label on, rows wait for the next run;
-    with --time, all rows of its time and later ones do. Or FILES are tallies, as Tally.to_json
-    writes them: each is one batch, in the order given.
+    with --time, all rows of its time and later ones do. With --drop-missing, rows without a label
+    before one with it are left out for good, which is valid where neither whether nor when a label
+    is known depends on it. Or FILES are tallies, as Tally.to_json writes them: each is one batch,
+    in the order given.
     """
     settings = ("lens", "alpha", "change", "run_length", "horizon")
-    given = {name: options[name] for name in settings if options[name] is not None}
-    if options["drop_missing"]:
-        words = "monitor does not take --drop-missing: rows wait for their label"
-        raise Refusal(words, ("!--drop-missing",))
+    question = {name: options[name] for name in settings if options[name] is not None}
     for name in filter(options.get, set(FACTS) - {"time"}):
         words = f"monitor does not take --{name}: every row is a bet of its own"
         raise Refusal(words, (f"!--{name}",))
     if not state.parent.is_dir():
         raise FileNotFoundError(f"--state: there is no folder {state.parent}")
     with locked(state):
-        watch, records = ct.Monitor(**given), {}
-        if state.exists():
-            try:
-                stored = json.loads(state.read_text(encoding="utf-8"))
-                watch, records = ct.Monitor.from_dict(stored["monitor"]), stored["files"]
-            except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-                new = str(state.with_name(f"{state.stem}-state.json"))
-                words = f"{state} is no state of caltest monitor"
-                raise Refusal(words, ("--state", new)) from error
-            for name, value in given.items():
-                if vars(watch)[name] != value:
-                    raise Refusal(
-                        f"{state} was begun with {name}={vars(watch)[name]!r}, not {value!r}: "
-                        "a new question needs a new state",
-                        ("--state", str(state.with_stem(f"{state.stem}-new"))),
-                    )
+        watch, records = stored(state, question) if state.exists() else (ct.Monitor(**question), {})
         if watch.change and options["alpha"] is not None:
             words = "--alpha is not for --change, which has --run-length"
             raise Refusal(words, ("!--alpha",))
@@ -120,47 +154,71 @@ def monitor(
         if not tallies:
             parts = [read(path, records, options) for path in paths]
             end_trial()
-            watch, records, held = counted(watch, records, parts, options["time"] is not None)
+            notes = [note for part in parts for note in part.notes[len(parts) > 1 :]]
+            watch, records, counts, blocked = counted(watch, records, parts, options)
         elif len(tallies) < len(paths):
             raise click.UsageError("give tallies and files of rows in runs of their own")
         else:
             for name in (name for name in options if options[name] and name not in settings):
                 option = f"--{name.replace('_', '-')}"
                 raise Refusal(f"{option} is for files of rows, not tallies", (f"!{option}",))
-            watch, records, held = added(watch, records, tallies)
+            (watch, records, counts), blocked, notes = added(watch, records, tallies), None, []
         write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
-    counts = (f"{name}: {n} new rows, {late} wait for a label" for name, (n, late) in held.items())
-    watch = replace(watch, notes=(*counts, *watch.notes))
+    notes += [*map(in_words, counts, counts.values()), *([str(blocked)] if blocked else [])]
+    watch = replace(watch, notes=tuple(dict.fromkeys((*notes, *watch.notes))))
     if picture is not None:
         watch.plot().save(picture)
     code = int(gate and watch.alarm is not None)
-    return (as_json_text(watch, held) if as_json else watch), code
+    if as_json:
+        return as_json_text(watch, counts, blocked), code
+    is_lost = blocked and blocked.later and not blocked.unfinished
+    call = this_command("--drop-missing") if is_lost else ""
+    return (f"{watch}\nrun: {call}" if call else watch), code
 
 
-def read(path: Path, records: dict[str, Any], options: dict[str, Any]) -> Part:
+def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, Record]]:
+    """Return the monitor of a state and the records of its files; it has one question for ever."""
+    try:
+        content = json.loads(state.read_text(encoding="utf-8"))
+        watch, records = ct.Monitor.from_dict(content["monitor"]), content["files"]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        new = str(state.with_name(f"{state.stem}-state.json"))
+        raise Refusal(f"{state} is no state of caltest monitor", ("--state", new)) from error
+    for name, value in question.items():
+        if vars(watch)[name] != value:
+            raise Refusal(
+                f"{state} was begun with {name}={vars(watch)[name]!r}, not {value!r}: a new "
+                "question needs a new state",
+                ("--state", str(state.with_stem(f"{state.stem}-new"))),
+            )
+    return watch, records
+
+
+def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
     names = {"ids": options["time"], "time": None}
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
-    data, waits = read_file(path, options | names, read_waiting)
+    data, rows, waits, unfinished = read_file(path, options | names, read_growing)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
-    sorted_rows = data.probs[order], data.labels[order], waits[order], times[order]
+    labels = np.where(waits, -1, data.labels)[order]
+    sorted_columns = data.probs[order], labels, unfinished[order], times[order], rows[order] + 1
     dated = data.ids is not None and are_dates(data.ids)
-    part = Part(path, *sorted_rows, order + 1, data.classes, dated)
+    part = Part(path, *sorted_columns, data.classes, dated, data.notes)
     same, bag = records.get(str(path)), part.bag(data.n)
     for old in records.values() if bag else ():  # the same rows in another order
         if old.get("bag") == bag:
             return replace(part, counted=data.n)
-    if same is not None and (same["rows"] > data.n or part.mark(same["rows"]) != same["sha256"]):
+    if same is not None and not part.is_after(same):
         raise ct.InvalidPredictionsError(
             f"{path.name}: its first {same['rows']} rows{' by time' * bool(options['time'])} are "
             "not those that were counted before. Counted rows cannot change: give new data a new "
             "name, or begin a new state"
         )
     for old in () if same else records.values():  # under another name
-        if TELLING <= old["rows"] <= data.n and part.mark(old["rows"]) == old["sha256"]:
+        if old["rows"] >= TELLING and part.is_after(old):
             same = old if same is None or old["rows"] > same["rows"] else same
-    return part if same is None else replace(part, counted=same["rows"])
+    return part if same is None else part.after(same)
 
 
 def tally_in(path: Path) -> ct.Tally | None:
@@ -172,10 +230,10 @@ def tally_in(path: Path) -> ct.Tally | None:
 
 
 def added(
-    watch: ct.Monitor, records: dict[str, Any], tallies: dict[Path, ct.Tally]
-) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
+    watch: ct.Monitor, records: dict[str, Record], tallies: dict[Path, ct.Tally]
+) -> tuple[ct.Monitor, dict[str, Record], dict[str, Count]]:
     """Count tallies that are new, each as a batch, and say of each how many rows were."""
-    held = {}
+    counts = {}
     for path, tally in tallies.items():
         mark = fingerprint(tally.strata, tally.stratum, tally.key, tally.sums, tally.totals)
         same = records.get(str(path))
@@ -188,14 +246,12 @@ def added(
         is_new = same is None and not again
         watch = watch.update(tally) if is_new else watch
         entry = {"rows": tally.n, "sha256": mark, "size": path.stat().st_size}
-        records, held[path.name] = {**records, str(path): entry}, (tally.n * is_new, 0)
-    return watch, records, held
+        records, counts[path.name] = {**records, str(path): entry}, Count(tally.n * is_new)
+    return watch, records, counts
 
 
-def counted(
-    watch: ct.Monitor, records: dict[str, Any], parts: list[Part], timed: bool
-) -> tuple[ct.Monitor, dict[str, Any], dict[str, tuple[int, int]]]:
-    """Count what is new, and say of each file how many rows were, and how many have to wait."""
+def refuse_misfits(watch: ct.Monitor, parts: list[Part]) -> None:
+    """Refuse files that are not of one model, and rows that come too late or twice."""
     sizes = {part.path.name: part.probs.shape[1] for part in parts}
     if len(set(sizes.values())) > 1:
         raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
@@ -215,39 +271,78 @@ def counted(
                 "time than the last row that was counted; it came too late to be bet on"
             )
 
+
+def counted(
+    watch: ct.Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
+) -> tuple[ct.Monitor, dict[str, Record], dict[str, Count], FirstWaiting | None]:
+    """Count what is new, say of each file how many rows were, and which row others wait for.
+
+    With ``drop_missing`` labels are lost that are not there before one that is, in the order of the
+    rows, or with times of an earlier time; the last rows still wait.
+    """
+    refuse_misfits(watch, parts)
+    timed, counts = options["time"] is not None, dict[str, Count]()
+
     def new(column: str) -> Any:
         return np.concatenate([vars(part)[column][part.counted :] for part in parts])
 
     times = new("times")
     order = np.argsort(times, kind="stable")
-    waits, times = new("waits")[order], times[order]
-    stop = int(np.argmax(waits)) if waits.any() else order.size
-    if timed and stop < order.size:
-        stop = int(np.searchsorted(times, times[stop]))
-    order, held, first = order[:stop], {}, 0
-    if stop:
-        data = ct.Predictions(new("probs")[order], new("labels")[order], parts[0].classes)
-        when = as_dates(times[:stop]) if parts[0].dated else times[:stop]
+    times, labels, unfinished = times[order], new("labels")[order], new("unfinished")[order]
+    sizes = [part.labels.size - part.counted for part in parts]
+    of_part = np.repeat(np.arange(len(parts)), sizes)[order]
+    place = np.concatenate([np.arange(part.counted, part.labels.size) for part in parts])[order]
+    step = times if timed else np.arange(order.size, dtype=np.float64)
+    last = step[labels >= 0].max(initial=-np.inf)
+    lost = (labels < 0) & (step < last) & ~unfinished & options["drop_missing"]
+    waits, stop, blocked = (labels < 0) & ~lost, order.size, None
+    if waits.any():
+        row = int(np.argmax(waits))
+        stop, part = int(np.searchsorted(step, step[row])), parts[of_part[row]]
+        later = bool(last > step[row])
+        blocked = FirstWaiting(part.row(place[row], timed), bool(unfinished[row]), later)
+    bets = np.flatnonzero(~lost[:stop])
+    if bets.size:
+        data = ct.Predictions(new("probs")[order[bets]], labels[bets], parts[0].classes)
+        when = as_dates(times[bets]) if parts[0].dated else times[bets]
         watch = watch.update(data, time=when if timed else None)
-    for part in parts:
-        size = part.labels.size - part.counted
-        n = int(((order >= first) & (order < first + size)).sum())
-        first, rows = first + size, part.counted + n
-        renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
-        if part.counted >= TELLING:
-            records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
-        length = part.path.stat().st_size
-        marks = {"sha256": part.mark(rows), "bag": part.bag(rows)}
-        records[str(part.path)] = {"rows": rows, **marks, "size": length}
-        held[part.path.name] = (n, size - n)
-    return watch, records, held
+    for j, part in enumerate(parts):
+        here = of_part[:stop] == j
+        n, gone = int(here.sum()), np.sort(place[:stop][here & lost[:stop]])
+        records = recorded(records, part, part.counted + n, gone)
+        numbers = tuple(np.sort(part.numbers[gone]).tolist())
+        counts[part.path.name] = Count(n - gone.size, sizes[j] - n, numbers)
+    return watch, records, counts, blocked
 
 
-def as_json_text(watch: ct.Monitor, held: dict[str, tuple[int, int]]) -> str:
+def recorded(
+    records: dict[str, Record], part: Part, rows: int, lost: IntArray
+) -> dict[str, Record]:
+    """Return the records with the first rows of a file, in the place of those of an old name."""
+    renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
+    if part.counted >= TELLING:
+        records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
+    marks = {"sha256": part.mark(rows), "bag": part.bag(rows), "size": part.path.stat().st_size}
+    entry: Record = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
+    return records | {str(part.path): entry}
+
+
+def in_words(name: str, count: Count) -> str:
+    """Say how many rows of a file were counted, wait, and were left out."""
+    text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
+    if not count.lost:
+        return text
+    rows = ", ".join(map(str, count.lost[:5])) + ", …" * (len(count.lost) > 5)
+    rows = f"row{'s' * (len(count.lost) > 1)} {rows}"
+    return f"{text}, {len(count.lost)} without one left out for good ({rows})"
+
+
+def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:
     """Return the answer as JSON, without what only the state needs."""
     content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "past", "clock")}
     derived = {"evidence": watch.evidence, "log_evidence": watch.log_evidence, "gain": watch.gain}
     content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
     content |= {"pvalue": watch.pvalue, "leader": watch.leader}
-    content["files"] = {name: {"new": n, "waiting": late} for name, (n, late) in held.items()}
+    content["files"] = {name: count._asdict() for name, count in counts.items()}
+    content["first_waiting"] = blocked and blocked.row
     return json.dumps(content, indent=2, ensure_ascii=False)

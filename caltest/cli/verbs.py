@@ -11,9 +11,9 @@ import click
 import caltest as ct
 from caltest._base.facts import refuse_unlike
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
+from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings, this_command
 from caltest.cli.recipes import Recipe
-from caltest.cli.remedies import Refusal, corrected
+from caltest.cli.remedies import Refusal
 from caltest.inference.intervals import METHODS, SIDES
 from caltest.results.decisions import FORMULAS
 
@@ -41,13 +41,8 @@ def audit(**options: Any) -> Outcome:
     with --resume, they are read in batches and answered from their sums.
     """
     report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
-    context = click.get_current_context()
-    if report.unsearched and len(options["file"]) == 1 and context.obj:
-        remedy = ("segments", "!--folds")
-        assert context.parent is not None
-        assert isinstance(context.parent.command, click.Group)
-        call = corrected(context.obj, remedy, context.parent.command)
-        report = replace(report, search_call=call)
+    if report.unsearched and len(options["file"]) == 1:
+        report = replace(report, search_call=this_command("segments", "!--folds"))
     return finish(report, report.verdict.failed, options)
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import reduce
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from caltest._base.arrays import BoolArray
+from caltest._base.arrays import BoolArray, IntArray
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.io.assembly import FORMATS as FORMATS
@@ -162,24 +162,37 @@ def read_forecasters(
     }
 
 
-def read_waiting(
+class Growing(NamedTuple):
+    """Rows of a file that is still being written, by their places in the file, from 0.
+
+    ``waits`` marks rows that have no label yet: the one that they carry means nothing.
+    ``unfinished`` marks that of a last line without its end, which waits, too.
+    """
+
+    data: Predictions
+    rows: IntArray
+    waits: BoolArray
+    unfinished: BoolArray
+
+
+def read_growing(
     path: str | PathLike[str],
     probs: str | Sequence[str] | None = None,
     label: str | Sequence[str] | None = None,
     **options: Any,
-) -> tuple[Predictions, BoolArray]:
-    """Read a file that is still being written, and which rows wait for their label.
+) -> Growing:
+    """Read a file that is still being written; as :func:`read_predictions`.
 
-    As :func:`read_predictions`. The labels of such rows mean nothing. A last line without its end
-    is such a row, too.
+    With ``drop_missing`` rows without a prediction are left out; those without a label wait.
     """
-    request = Request(probs, label, **options, drop_missing=None)
+    request = Request(probs, label, **options)
     with source_of(path, request) as source:
         outcomes = choose_labels(source, label).probs
         absent = [cells.missing(np.atleast_1d(column)) for column in source.read(outcomes)]
-        waits = np.any(absent, axis=0)
+        unfinished = np.zeros_like(absent[0])
         if Path(path).suffix.lower() in (*ENDINGS["csv"], ".jsonl", ".ndjson"):
-            waits[-1] |= Path(path).read_bytes()[-1:] != b"\n"
+            unfinished[-1] = Path(path).read_bytes()[-1:] != b"\n"
+        waits = np.any([*absent, unfinished], axis=0)
 
         def read(names: Sequence[str]) -> list[Column]:
             columns = source.read(names)
@@ -196,4 +209,5 @@ def read_waiting(
         with warnings.catch_warnings():
             if waits.any():  # labels that mean nothing are no reason for doubt
                 warnings.simplefilter("ignore", DoubtfulInputWarning)
-            return read_chosen(complete, request, chosen_of(complete, request))[0], waits
+            data, rows = read_chosen(complete, request, chosen_of(complete, request))
+        return Growing(data, rows, waits[rows], unfinished[rows])

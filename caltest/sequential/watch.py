@@ -82,11 +82,7 @@ class Watch(Result):
         """When the alarm rang."""
         if self.alarm is None or self.alarm_time is None:
             return "none" if self.alarm is None else f"at row {self.alarm}"
-        when = f"time {self.alarm_time:.10g}"
-        if self.dates:
-            when = str(as_dates(self.alarm_time).astype("datetime64[s]"))
-            when = when.removesuffix("T00:00:00").replace("T", " ")
-        return f"at row {self.alarm}, {when}"
+        return f"at row {self.alarm}, {format_time(self.alarm_time, self.dates)}"
 
     def _moved(self, **changes: object) -> Self:
         """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""
@@ -189,6 +185,14 @@ def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
     """Return the first point of every so many rows."""
     part = points[:, 0] // every
     return points[part > np.append(before, part[:-1])]
+
+
+def format_time(time: float, dated: bool) -> str:
+    """Return a time as it is printed."""
+    if not dated:
+        return f"time {time:.10g}"
+    when = str(as_dates(time).astype("datetime64[s]"))
+    return when.removesuffix("T00:00:00").replace("T", " ")
 
 
 def odds(log_evidence: float) -> float:

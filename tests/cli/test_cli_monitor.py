@@ -42,7 +42,7 @@ def test_runs_add_up_to_one(run, tmp_path, done):
     assert code == 1
     answer = json.loads(out)
     assert (answer["alarm"], answer["evidence"]) == (expected.alarm, expected.evidence)
-    assert answer["files"] == {"f.csv": {"new": 0, "waiting": 0}}
+    assert answer["files"] == {"f.csv": {"new": 0, "waiting": 0, "lost": []}}
     assert state.stat().st_size < 100_000
 
 
@@ -54,6 +54,8 @@ def test_rows_wait_for_labels(run, tmp_path):
     written(data, p, late)
     _, out, _ = run("monitor", data, "--state", state)
     assert "60 new rows, 40 wait for a label" in out
+    assert "row 61 of f.csv has no label" in out
+    assert out.endswith(f"run: caltest monitor {data} --state {state} --drop-missing\n")
     late[60] = str(y[60])
     written(data, p, late)
     assert "1 new rows, 39 wait" in run("monitor", data, "--state", state)[1]
@@ -67,12 +69,47 @@ def test_rows_wait_for_labels(run, tmp_path):
     assert "0 new rows, 100 wait" in run("monitor", everything, "--state", other)[1]
 
 
+@pytest.mark.parametrize("timed", [False, True])
+def test_rows_whose_label_is_lost_are_left_out_for_good(run, done, tmp_path, refused, timed):
+    p, y = rows(300)
+    times = np.array([f"2024-{1 + row // 28:02d}-{1 + row % 28:02d}" for row in range(300)])
+    options = ("--time", "time", "--horizon", 1) if timed else ()
+    lost = np.isin(np.arange(300), (40, 41, 42, 90))
+    gaps = np.where(lost | (np.arange(300) >= 198), "", y.astype(str))
+    predictions = np.where(np.arange(300) == 7, "", p.astype(str))
+    data, state = tmp_path / "f.csv", tmp_path / "s.json"
+    columns = (times,) * timed
+    written(data, predictions[:200], gaps[:200], *(c[:200] for c in columns))
+    command = ("monitor", data, "--state", state, *options)
+    assert "p has 1 missing cell, in row 8" in run(*command)[2]
+    out = done(*command, "--drop-missing")
+    assert "dropped 1 of 200 rows with missing cells (p 1)" in out
+    named = "193 new rows, 2 wait for a label, 4 without one left out for good (rows 41, 42, 43, 91"
+    assert named in out
+    assert f"the first that waits is row 199{' (2024-08-03)' * timed} of f.csv" in out
+    gaps[40], gaps[198:] = str(y[40]), y[198:]  # one comes late, and does not count any more
+    written(data, predictions, gaps, *columns)
+    moved = data.rename(tmp_path / "g.csv")
+    assert "102 new rows, 0 wait" in done("monitor", moved, *command[2:], "--drop-missing")
+    keep = ~lost & (np.arange(300) != 7)
+    dates = {"time": times[keep]} if timed else {}
+    expected = ct.Monitor().update(p[keep], y[keep], **dates)
+    assert state_of(state) == expected
+    gaps[91] = str(1 - y[91])
+    written(moved, predictions, gaps, *columns)
+    refused("are not those that were counted before", "monitor", moved, *command[2:],
+            "--drop-missing")  # fmt: skip
+
+
 def test_a_last_line_that_is_being_written_waits(run, tmp_path):
     p, y = rows(50)
     data, state = written(tmp_path / "f.csv", p, y), tmp_path / "s.json"
     whole = data.read_text()
     data.write_text(whole[:-1])
     assert "49 new rows, 1 wait" in run("monitor", data, "--state", state)[1]
+    later = written(tmp_path / "g.csv", *rows(30, seed=2))
+    out = run("monitor", data, later, "--state", state, "--drop-missing")[1]
+    assert "row 50 of f.csv waits for the end of its line" in out
     data.write_text(whole)
     assert "1 new rows, 0 wait" in run("monitor", data, "--state", state)[1]
 

@@ -512,7 +512,6 @@ plan --like two.csv --clusters site --monitor --alternative Slope(0.5) -> take c
 monitor two.csv --state state.json --weights site -> monitor does not take --weights
 monitor two.csv --state state.json --clusters label -> monitor does not take --clusters
 monitor two.csv --state state.json --by label -> monitor does not take --by
-monitor two.csv --state state.json --drop-missing -> monitor does not take --drop-missing
 monitor two.csv --state state.json --run-length 100 -> --run-length is for --change
 monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
 audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
