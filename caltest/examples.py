@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,10 +86,10 @@ class GaussianMixture:
         return float(sum(parts))
 
 
-def _logistic(z: Any) -> Any:
+def _logistic(z: ArrayLike) -> FloatArray:
     from scipy.special import expit
 
-    return expit(z)
+    return expit(np.asarray(z, dtype=np.float64))
 
 
 @dataclass(frozen=True)

@@ -226,20 +226,20 @@ class Censoring:
     """
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:
-        self.followup, self.groups, self.known = followup, groups, followup.status != UNKNOWN
+        self.followup, self.groups, self.is_known = followup, groups, followup.status != UNKNOWN
         ends, rank = np.unique(np.minimum(followup.time, followup.horizon), return_inverse=True)
         strata, width = np.arange(groups.max() + 1), ends.size + 1
         key = groups * width + rank.ravel()
-        places = np.unique(np.append(key[~self.known], strata * width + ends.size))
+        places = np.unique(np.append(key[~self.is_known], strata * width + ends.size))
         self.slot = np.searchsorted(places, key)
         self.starts = np.searchsorted(places, np.append(strata, strata.size) * width)
         self.cut = np.append(ends, np.inf)[places % width]
-        censored = np.bincount(self.slot[~self.known], minlength=places.size)
+        censored = np.bincount(self.slot[~self.is_known], minlength=places.size)
         self._at_risk = self._after(np.bincount(self.slot, minlength=places.size)) + censored
         self._at_risk = np.maximum(self._at_risk, 1.0)
         self.share = censored / self._at_risk
         self.left = self.by_stratum(lambda x: np.append(1.0, np.cumprod(1.0 - x[:-1])), self.share)
-        self.weights = self.known / np.where(self.known, self.left[self.slot], 1.0)
+        self.weights = self.is_known / np.where(self.is_known, self.left[self.slot], 1.0)
 
     def by_stratum(self, function: Callable[[AnyArray], AnyArray], values: AnyArray) -> FloatArray:
         """Return a function of the values (S,), stratum by stratum."""
@@ -259,4 +259,4 @@ class Censoring:
         h = self._after(np.bincount(self.slot, values, self.left.size)) / self._at_risk
         spent = h * self.share
         before = self.by_stratum(lambda x: np.append(0.0, np.cumsum(x[:-1])), spent)
-        return values - before[self.slot] + np.where(self.known, 0.0, (h - spent)[self.slot])
+        return values - before[self.slot] + np.where(self.is_known, 0.0, (h - spent)[self.slot])

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from caltest._base.arrays import RNG, FloatArray, IntArray, below, reaching
+from caltest._base.arrays import RNG, AnyArray, FloatArray, IntArray, below, reaching
 from caltest.results import ClusterSummary, HorizonSummary
 
 
@@ -57,7 +58,7 @@ class SimulatedNull(NullDistribution):
     def rvs(self, size: int, rng: RNG = None) -> FloatArray:
         return np.random.default_rng(rng).choice(self.values, size)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         if copy is None:  # which NumPy before 2 does not know
             return np.asarray(self.values, dtype=dtype)
         return np.array(self.values, dtype=dtype, copy=copy)

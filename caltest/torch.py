@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -91,10 +91,10 @@ def _joined(parts: list[FloatArray]) -> FloatArray:
 
 def _gathered(rows: FloatArray) -> list[FloatArray]:
     """Return the rows of every process: the same list in all of them, and nothing is pickled."""
-    dist: Any = sys.modules.get("torch.distributed")  # without it there is one process
+    dist = sys.modules.get("torch.distributed")  # without it there is one process
     if dist is None or not dist.is_available() or not dist.is_initialized():
         return [rows]
-    torch: Any = sys.modules["torch"]
+    torch = sys.modules["torch"]
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     size = torch.tensor(rows.shape, device=device)
     shapes = [torch.zeros_like(size) for _ in range(dist.get_world_size())]

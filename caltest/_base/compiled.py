@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from zlib import crc32
 
 #: What is compiled: its arguments have no types before it is called.
@@ -31,7 +31,7 @@ class kernel:  # noqa: N801 (used as a decorator)
         """The compiled function."""
         import numba
 
-        source: Any = self.py_func
+        source = cast(FunctionType, self.py_func)
         scope = source.__globals__
         called = [n for n in source.__code__.co_names if isinstance(scope.get(n), inlined)]
         if called:

@@ -144,27 +144,27 @@ def as_groups(values: object, n: int) -> AnyArray:
     columns = names_of(values)
     if columns is None:
         return as_names(values, n, "by")
-    made, crossed = [], []
+    groups, crossed = [], []
     for column in columns:
         marks = as_names(column_of(values, column), n, f"by[{column!r}]")
         if marks.dtype.kind == "b":
             if not marks.any():
                 raise InvalidPredictionsError(f"by[{column!r}] marks no row: leave it out")
-            made.append(np.where(marks, str(column), ""))
+            groups.append(np.where(marks, str(column), ""))
             continue
         if marks.dtype.kind in "iuf" and np.unique(marks).size > MANY_VALUES:
             cuts = np.unique(np.quantile(marks, [0.0, 0.25, 0.5, 0.75, 1.0]))
             part = np.searchsorted(cuts[1:-1], marks)
             marks = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])[part]
-        made.append(np.array([f"{column}={mark}" for mark in marks]))
-        crossed.append(made[-1])
-    if not made:
+        groups.append(np.array([f"{column}={mark}" for mark in marks]))
+        crossed.append(groups[-1])
+    if not groups:
         raise InvalidPredictionsError("by holds no column: give at least one")
     if len(crossed) > 1:
         names = np.array([", ".join(marks) for marks in zip(*crossed, strict=True)])
         _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
-        made.append(np.where(counts[inverse.ravel()] >= MIN_CROSSED, names, ""))
-    return np.stack(made, axis=1)
+        groups.append(np.where(counts[inverse.ravel()] >= MIN_CROSSED, names, ""))
+    return np.stack(groups, axis=1)
 
 
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:

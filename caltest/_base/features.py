@@ -181,13 +181,13 @@ def words_of(condition: Condition) -> str:
         return f"{name} {kind}"
     if kind == "level":
         return f"{name} = {level}"
-    low, high = (_written(v) if isinstance(v, float) else v for v in (low, high))
+    low, high = (_edge_text(v) if isinstance(v, float) else v for v in (low, high))
     if low is None or high is None:
         return f"{name} <= {high}" if low is None else f"{name} > {low}"
     return f"{low} < {name} <= {high}"
 
 
-def _written(edge: float) -> str:
+def _edge_text(edge: float) -> str:
     if 0.0 < abs(edge) < 1e-4:
         return np.format_float_scientific(edge, trim="-")
     return np.format_float_positional(edge, trim="-")

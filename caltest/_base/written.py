@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import Signature, signature
 from os import PathLike
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -36,6 +36,8 @@ _INSTEAD = {
     "see side= of confidence_interval; a test knows what is unusual": "alternative",
 }  # fmt: skip
 WORDS = {word: advice for advice, words in _INSTEAD.items() for word in words.split()}
+#: Arguments, or fields of a result, by name: each has the type that its name has where it is taken.
+Fields: TypeAlias = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -67,7 +69,7 @@ def explained(function: Function) -> Function:
     takes = signature(function)
 
     @wraps(function)
-    def call(*values: object, **options: object) -> Any:
+    def call(*values: object, **options: object) -> object:
         refuse_misfit(function.__qualname__, takes, values, options)
         return function(*values, **options)
 
@@ -122,8 +124,8 @@ def several(n: int, word: str) -> str:
 class _OfInit:
     """The signature of a class that is made by ``__init__``, whatever ``__new__`` takes."""
 
-    def __get__(self, value: object, made: Any) -> Signature:
-        _, *parameters = signature(made.__init__).parameters.values()
+    def __get__(self, value: object, kind: Any) -> Signature:
+        _, *parameters = signature(kind.__init__).parameters.values()
         return Signature(parameters)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from caltest._base.arrays import RNG
-from caltest._base.written import name_of
+from caltest._base.written import Fields, name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import ROWS, admitted, checked
 from caltest.inference.series import summary_of
@@ -150,7 +150,7 @@ class Analysis:
             )
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Fields:
         """What every result says of its data and their design."""
         # A lens may drop rows, and weights and clusters with them: what it shows counts
         source = self.data if self.from_sums else self.induced

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -237,8 +237,8 @@ def _by_one_row_per_cluster(
     quartile = sorted(test.pvalue for test in tests)[quarter - 1]
     pvalue = min(1.0, len(tests) / quarter * quartile)
     # Of one draw alone they would hang on chance; the p-value above is valid for any dependence
-    numbers = np.mean([(test.estimate, test.null_mean, test.null_std) for test in tests], axis=0)
-    means: Any = dict(zip(("estimate", "null_mean", "null_std"), numbers.tolist(), strict=True))
+    numbers = [(test.estimate, test.null_mean, test.null_std) for test in tests]
+    estimate, null_mean, null_std = np.mean(numbers, axis=0).tolist()
     note = (
         f"numbers are means over {null.draws} draws of one row from each of {tests[0].n} clusters; "
         "p is four times the lower quartile of theirs"
@@ -246,7 +246,9 @@ def _by_one_row_per_cluster(
     return replace(
         tests[0],
         null=repr(null),
-        **means,
+        estimate=estimate,
+        null_mean=null_mean,
+        null_std=null_std,
         pvalue=pvalue,
         pvalue_bracket=(pvalue, pvalue),
         pvalue_error=0.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -292,7 +292,7 @@ def _same_rows(
     with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]
     shared = with_labels[0] if labels is None and with_labels else labels
 
-    def outcomes(model: Any) -> Any:
+    def outcomes(model: object) -> object:
         if isinstance(labels, str) or isinstance(model, Predictions):
             return labels
         return None if has_labels(model) else shared

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 import scipy
 
 from caltest._base.checks import fraction, one_of
 from caltest._base.facts import by_appearance
+from caltest._base.written import Fields
 from caltest.errors import StatisticError
 from caltest.inference.admission import ROWS
 from caltest.inference.analysis import Analysis
@@ -150,12 +151,12 @@ def cox_recalibration(
     )
 
 
-def _wald(fits: Fits, level: float, freedom: float) -> dict[str, Any]:
+def _wald(fits: Fits, level: float, freedom: float) -> Fields:
     """Return estimates with their errors, intervals and Wald tests, as fields of the result."""
     both, covariance, (offset, offset_se) = fits
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
     errors = *np.sqrt(np.diag(covariance)), offset_se
-    numbers: dict[str, Any] = {"covariance": float(covariance[0, 1])}
+    numbers: Fields = {"covariance": float(covariance[0, 1])}
     for name, value, se in zip(ESTIMATES, (*both, offset), errors, strict=True):
         numbers |= {name: float(value), f"{name}_se": float(se)}
         numbers[f"{name}_interval"] = (float(value - reach * se), float(value + reach * se))
@@ -194,7 +195,7 @@ def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     """Return log-odds and outcomes; refuse rows without finite estimates."""
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
-    available = slice(None) if rows.followup is None else rows.censoring.known
+    available = slice(None) if rows.followup is None else rows.censoring.is_known
     without, events = (z[available][y[available] == outcome] for outcome in (0.0, 1.0))
     tests = "CoxScore() and CoxLR() test such data all the same"
     if not (without.size and events.size):

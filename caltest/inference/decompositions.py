@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from caltest._base.checks import one_of
-from caltest._base.written import name_of
+from caltest._base.written import Fields, name_of
 from caltest.binning import Binning, UniformBins, as_binning
 from caltest.inference.admission import ROWS
 from caltest.inference.analysis import Analysis
@@ -130,5 +130,5 @@ def brier_decomposition(
         "within_variance": squares - (p**2 / size).sum(),
         "within_covariance": 2.0 * (products - (p * y / size).sum()),
     }
-    numbers: dict[str, Any] = {name: float(part / n) for name, part in parts.items()}
+    numbers: Fields = {name: float(part / n) for name, part in parts.items()}
     return analysis.result(BrierDecomposition, bins=name_of(bins), **numbers)

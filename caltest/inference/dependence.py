@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from caltest._base.written import Fields
 from caltest.errors import FewClustersWarning, StatisticError
 from caltest.inference.series import summary_of
 from caltest.predictions import Predictions
@@ -50,7 +51,7 @@ def clustered(
         schemes[law] = Coupled(replace(each, dependence=degree), kappa)
         first, second = each.couplings
         shared |= {first: degree} if first == second else {}
-    facts: dict[str, Any] = {"estimated": scheme.dependence is None}
+    facts: Fields = {"estimated": scheme.dependence is None}
     if (series := summary_of(data)) is not None:
         facts |= {"dependence": shared.get("label"), "correctness": shared.get("correctness")}
         return tuple(schemes.values()), replace(series, **facts)
@@ -101,7 +102,7 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
 
 
 def _summary(
-    agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], facts: dict[str, Any]
+    agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], facts: Fields
 ) -> ClusterSummary:
     """Say what was learnt of a column of clusters, of each coupling or of the labels."""
     data, sizes, cluster = agreements[0].data, agreements[0].counts, agreements[0].cluster

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from caltest._base.arrays import RNG
 from caltest._base.defaults import N_RESAMPLES
 from caltest._base.multiplicity import holm, max_t
+from caltest._base.written import Fields
 from caltest.errors import StatisticError
 from caltest.inference.admission import (
     ROWS,
@@ -27,7 +28,7 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike
 from caltest.nulls import SimulatedNull
 from caltest.predictions import Facts, FloatArray
-from caltest.problem import Problem, RowProblem, problem_of_tally
+from caltest.problem import Outcomes, Problem, RowProblem, problem_of_tally
 from caltest.results import JointTestResult, ending
 from caltest.simulate import (
     BLOCK,
@@ -42,7 +43,7 @@ from caltest.statistics.prepared import Prepared
 from caltest.tally import AnyTally, Source
 
 #: Functions from the outcomes that are drawn to those that each pair sees.
-Maps = list[Callable[[Any], Any]]
+Maps = list[Callable[[Outcomes], Outcomes]]
 #: What a joint result says of its data; lens and statistic are those of its tests.
 OF_ALL_PAIRS = (
     *("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds"),
@@ -155,7 +156,7 @@ class _Jointly:
     maps: Maps | None
     counted_as_drawn = False
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         if self.maps is None:
             return np.column_stack([part.values(outcomes) for part in self.parts])
         both = zip(self.parts, self.maps, strict=True)
@@ -214,6 +215,6 @@ def _on_shared_draws(
     # Two-sided statistics count by their distance from the centre, as in their own p-values.
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
-    numbers: Any = {name: looks[0].facts[name] for name in OF_ALL_PAIRS}
+    numbers: Fields = {name: looks[0].facts[name] for name in OF_ALL_PAIRS}
     numbers |= {"n": source.n, "n_resamples": len(values), "ended": ended}
     return JointTestResult(tests, adjusted, min(adjusted), **numbers)

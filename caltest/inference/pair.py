@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from caltest._base.arrays import reaching
 from caltest._base.facts import by_appearance
-from caltest._base.written import name_of
+from caltest._base.written import Fields, name_of
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference.analysis import Analysis, evaluated
 from caltest.inference.calibration import calibration_test
@@ -165,7 +165,7 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
     )
 
 
-def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
+def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
     """Return what speaks for a difference of squared errors."""
     assert a.error is not None
     assert b.error is not None
@@ -194,7 +194,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
     return {"pvalue": pvalue, "low": low, "high": high, "notes": notes}
 
 
-def _by_swaps(settings: Settings, a: Model, b: Model) -> dict[str, Any]:
+def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
     """Return what speaks against models that could change places in every row."""
     of_both = a.tested, a.induced, b.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)

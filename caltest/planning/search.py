@@ -11,6 +11,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest._base.progress import progress
+from caltest._base.written import Fields
 from caltest.errors import StatisticError
 from caltest.inference import calibration_test, confidence_interval, equivalence_test
 from caltest.inference.reach import Difference, Side
@@ -214,7 +215,7 @@ class Task:
                 "number of rows would show that it is"
             )
 
-    def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, dict[str, Any]]:
+    def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
         """Return what verbs take: a data set, no labels beside it, the statistic, and options."""
         data, _ = self.population.draw(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}

@@ -43,7 +43,7 @@ class Picture:
     """
 
     ax: Axes
-    artists: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    artists: Mapping[str, object] = field(default_factory=dict, repr=False)
     panels: tuple[Picture, ...] = ()
     recipe: str = ""
 

@@ -146,7 +146,7 @@ class Chart:
 
     def by_date(self) -> None:
         """Write dates at the horizontal axis, each as short as the others allow."""
-        dates: Any = import_module("matplotlib.dates")  # whose types are not known
+        dates = import_module("matplotlib.dates")  # whose types are not known
         locator = dates.AutoDateLocator(maxticks=6)
         self.ax.xaxis.set_major_locator(locator)
         self.ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))

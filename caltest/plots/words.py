@@ -79,7 +79,7 @@ def heading(
     ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
 ) -> Annotation:
     """Write over the axes, or over what is already there, in as many lines as it takes."""
-    return _written(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
+    return _text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
 
 
 def foot(
@@ -89,10 +89,10 @@ def foot(
     if not with_recipe:
         return None
     below = under or (ax.xaxis.label if ax.axison else "axes fraction")
-    return _written(ax, recipe, 0.0, below, start, va="top", color="#555555")
+    return _text(ax, recipe, 0.0, below, start, va="top", color="#555555")
 
 
-def _written(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
+def _text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
              **style: str) -> Annotation:  # fmt: skip
     """Write lines that begin where the labels of the axes do, or those of others."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from caltest._base.facts import READERS, in_whole_numbers
 from caltest._base.features import Features
 from caltest._base.provenance import Provenance
 from caltest._base.rows import stacked
-from caltest._base.written import explained, several
+from caltest._base.written import Fields, explained, several
 from caltest.errors import StatisticError
 from caltest.followup import UNKNOWN, Censoring, Followup
 from caltest.predictions.classes import NamedClasses
@@ -325,7 +325,9 @@ class Predictions(NamedClasses):
         """Return some of the rows, in the order given, with all that is known of them."""
         facts = {name: vars(self)[name] for name in READERS}
         facts |= {"times": self.times, "crossed": self.crossed}
-        fields: Any = {name: values[rows] for name, values in facts.items() if values is not None}
+        fields: Fields = {
+            name: values[rows] for name, values in facts.items() if values is not None
+        }
         if self.folds is not None:
             fields["whole"] = self.whole or self
         fields["provenance"] = tuple(replace(p, overlap=p.overlap[rows]) for p in self.provenance)

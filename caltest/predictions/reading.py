@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from caltest._base import reading
 from caltest._base.checks import one_of
@@ -16,7 +16,7 @@ from caltest._base.copies import doubts
 from caltest._base.facts import READERS, as_columns, as_series
 from caltest._base.naming import in_a_file
 from caltest._base.rows import as_rows, relabelled
-from caltest._base.written import refuse_form
+from caltest._base.written import Fields, refuse_form
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables.frames import arranged
@@ -143,7 +143,7 @@ def _with_facts(
     """Return the same with the other facts, each read by its reader."""
     clusters, horizon = arguments["clusters"], request.horizon
     pair = None if clusters is None else as_columns(clusters, data.n)
-    facts: dict[str, Any] = {
+    facts: Fields = {
         name: read_fact(arguments[name], data.n)
         for name, read_fact in READERS.items()
         if arguments[name] is not None and (name != "clusters" or pair is None)

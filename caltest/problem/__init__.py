@@ -5,6 +5,7 @@
 """
 
 from caltest.problem.base import LinearTerm as LinearTerm
+from caltest.problem.base import Outcomes as Outcomes
 from caltest.problem.base import Problem as Problem
 from caltest.problem.base import ResidualSums as ResidualSums
 from caltest.problem.cells import MAX_MASS as MAX_MASS

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from caltest.problem.cells import Cells
 
 
+#: Labels (B, n), ``Flips``, ``Counts`` or ``Drawn``: a problem makes its own, and knows no others.
+Outcomes: TypeAlias = Any
+
+
 class Evaluated(Protocol):
     """A prepared statistic, or several, as redraws evaluate it on outcomes."""
 
@@ -34,7 +38,7 @@ class Evaluated(Protocol):
     def counted_as_drawn(self) -> bool:
         """Whether sums of redrawn labels are all it needs."""
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         """Return the values (B,) or (B, S), residuals inflated by √factor."""
 
 
@@ -168,14 +172,14 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def observed(self) -> Any:
+    def observed(self) -> Outcomes:
         """The outcomes that were observed, as one set of B = 1."""
 
     @abstractmethod
-    def outcomes(self, labels: AnyArray) -> Any:
+    def outcomes(self, labels: AnyArray) -> Outcomes:
         """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
 
-    def outcomes_through(self, shown: Problem) -> Callable[[Any], Any]:
+    def outcomes_through(self, shown: Problem) -> Callable[[Outcomes], Outcomes]:
         """Return the function from outcomes to those of a problem that is made of this one."""
         return lambda outcomes: outcomes
 
@@ -202,7 +206,7 @@ class Problem(ABC):
         weight = 1.0 if self.weight is None else self.weight
         return np.asarray(cells.sum(weight * self.events) / cells.mass)
 
-    def gaps(self, cells: Cells, outcomes: Any) -> FloatArray:
+    def gaps(self, cells: Cells, outcomes: Outcomes) -> FloatArray:
         """Return observed less predicted frequencies of the event in cells, (B, L)."""
         return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
 
@@ -233,7 +237,7 @@ class Problem(ABC):
     @abstractmethod
     def sums(
         self,
-        outcomes: Any,
+        outcomes: Outcomes,
         cells: Cells | None,
         squares: Squares = None,
         tables: FloatArray | None = None,
@@ -245,7 +249,7 @@ class Problem(ABC):
         """
 
     @abstractmethod
-    def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
+    def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
         """Return those of every unit, Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
 
     @abstractmethod

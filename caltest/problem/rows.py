@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from caltest.problem.base import (
     ABSENT,
     Evaluated,
     LinearTerm,
+    Outcomes,
     Problem,
     ResidualSums,
     Squares,
@@ -167,7 +168,7 @@ class RowProblem(Problem):
 
     def sums(
         self,
-        outcomes: Any,
+        outcomes: Outcomes,
         cells: Cells | None,
         squares: Squares = None,
         tables: FloatArray | None = None,
@@ -229,7 +230,7 @@ class RowProblem(Problem):
         counting.count_norms(outcomes, *tables, norm, values, added)
         return ResidualSums(values, gathered(added, squares))
 
-    def residuals(self, outcomes: Any) -> tuple[FloatArray, FloatArray]:
+    def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
         if isinstance(outcomes, Flips):
             residuals = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
         else:

@@ -50,10 +50,10 @@ class Recalibration(ABC):
         data = Predictions.of(probs, labels, **facts).labelled(f"{type(self).__name__}.fit")
         logits, values = facts.get("from_logits", False), probs
         if logits:  # which may be columns of a table
-            given = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}
+            facts_of_rows = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}
             drop = facts.get("drop_missing", False)
             request = Request(classes=facts.get("classes"), from_logits=True, drop_missing=drop)
-            table = arranged(probs, {"labels": labels, **given}, request)
+            table = arranged(probs, {"labels": labels, **facts_of_rows}, request)
             values = table.probs if isinstance(table, Understood) else table
         scores = _scores(data, values, logits)
         w = data.weights
@@ -148,14 +148,14 @@ class Recalibrated:
         if unlabelled is not None:
             column = unlabelled.ndim == 1 or unlabelled.shape[1] == 1
             return repaired[:, 1].reshape(unlabelled.shape) if column else repaired
-        step = Provenance(repr(self.method), self.n, self._known(data, scores))
+        step = Provenance(repr(self.method), self.n, self._overlap(data, scores))
         notes = [*data.notes, f"recalibrated by {step.method}, fitted on {self.n} rows"]
         if step.n_overlap:
             notes.append(f"{step.n_overlap} of these {data.n} rows are rows of the fit")
         provenance = (*data.provenance, step)
         return replace(data, probs=repaired, notes=tuple(notes), provenance=provenance)
 
-    def _known(self, data: Predictions, scores: FloatArray) -> BoolArray:
+    def _overlap(self, data: Predictions, scores: FloatArray) -> BoolArray:
         """Say which rows are rows of the fit, as far as that can be told."""
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from caltest._base.poisson_binomial import clopper_pearson
 from caltest.errors import StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Cells, Problem
+from caltest.problem import Cells, Outcomes, Problem
 from caltest.results import ending
 from caltest.simulate import (
     Batches,
@@ -157,7 +157,7 @@ class _CellGaps:
     cells: Cells
     counted_as_drawn = False
 
-    def values(self, outcomes: Any, factor: float = 1.0) -> FloatArray:
+    def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         return np.asarray(factor**0.5 * self.cells.problem.gaps(self.cells, outcomes))
 
 

@@ -127,7 +127,7 @@ def simulate_by(
     return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
-def check_run(n_resamples: object, rng: object, workers: object) -> None:
+def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
     """Refuse what a simulation cannot run with, also where none is needed in the end."""
     whole("n_resamples", n_resamples, most=MOST_REPLICATES)
     _seed_sequence(rng)
@@ -135,7 +135,7 @@ def check_run(n_resamples: object, rng: object, workers: object) -> None:
         raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
 
 
-def _seed_sequence(rng: Any) -> np.random.SeedSequence:
+def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
     if isinstance(rng, (bool, np.random.RandomState)):
         kind = type(rng).__name__
         raise StatisticError(f"rng must be a seed or a numpy.random.Generator, not a {kind}")

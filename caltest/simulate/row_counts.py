@@ -158,12 +158,12 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                     z = (z ^ (z >> 27)) * SECOND_FACTOR
                     rest = np.float64((z ^ (z >> 31)) >> 11) * 2.0**-53 * (65535 - last)
                     level, share = 0, 65536.0 * np.exp(-rates[i, k])
-                    used = np.floor(share)
-                    while rest >= share - used and share > 1e-300:
-                        rest -= share - used
+                    whole = np.floor(share)
+                    while rest >= share - whole and share > 1e-300:
+                        rest -= share - whole
                         level += 1
                         share *= rates[i, k] / level
-                        used = np.floor(share) if level < depth else 0.0
+                        whole = np.floor(share) if level < depth else 0.0
                     count[q] = np.uint8(level)
             for q in range(lanes):
                 subtotal[q] = u16(subtotal[q] + count[q])

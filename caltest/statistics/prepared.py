@@ -79,7 +79,7 @@ class Prepared(ABC):
         """The value of what was observed."""
         return float(self.values(self.problem.observed)[0])
 
-    def __call__(self, labels: Any) -> float:
+    def __call__(self, labels: IntArray) -> float:
         """Return the value for one label vector (n,), or the numbers of events of micro-cells."""
         if labels is self.problem.labels:
             return self.observed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from caltest._base.progress import progress
 from caltest._base.state import locked, write
@@ -41,8 +41,8 @@ def scan(
     resume: str | PathLike[str] | None = None,
     predicted_label: str | None = None,
     weights: str | None = None,
-    classes: Sequence[Any] | None = None,
-    pos_label: Any = None,
+    classes: Sequence[object] | None = None,
+    pos_label: object = None,
     from_logits: bool = False,
     renormalise: bool = False,
     drop_missing: bool = False,
@@ -123,7 +123,7 @@ class _Run:
     state: Path | None
     #: Replaced as a whole, so that Ctrl-C never finds one without the other.
     counted: tuple[dict[str, str], Counts] = field(default_factory=lambda: ({}, None))
-    written: float = field(default_factory=time.monotonic)
+    write_time: float = field(default_factory=time.monotonic)
 
     def tally_parts(self) -> Tally | Tallies:
         """Tally the parts that are not counted yet."""
@@ -142,8 +142,8 @@ class _Run:
             first = next(iter(self.parts.values()))
             raise InvalidPredictionsError(f"{first.name}: there are no rows, nor in others")
         chosen = self.reading.chosen
-        used = "" if chosen is None else f", columns {shortened(chosen.wanted)}"
-        note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{used}"
+        columns = "" if chosen is None else f", columns {shortened(chosen.wanted)}"
+        note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{columns}"
         return replace(tally, notes=(note, *(() if chosen is None else chosen.notes)))
 
     def _count(self, part: Path, mark: str, advance: Callable[[int], None]) -> None:
@@ -156,7 +156,7 @@ class _Run:
                 advance(rows)
             names, before = self.counted
             self.counted = {**names, mark: str(part)}, joined(before, tally)
-        if time.monotonic() - self.written > WRITTEN_AFTER:
+        if time.monotonic() - self.write_time > WRITTEN_AFTER:
             self._write()
 
     def account(self) -> str:
@@ -172,7 +172,7 @@ class _Run:
             content = {"caltest scan": 5, "question": self.question, "parts": names}
             content["tally"] = None if tally is None else tally.to_json()
             write(self.state, json.dumps(content))
-        self.written = time.monotonic()
+        self.write_time = time.monotonic()
 
     def load_state(self) -> None:
         """Take up what an earlier run has counted, of the same question and parts."""

@@ -65,8 +65,10 @@ class Reading:
     @property
     def request(self) -> Request:
         """The same as it is asked of one file."""
-        facts: Any = {"predicted_label": self.predicted, "weights": self.weights}
-        return Request(self.probs, self.label, **facts, drop_missing=self.drop, **self.options)
+        return Request(
+            self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
+            drop_missing=self.drop, **self.options,
+        )  # fmt: skip
 
     @property
     def question(self) -> dict[str, str]:

@@ -60,11 +60,11 @@ def add_up(
         _add_up(p[part], rest[part], events[part], size, lanes, room, totals)
         totals[:, 0] += totals[:, 1] >> LOW
         totals[:, 1] &= (1 << LOW) - 1
-        (used,) = np.nonzero(room[:, 0])
-        shared, others = np.split(room[used], [1], axis=1)
+        (occupied,) = np.nonzero(room[:, 0])
+        shared, others = np.split(room[occupied], [1], axis=1)
         n = (shared + (1 << (SHARED - 1))) >> SHARED
-        sums[used] += np.hstack([n, others, shared - (n << SHARED)])
-        room[used] = 0
+        sums[occupied] += np.hstack([n, others, shared - (n << SHARED)])
+        room[occupied] = 0
     return sums.reshape(cells, 2, 6), totals
 
 

@@ -108,8 +108,8 @@ class RowSample:
         """Return the sample as JSON takes it, bit by bit."""
         columns = {"rank": self.rank, "probs": self.probs, "labels": self.labels}
         columns |= {} if self.weights is None else {"weights": self.weights}
-        written = {name: b64encode(c.tobytes()).decode() for name, c in columns.items()}
-        return {"n": self.n, "n_classes": self.probs.shape[1], **written}
+        texts = {name: b64encode(c.tobytes()).decode() for name, c in columns.items()}
+        return {"n": self.n, "n_classes": self.probs.shape[1], **texts}
 
     @classmethod
     def of_description(cls, content: dict[str, Any]) -> Self:

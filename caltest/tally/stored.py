@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from caltest._base.written import Fields
 from caltest.errors import InvalidPredictionsError
 from caltest.lenses import Canonical, Lens, OneVsRest, Partition, TopK
 from caltest.tally.grid import SUMS, TOTALS, Grid
@@ -38,7 +39,7 @@ def to_json(tally: Tally) -> str:
     return json.dumps(content)
 
 
-def fields_of(text: str) -> dict[str, Any]:
+def fields_of(text: str) -> Fields:
     """Return the fields of a tally that was written as JSON, and check that it is one."""
     try:
         content = json.loads(text)
@@ -49,7 +50,7 @@ def fields_of(text: str) -> dict[str, Any]:
             )
         named, classes = dict(content["lens"]), content["classes"]
         whole = {n: np.asarray(cells[n], dtype=np.int64) for n in ("stratum", "key", *SUMS)}
-        fields: dict[str, Any] = {
+        fields: Fields = {
             "lens": LENSES[named.pop("name")](**named),
             "grid": content["grid"],
             "n_classes": content["n_classes"],

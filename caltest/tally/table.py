@@ -36,7 +36,7 @@ class Counted:
         events: str | None = None,
         probability: str | None = None,
         percent: bool | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[object] | None = None,
         grid: int | None = None,
     ) -> Self:
         """Tally what is counted already: the result of :func:`tally_sql`, or grades or bins.

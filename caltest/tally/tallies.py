@@ -267,8 +267,8 @@ class Tallies(AnyTally):
                     f"these tallies have the form {content['caltest tallies']}, known is {VERSION}"
                 )
             members = tuple(Tally.from_json(json.dumps(part)) for part in content["members"])
-            written = content["sample"]
-            sample = None if written is None else RowSample.of_description(written)
+            rows = content["sample"]
+            sample = None if rows is None else RowSample.of_description(rows)
             return cls(members, sample, tuple(content["notes"]))
         except InvalidPredictionsError:
             raise

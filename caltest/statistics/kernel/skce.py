@@ -117,13 +117,13 @@ class SKCE(Statistic):
                 return line
             return replace(line, laws={"asymptotic": partial(_bootstrap_on_line, line)})
         data = rows_of(problem, self, weights=True)
-        used = data.probs[: data.n // size * size]
+        probs = data.probs[: data.n // size * size]
         if isinstance(kernel, DistanceKernel):
             kernel = kernel.fitted(data.probs)
-        w = (np.ones(data.n) if data.weights is None else data.weights)[: len(used)]
+        w = (np.ones(data.n) if data.weights is None else data.weights)[: len(probs)]
         w = w.reshape(-1, size)
         mass = w.sum() ** 2 if biased else (w * (w.sum(axis=1, keepdims=True) - w)).sum()
-        tiles = Tiles(used, kernel, size)
+        tiles = Tiles(probs, kernel, size)
         fixed = TiledSKCE(problem, tiles, biased, float(mass), null_mean=mean, min_surprises=20.0)
         if data.weights is not None or biased:
             return fixed

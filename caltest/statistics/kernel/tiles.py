@@ -103,13 +103,13 @@ class Tiles:
         return slice(self._cuts[t], self._cuts[t + 1])
 
     def _tiles(self) -> Iterable[tuple[int, int, FloatArray]]:
-        return self._values if self.in_memory else self._made()
+        return self._values if self.in_memory else self._fresh()
 
     @cached_property
     def _values(self) -> list[tuple[int, int, FloatArray]]:
-        return list(self._made())
+        return list(self._fresh())
 
-    def _made(self) -> Iterator[tuple[int, int, FloatArray]]:
+    def _fresh(self) -> Iterator[tuple[int, int, FloatArray]]:
         """Yield kernel values of tiles t ≤ u; 0 on the diagonal and between blocks."""
         first = self._cuts[:-1] // self.size
         for t, block in enumerate(first):
