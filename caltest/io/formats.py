@@ -204,11 +204,12 @@ def _read_numpy(opened: Opened) -> Source:
 
     def read(names: Sequence[str]) -> list[Column]:
         with readable("NumPy"):
-            return [stored if bare else stored[name] for name in names]
+            arrays = [stored if bare else stored[name] for name in names]
+            return [a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in arrays]
 
     if isinstance(stored, NpzFile) == bool(bare):
         raise InvalidPredictionsError(f"it does not hold {'one array' if bare else 'named arrays'}")
-    return Source(names, read, bare=bare)
+    return Source(names, read, bare=bare, arrays=True)
 
 
 #: What reads a format.

@@ -20,8 +20,7 @@ from caltest.errors import InvalidPredictionsError
 from caltest.io.assembly import source_of
 from caltest.predictions.matching import source_in_memory
 from caltest.tables import cells
-from caltest.tables.columns import listing
-from caltest.tables.source import Request, Source
+from caltest.tables.source import Request, Source, listing
 
 #: What columns of grades are called, in lower case and without ``BESIDE``; the second row of
 #: names if there is none of the first.

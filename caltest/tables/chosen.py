@@ -163,7 +163,7 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
         if truth.dtype.kind == "U":
             values, columns = np.unique(truth), source.readable([label, *names])
             labels = [(name, cells.labels(columns[name])) for name in names if name in columns]
-            texts = [(name, column) for name, column in labels if column.dtype.kind == "U"]
+            texts = [(n, c) for n, c in labels if c.dtype.kind == "U" and c.shape == truth.shape]
             answers = [name for name, c in texts if np.isin(c, values).mean() > 0.5]
     if len(answers) > 1:
         raise InvalidPredictionsError(

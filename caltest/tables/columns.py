@@ -27,7 +27,7 @@ from caltest.tables.names import (
     key,
     words,
 )
-from caltest.tables.source import FIRST, Column, Source
+from caltest.tables.source import FIRST, Column, Source, listing
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,6 @@ class Choice:
     probs: list[str]
     suffixes: list[str] | None = None
     notes: tuple[str, ...] = ()
-
-
-def listing(names: Iterable[str]) -> str:
-    """Return all the names."""
-    return ", ".join(filter(None, names)) or "no columns"
 
 
 def shortened(names: Sequence[str]) -> str:
@@ -111,7 +106,7 @@ def choose_labels(
         return Choice(called, notes=(f"{said}({shortened(sure)}){source.to_be_sure('label')}",))
     such = " or ".join(dict.fromkeys(likely))
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
-    what = f"no labels found among {listing(names)}; name them"
+    what = f"no labels found among {source.listing(names)}; name them"
     if len(likely) > 1:
         what = f"which column is the label: {such}? Name it"
     raise InvalidPredictionsError(

@@ -42,7 +42,16 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     texts = {n: c[:FIRST] for n, c in columns.items() if c.dtype.kind in "UO"}
     levels = {n: len(set(c.tolist())) for n, c in texts.items() if not cells.are_numbers(c)}
     likely = likely or [n for n, count in levels.items() if count <= min(20, len(columns[n]) / 4)]
+    tables = [c.shape for c in columns.values() if c.ndim == 2 and c.dtype.kind == "f"]
+    likely = likely or [n for n, c in columns.items() if _number_classes(c, tables)]
     return likely, [*sure, *of_columns] or in_words
+
+
+def _number_classes(column: Column, tables: Sequence[tuple[int, ...]]) -> bool:
+    """Say whether cells are numbers of classes, each of which has a column in a table of rows."""
+    whole = column.ndim == 1 and column.dtype.kind in "iu" and column.size > 0
+    n_classes = max((k for n, k in tables if n == column.size), default=0)
+    return whole and column.min() >= 0 and column.max() < n_classes
 
 
 def _name_columns(column: Column, name: str, names: Sequence[str]) -> bool:
@@ -66,6 +75,8 @@ def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str]
     signed = [name for name, c in columns.items() if cells.in_percent(c)]
     columns |= {name: cells.numbers(columns[name], name, percent=True) for name in signed}
     likely = [name for name, column in columns.items() if are_fractions(column)]
+    if rows := [name for name in likely if columns[name].ndim == 2]:
+        return rows, False
     if len(likely) > 1 and are_probabilities([columns[name] for name in likely], False):
         return likely, True
     likely = [n for n in likely if len(set(columns[n].tolist())) > 2]

@@ -22,10 +22,10 @@ from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
-from caltest.tables.columns import Choice, listing, says_right, shortened
+from caltest.tables.columns import Choice, says_right, shortened
 from caltest.tables.names import CONFIDENCE, DATES, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
-from caltest.tables.source import Column, Request, Source
+from caltest.tables.source import Column, Request, Source, listing
 
 #: So many rows of all columns fit into the cache.
 _BLOCK = 8192
@@ -79,7 +79,8 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
                 DoubtfulInputWarning,
                 stacklevel=4,
             )
-        if values.ndim > 2 or values.shape == columns[outcomes[0]].shape != (rows.size,):
+        alike = values.ndim == 2 and values.shape == columns[outcomes[0]].shape
+        if values.ndim > 2 or (alike and (columns[outcomes[0]].sum(axis=1) != 1).any()):
             raise InvalidPredictionsError(
                 f"{choice.probs[0]} has the shape {values.shape}: of pixels give one row each, "
                 "probs.ravel() and labels.ravel(), with the image of each for clusters= "

@@ -11,6 +11,7 @@ LABELS = (
     (
         *("truth", "true_class", "true_answer", "gold_label", "gold_answer", "observed"),
         *("answer", "y_test", "ref", "reference", "actual_class", "actual_label", "mask", "masks"),
+        *("true_labels", "gt", "gts", "groundtruth", "true"),
     ),
 )
 #: Labels of these names, where there are two, say whether a prediction was right.
@@ -31,7 +32,7 @@ WHOLE = (
     (
         *("p", "prob", "probs", "proba", "probability", "probabilities", "y_prob", "y_pred_proba"),
         *("y_score", "y_proba", "pred_prob", "predicted_prob", "predicted_probability"),
-        *("predicted_risk", "pop"),
+        *("predicted_risk", "pop", "softmax", "sigmoid"),
     ),
     (*CONFIDENCE, "score", "scores", "predictions", "risk", "forecast"),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
-from caltest.tables.columns import Choice, listing, numbered
+from caltest.tables.columns import Choice, numbered
 from caltest.tables.contents import (
     SUGGESTED,
     are_fractions,
@@ -27,7 +27,7 @@ from caltest.tables.names import (
     percent_above,
     words,
 )
-from caltest.tables.source import Column, Request, Source
+from caltest.tables.source import Column, Request, Source, listing
 
 
 def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logits: bool) -> Choice:
@@ -88,7 +88,7 @@ def _none(
         hint = f"the labels, {labels.probs[0]}, hold fractions: if these are the probabilities, "
         hint += f"name the labels, a column or a file, with {source.advice('label')}"
         remedies = [("--probs", labels.probs[0], "--label", "FILE")] * (not source.frame)
-    said = f"no probabilities found among {listing(names)}; {hint}"
+    said = f"no probabilities found among {source.listing(names)}; {hint}"
     return InvalidPredictionsError(said, remedies)
 
 
@@ -119,6 +119,9 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
     if scales and len(names) > 1 and not from_logits:  # a score of 300 to 850 is none
         called = [name for name in called if name not in scales or _may_be(source, [name])]
         called = called or scales * (not probabilities_among(source, names)[0])
+    if called and source.arrays:  # beside rows of probabilities it is one of these
+        arrays = source.readable(names).items()
+        called = [name for name, a in arrays if a.ndim == 2 and are_fractions(a)] or called
     if not called:
         called = _may_be(source, others)
         called = called * (len(called) == 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
@@ -94,7 +94,8 @@ class Source:
     ``content`` what JSON holds, before it is made into columns; ``log`` whether the format says
     that the columns ``probs``, ``label`` and ``id`` are these; ``notes`` say how they were made;
     ``frame`` whether it is in memory; ``parts`` names the files it consists of, and their rows;
-    ``part`` whether other rows are in batches of their own.
+    ``part`` whether other rows are in batches of their own; ``arrays`` whether columns are arrays,
+    which may be of any shape.
     """
 
     names: list[str]
@@ -106,6 +107,7 @@ class Source:
     frame: bool = False
     parts: tuple[tuple[str, int], ...] = ()
     part: bool = False
+    arrays: bool = False
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -125,6 +127,13 @@ class Source:
                 raise
             return columns
 
+    def listing(self, names: Sequence[str]) -> str:
+        """Return the names of columns, those of arrays with their shapes."""
+        if not self.arrays:
+            return listing(names)
+        shapes = {name: str(array.shape) for name, array in self.readable(names).items()}
+        return ", ".join(f"{name} {shapes.get(name, '')}".strip() for name in names)
+
     def advice(self, what: str) -> str:
         """Return how a column is named by whoever asked for the table."""
         if not self.frame:
@@ -136,6 +145,11 @@ class Source:
     def to_be_sure(self, what: str) -> str:
         """Return how to say what was found, after a note on that."""
         return "" if self.frame else f"; name it with {what}= (--{what}) to be sure"
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return all the names."""
+    return ", ".join(filter(None, names)) or "no columns"
 
 
 def is_number(cell: object) -> bool:

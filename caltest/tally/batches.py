@@ -11,8 +11,7 @@ import numpy as np
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
-from caltest.tables.columns import listing
-from caltest.tables.source import MISSING, Column
+from caltest.tables.source import MISSING, Column, listing
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray, RecordBatch, Schema, Table

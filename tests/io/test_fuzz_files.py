@@ -138,5 +138,5 @@ def test_many_damaged_files(file, choices):
 
 def test_names_with_line_feeds_make_no_second_line(tmp_path):
     np.savez(tmp_path / "a.npz", **{"probs": PROBS, "\nabel": LABELS})
-    with pytest.raises(ct.InvalidPredictionsError, match=r"among probs,  abel; name them"):
+    with pytest.raises(ct.InvalidPredictionsError, match=r"\(4, 3\), abel \(4,\); name them"):
         ct.read_predictions(tmp_path / "a.npz")

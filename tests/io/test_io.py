@@ -22,9 +22,8 @@ def table(labels=LABELS):
 
 
 HEADERS = ["p_0,p_1,p_2,label", "prob_0,prob_1,prob_2,y", "proba_a,proba_b,proba_c,target"]
-HEADERS += ["P_0,P_1,P_2,Outcome", "0,1,2,true_label", "prob0,prob1,prob2,gold"]
-TRUTHS = ("Y_TRUE", "correct_answer", "ground_truth", "actual")
-HEADERS += [f"p_0,p_1,p_2,{name}" for name in TRUTHS]
+HEADERS += ["P_0,P_1,P_2,Outcome", "0,1,2,ground_truth", "prob0,prob1,prob2,gold"]
+HEADERS += [f"p_0,p_1,p_2,{truth}" for truth in ("Y_TRUE", "correct_answer", "actual")]
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -102,8 +101,13 @@ def test_npz_of_logits(tmp_path):
     path = tmp_path / "f.npz"
     np.savez(path, logits=np.log(PROBS) + 3.0, labels=LABELS)
     check(read_predictions(path, from_logits=True))
-    with pytest.raises(InvalidPredictionsError, match="from_logits=True"):
-        read_predictions(path)
+    refused(path, "from_logits=True")
+    beside = {"files": np.array(["a.png", "b.png", "c.png"]), "confidence": PROBS.max(axis=1)}
+    for probs, label in [("softmax", "targets"), ("outputs", "gt"), ("y_pred", "y_true")]:
+        np.savez(path, **{probs: PROBS.astype("f4"), label: np.eye(3)[LABELS]}, **beside)
+        np.testing.assert_array_equal(read_predictions(path).labels, LABELS)
+    np.savez(path, arr_0=PROBS, arr_1=LABELS)
+    refused(path, r"f.npz: .* among arr_0 \(4, 3\), arr_1 \(4,\); .*\(--label\), such as arr_1")
 
 
 def test_npy_pair(tmp_path):
@@ -148,9 +152,8 @@ def test_refuses_csv(tmp_path, header, rows, message):
 
 def test_refuses_files_that_are_not_what_they_seem(tmp_path):
     for suffix in (".csv", ".npz", ".npy", ".parquet", ".jsonl"):
-        empty = tmp_path / f"empty{suffix}"
-        empty.touch()
-        refused(empty, "is empty")
+        (tmp_path / f"empty{suffix}").touch()
+        refused(tmp_path / f"empty{suffix}", "is empty")
     noise = bytes(range(256)) * 4
     for suffix, message in [
         (".npz", "not a readable NumPy file"),
@@ -158,9 +161,8 @@ def test_refuses_files_that_are_not_what_they_seem(tmp_path):
         (".csv", "not a text file in UTF-8"),
         (".xls", "cannot be read; known are .csv"),
     ]:
-        path = tmp_path / f"noise{suffix}"
-        path.write_bytes(noise)
-        refused(path, message)
+        (tmp_path / f"noise{suffix}").write_bytes(noise)
+        refused(tmp_path / f"noise{suffix}", message)
     broken = tmp_path / "f.jsonl"
     broken.write_text('{"p": 0.5, "y": 1}\n{"p": 0.5,')
     refused(broken, "line 2 is not JSON")
