@@ -11,7 +11,16 @@ import click
 import caltest as ct
 from caltest._base.facts import refuse_unlike
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings, this_command
+from caltest.cli.common import (
+    Outcome,
+    check_out,
+    end_trial,
+    finish,
+    read,
+    read_file,
+    settings,
+    this_command,
+)
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.inference.intervals import METHODS, SIDES
@@ -19,6 +28,17 @@ from caltest.results.decisions import FORMULAS
 
 #: What a plan is like, if it is not a file.
 MODEL = "LogisticNormal"
+#: Why rows are not searched, and what can be asked instead.
+UNSEARCHED = {
+    "followup": "segments are not searched where rows were followed for a time: an audit asks "
+    "subgroups, of a column that is named before its outcomes are seen",
+    "folds": "segments are not searched in predictions of cross-validation: within a segment they "
+    "mirror its outcomes, as models of other folds know these. An audit asks subgroups of a column "
+    "with the levels of folds aligned, which allows for this in part; without --folds all rows are "
+    "taken for those of one model, and nothing is allowed for",
+}
+#: Values of a feature that are as many subgroups.
+FEW = 20
 NULLS = ("auto", "exact", "asymptotic", "betting")
 PROFILES = ("ml", "clinical", "weather", "llm")
 
@@ -42,7 +62,8 @@ def audit(**options: Any) -> Outcome:
     """
     report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
-        report = replace(report, search_call=this_command("segments", "!--folds"))
+        remedy = ("segments",) if report.folds is None else ("--by", "COLUMN")
+        report = replace(report, search_call=this_command(*remedy))
     return finish(report, report.verdict.failed, options)
 
 
@@ -147,6 +168,8 @@ def grades(file: Path, **options: Any) -> Outcome:
 @o.option("--min-rows", type=o.COUNT, default=30, help="Rows of a segment, and not in it.")
 @o.alpha("Chance that a calibrated segment is listed.")
 @o.option("--n-resamples", type=o.COUNT, default=999, help="Label vectors that are redrawn.")
+@o.option("--event", metavar="COLUMN", hidden=True)
+@o.option("--strata", metavar="COLUMN", hidden=True)
 @o.RUN
 def segments(file: Path, **options: Any) -> Outcome:
     """Say for whom: search segments of features for miscalibration.
@@ -160,6 +183,11 @@ def segments(file: Path, **options: Any) -> Outcome:
         first = options["clusters"].split(",")[0]
         raise Refusal("segments takes one column of clusters", ("--clusters", first))
     data = read_file(file, options | {"features": options.pop("features") or "*"})
+    end_trial()
+    for reason in (why for fact, why in UNSEARCHED.items() if vars(data)[fact] is not None):
+        few = [f.name for f in data.features.columns if 1 < len({*f.values}) <= FEW][:1]
+        grouped = ("audit", "!--features", *(word for name in few for word in ("--by", name)))
+        raise Refusal(reason, grouped, *[("!--folds",)] * (data.folds is not None))
     result = ct.segment_search(data, **settings(ct.segment_search, options))
     return finish(result, result.finding.rejects, options)
 

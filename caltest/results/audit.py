@@ -118,7 +118,8 @@ class AuditReport(Result):
     @property
     def _remark(self) -> str:
         """Say what was not searched, and the command, which stays on one line."""
-        call = self.search_call or "segment_search(..., features='*')"
+        plain = "segment_search(..., features='*')" if self.folds is None else "audit(..., by=…)"
+        call = self.search_call or plain
         more = ["…"] * (len(self.unsearched) > NAMED)
         names = ", ".join([*self.unsearched[:NAMED], *more])
         return f"Not searched for segments: {names}. Run: {call}"

@@ -479,7 +479,7 @@ audit two.csv --label=lab -> no column 'lab' among p, label, site -> audit two.c
 audit . -> is a folder, not a file
 test two.csv --lens top -> there is no top: did you mean TopK?
 test two.csv --lens TopK(-'a') -> is not understood
-test two.csv --lens TopK(**{}) -> is not understood
+segments two.csv --folds label --features site -> mirror -> audit two.csv --folds label --by site
 test two.csv --lens lambda:0 -> is not understood
 test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
 test two.csv --lens= -> it is not written as in Python
