@@ -90,12 +90,9 @@ def _largest_term(masses: list[FloatArray], values: list[FloatArray], error: flo
 
 
 def _sum_of_terms(
-    masses: list[FloatArray],
-    values: list[FloatArray],
-    error: float,
-    estimate: float,
+    masses: list[FloatArray], values: list[FloatArray], error: float, estimate: float,
     unit: float | None,
-) -> ExactNull:
+) -> ExactNull:  # fmt: skip
     """Law of the sum of independent terms.
 
     The terms of an l1 statistic are multiples of ``unit`` = 1/n up to the fraction of the expected

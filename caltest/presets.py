@@ -100,12 +100,9 @@ def guo2017(bins: int = 15) -> Preset:
 
 
 def nixon2019(
-    metric: Literal["sce", "ace", "tace"] = "ace",
-    bins: int = 15,
-    *,
-    threshold: float = 0.01,
+    metric: Literal["sce", "ace", "tace"] = "ace", bins: int = 15, *, threshold: float = 0.01,
     variant: Literal["paper", "nixon"] = "paper",
-) -> Preset:
+) -> Preset:  # fmt: skip
     """Return the static, adaptive or thresholded adaptive error of Nixon et al. (2019).
 
     ``variant="nixon"`` is the authors' code: its bins are [a, b), with p = 1 in one of its own; its
@@ -171,12 +168,9 @@ def torchmetrics(
 
 
 def netcal(
-    metric: Literal["ece", "mce"] = "ece",
-    bins: int = 10,
-    *,
-    equal_intervals: bool = True,
+    metric: Literal["ece", "mce"] = "ece", bins: int = 10, *, equal_intervals: bool = True,
     task: Task = "multiclass",
-) -> Preset:
+) -> Preset:  # fmt: skip
     """Return the ECE or MCE of netcal 1.4: [a, b) bins, the last one closed.
 
     netcal reads an array of two columns, like one of one dimension, as the probability of class 1:
@@ -249,12 +243,9 @@ def relplot(*, task: Task = "multiclass") -> Preset:
 
 
 def calibrationerrors_jl(
-    binning: Literal["uniform", "median-variance"] = "uniform",
-    bins: int = 10,
-    *,
-    min_size: int = 10,
-    distance: str = "tv",
-) -> Preset:
+    binning: Literal["uniform", "median-variance"] = "uniform", bins: int = 10, *,
+    min_size: int = 10, distance: str = "tv",
+) -> Preset:  # fmt: skip
     """Return the ECE of CalibrationErrors.jl (Widmann et al. 2019), of the whole vector."""
     partitions: dict[str, Binning] = {"uniform": UniformBins(bins)}
     partitions["median-variance"] = VarianceTree(min_size)

@@ -50,15 +50,10 @@ class Classifier(Protocol):
 
 
 def calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    *,
-    labels: ArrayLike | None = None,
-    statistic: StatisticLike = ECE(),
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None,
+    pos_label: object = None, *, labels: ArrayLike | None = None, statistic: StatisticLike = ECE(),
     lens: LensLike | None = None,
-) -> float:
+) -> float:  # fmt: skip
     """Return a calibration error, for ``make_scorer``; smaller is better.
 
     Parameters
@@ -90,12 +85,9 @@ def calibration_error(
 
 
 def calibration_pvalue(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    **options: Any,
-) -> float:
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None,
+    pos_label: object = None, **options: Any,
+) -> float:  # fmt: skip
     """Return the p-value of :func:`caltest.calibration_test`, which takes ``options``.
 
     All else is as in :func:`calibration_error`. A large p-value is no evidence of calibration:
@@ -266,14 +258,10 @@ def _codes(classes: AnyArray, y: AnyArray) -> IntArray:
 
 
 def _problem(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    labels: ArrayLike | None = None,
-    lens: LensLike | None = None,
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None,
+    pos_label: object = None, labels: ArrayLike | None = None, lens: LensLike | None = None,
     **options: Any,
-) -> tuple[Predictions, dict[str, Any]]:
+) -> tuple[Predictions, dict[str, Any]]:  # fmt: skip
     """Return predictions, and the options of a verb with the lens among them."""
     y, probs = column_or_1d(as_ndarray(y_true, "y_true")), as_ndarray(y_prob, "y_prob")
     check_classification_targets(y)

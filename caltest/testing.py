@@ -15,13 +15,9 @@ from caltest.statistics import ECE, StatisticLike
 
 
 def assert_calibrated(
-    probs: Source,
-    labels: Values = None,
-    statistic: StatisticLike = ECE(),
-    *,
-    rng: RNG = 0,
+    probs: Source, labels: Values = None, statistic: StatisticLike = ECE(), *, rng: RNG = 0,
     **options: Any,
-) -> GateResult:
+) -> GateResult:  # fmt: skip
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
     Arguments are those of :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``rng`` is

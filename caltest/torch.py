@@ -33,15 +33,11 @@ class CalibrationMetric:
     """
 
     def __init__(
-        self,
-        verb: Callable[..., object] = calibration_test,
-        *,
+        self, verb: Callable[..., object] = calibration_test, *,
         gather: Callable[[FloatArray], list[FloatArray]] | None = None,
-        classes: Sequence[object] | None = None,
-        from_logits: bool = False,
-        pos_label: object = None,
-        **options: object,
-    ) -> None:
+        classes: Sequence[object] | None = None, from_logits: bool = False,
+        pos_label: object = None, **options: object,
+    ) -> None:  # fmt: skip
         self.verb, self.options = verb, options
         self.classes, self.from_logits, self.pos_label = classes, from_logits, pos_label
         self._gather = _gathered if gather is None else gather

@@ -36,13 +36,9 @@ class Rows(NamedTuple):
 
 
 def as_rows(
-    probs: object,
-    labels: object,
-    classes: Sequence[object] | None,
-    from_logits: bool,
-    pos_label: object,
-    renormalise: bool,
-) -> tuple[Rows, tuple[str, ...]]:
+    probs: object, labels: object, classes: Sequence[object] | None, from_logits: bool,
+    pos_label: object, renormalise: bool,
+) -> tuple[Rows, tuple[str, ...]]:  # fmt: skip
     """Check probabilities and labels, and bring them into one form; notes say what was done."""
     values, marks = as_array(probs, "probs"), as_array(labels, "labels")
     if values.dtype.kind == "b":

@@ -187,14 +187,9 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
 
 @dense_kernel
 def bet_many(
-    probs: FloatArray,
-    labels: IntArray,
-    weights: FloatArray,
-    mode: int,
-    state: FloatArray,
-    prior: FloatArray,
-    path: FloatArray,
-) -> None:
+    probs: FloatArray, labels: IntArray, weights: FloatArray, mode: int, state: FloatArray,
+    prior: FloatArray, path: FloatArray,
+) -> None:  # fmt: skip
     """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in."""
     n, K = probs.shape
     n_flat, n_noise = len(prior), len(NOISE)

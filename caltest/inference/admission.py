@@ -48,14 +48,9 @@ def refuse_strange(verb: str, facts: RowFacts) -> None:
 
 
 def admitted(
-    verb: str,
-    probs: object,
-    labels: object,
-    facts: RowFacts,
-    takes: Collection[str] = (),
-    *,
+    verb: str, probs: object, labels: object, facts: RowFacts, takes: Collection[str] = (), *,
     stakes: bool = False,
-) -> Predictions:
+) -> Predictions:  # fmt: skip
     """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
 
     Data that carry weights, clusters or subgroups are refused unless the verb ``takes`` them, and
@@ -139,14 +134,9 @@ def rows_where_needed(
 
 
 def admitted_tally(
-    verb: str,
-    tally: AnyTally,
-    labels: object,
-    facts: RowFacts,
-    lens: LensLike | None = None,
-    *,
+    verb: str, tally: AnyTally, labels: object, facts: RowFacts, lens: LensLike | None = None, *,
     whole: bool = False,
-) -> AnyTally:
+) -> AnyTally:  # fmt: skip
     """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
@@ -159,14 +149,9 @@ def admitted_tally(
 
 
 def checked(
-    verb: str,
-    probs: object,
-    labels: object,
-    facts: Facts,
-    takes: Collection[str],
-    lens: LensLike | None,
-    statistics: Collection[StatisticLike | None] = (None,),
-) -> Source:
+    verb: str, probs: object, labels: object, facts: Facts, takes: Collection[str],
+    lens: LensLike | None, statistics: Collection[StatisticLike | None] = (None,),
+) -> Source:  # fmt: skip
     """Return the data of a verb that takes tallies, too: rows, or a tally as the lens sees it.
 
     Of :class:`Tallies` the sampled rows where sums leave a statistic open.

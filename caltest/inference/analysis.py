@@ -56,18 +56,10 @@ class Analysis:
 
     @classmethod
     def of(
-        cls,
-        verb: str,
-        probs: object,
-        labels: object,
-        facts: Facts,
-        *,
-        lens: LensLike | None = None,
-        rng: RNG = None,
-        takes: Collection[str] = ROWS,
-        summable: Collection[StatisticLike] = (),
-        statistic: StatisticLike | None = None,
-    ) -> Self:
+        cls, verb: str, probs: object, labels: object, facts: Facts, *,
+        lens: LensLike | None = None, rng: RNG = None, takes: Collection[str] = ROWS,
+        summable: Collection[StatisticLike] = (), statistic: StatisticLike | None = None,
+    ) -> Self:  # fmt: skip
         """Check the data and look through the lens.
 
         A verb that ``takes`` a "tally" is asked of one as of rows. Of very many rows sums are
@@ -89,13 +81,9 @@ class Analysis:
 
     @classmethod
     def of_data(
-        cls,
-        verb: str,
-        data: Source,
-        lens: LensLike | None,
-        rng: RNG = None,
+        cls, verb: str, data: Source, lens: LensLike | None, rng: RNG = None,
         summable: Collection[StatisticLike] = (),
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
         if not isinstance(data, Predictions):
             tally = data.through(lens)
@@ -171,14 +159,9 @@ class Analysis:
         }
 
     def result(
-        self,
-        kind: type[SomeResult],
-        statistic: StatisticLike | None = None,
-        *,
-        prepared: Prepared | None = None,
-        notes: Collection[str] = (),
-        **numbers: Any,
-    ) -> SomeResult:
+        self, kind: type[SomeResult], statistic: StatisticLike | None = None, *,
+        prepared: Prepared | None = None, notes: Collection[str] = (), **numbers: Any,
+    ) -> SomeResult:  # fmt: skip
         """Make a result: what there is to say of the data and of the statistic, and the numbers."""
         named = {} if statistic is None else {"statistic": name_of(statistic)}
         remarks, facts = () if prepared is None else prepared.remarks, self.facts

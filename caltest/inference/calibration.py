@@ -187,12 +187,8 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
 
 
 def _tested(
-    analysis: Analysis,
-    statistic: StatisticLike,
-    null: Null,
-    run: Run,
-    early: bool,
-) -> CalibrationTestResult:
+    analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early: bool,
+) -> CalibrationTestResult:  # fmt: skip
     prepared, estimate = analysis.evaluate(statistic)
     problem = analysis.units
     alone = problem.n_clusters is None or analysis.data.horizon is not None

@@ -224,12 +224,9 @@ def cell_noise(
 
 
 def _scatter(
-    mass: FloatArray,
-    squared_mass: FloatArray,
-    squares: FloatArray,
-    sums: FloatArray,
+    mass: FloatArray, squared_mass: FloatArray, squares: FloatArray, sums: FloatArray,
     several: BoolArray,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """Return V of cells from W, Σ W_u², Σ |S_u|² and S; 0 in cells of one unit."""
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
     return np.divide(spread, mass**2 - squared_mass, out=np.zeros_like(spread), where=several)

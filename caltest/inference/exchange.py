@@ -16,14 +16,9 @@ Rows = tuple[IntArray, IntArray]
 
 
 def swapped_differences(
-    statistic: StatisticLike,
-    a: Predictions,
-    b: Predictions,
-    paired: bool,
-    n_resamples: int,
-    rng: RNG,
-    workers: Workers,
-) -> tuple[FloatArray, str]:
+    statistic: StatisticLike, a: Predictions, b: Predictions, paired: bool, n_resamples: int,
+    rng: RNG, workers: Workers,
+) -> tuple[FloatArray, str]:  # fmt: skip
     """Return replicates of T_a − T_b, and how the run ended.
 
     In every row the two models change places with probability ½; without pairs, all rows are dealt

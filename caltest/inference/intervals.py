@@ -161,15 +161,9 @@ def _in_subgroups(
 
 
 def interval_problem(
-    verb: str,
-    data: Source,
-    statistic: StatisticLike,
-    lens: LensLike | None,
-    level: float,
-    side: str,
-    run: Run,
-    method: str = "inversion",
-) -> IntervalProblem:
+    verb: str, data: Source, statistic: StatisticLike, lens: LensLike | None, level: float,
+    side: str, run: Run, method: str = "inversion",
+) -> IntervalProblem:  # fmt: skip
     """Look at the data of which bounds of a statistic are asked for."""
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.

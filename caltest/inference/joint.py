@@ -164,12 +164,9 @@ class _Jointly:
 
 
 def _holm(
-    data: Source,
-    statistics: list[StatisticLike],
-    lenses: list[LensLike | None],
-    run: Run,
+    data: Source, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run,
     null: Null = "auto",
-) -> JointTestResult:
+) -> JointTestResult:  # fmt: skip
     """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
     tests = tuple(
         calibration_test(data, None, s, lens=lens, null=null, **run)
@@ -189,12 +186,9 @@ def _holm(
 
 
 def _on_shared_draws(
-    source: Problem,
-    looks: list[Analysis],
-    maps: Maps | None,
-    statistics: list[StatisticLike],
+    source: Problem, looks: list[Analysis], maps: Maps | None, statistics: list[StatisticLike],
     run: Run,
-) -> JointTestResult:
+) -> JointTestResult:  # fmt: skip
     """Draw outcomes of the source once for all pairs, and adjust by their joint law.
 
     ``maps`` take them to those that the pairs see; None where these are the same.

@@ -42,13 +42,9 @@ Null = Literal["auto", "exact", "asymptotic", "betting"] | Scheme
 
 
 def null_distribution(
-    statistic: StatisticLike,
-    prepared: Prepared,
-    estimate: float,
-    null: Null,
-    run: Run,
+    statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_early: bool = False,
-) -> NullDistribution:
+) -> NullDistribution:  # fmt: skip
     """Return the law that was asked for; the parameters are those of ``calibration_test``."""
     stop_when = None
     if stop_early:
@@ -110,13 +106,9 @@ def null_distribution(
 
 
 def _of_clusters(
-    statistic: StatisticLike,
-    prepared: Prepared,
-    estimate: float,
-    null: Null,
-    run: Run,
+    statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_when: Reaching | None,
-) -> SimulatedNull:
+) -> SimulatedNull:  # fmt: skip
     schemes, summary = clustered(null, prepared.data, stack=6)
     kappa = max(each.inflation for each in schemes)
     if isinstance(summary, ClusterSummary) and kappa > 1.0 and not prepared.inflatable:
@@ -153,14 +145,9 @@ def _refuse_other(only: Scheme, null: Null) -> Scheme:
 
 
 def replicates_of(
-    statistic: StatisticLike,
-    prepared: Prepared,
-    scheme: Scheme,
-    run: Run,
-    *,
-    factor: float = 1.0,
+    statistic: StatisticLike, prepared: Prepared, scheme: Scheme, run: Run, *, factor: float = 1.0,
     stop_when: Reaching | None = None,
-) -> SimulatedNull:
+) -> SimulatedNull:  # fmt: skip
     """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
     data = prepared.data
     if (only := prepared.problem.only_null) is not None:
@@ -222,13 +209,9 @@ def replicate(
 
 
 def result_of(
-    analysis: Analysis,
-    prepared: Prepared,
-    statistic: StatisticLike,
-    null: str,
-    estimate: float,
+    analysis: Analysis, prepared: Prepared, statistic: StatisticLike, null: str, estimate: float,
     law: NullDistribution,
-) -> CalibrationTestResult:
+) -> CalibrationTestResult:  # fmt: skip
     """Compare a value with its law: here is the arithmetic of p-values."""
     n_draws, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre

@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 
 
 def fitted(
-    curve: ReliabilityFit,
-    ax: Axes | None = None,
-    *,
+    curve: ReliabilityFit, ax: Axes | None = None, *,
     style: Literal["deviation", "classical"] = "classical",
-    axis: Literal["probability", "log-odds"] = "probability",
-    truth: Truth | None = None,
+    axis: Literal["probability", "log-odds"] = "probability", truth: Truth | None = None,
     recipe: bool = True,
-) -> Picture:
+) -> Picture:  # fmt: skip
     """Draw an isotonic or smooth reliability curve with its band.
 
     Options are those of :func:`caltest.plots.reliability`. The artists are "curve", "band",

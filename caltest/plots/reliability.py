@@ -171,12 +171,9 @@ def _meaning(curve: ReliabilityCurve, together: str = "") -> str:
 
 
 def _frame(
-    curves: Sequence[ReliabilityCurve],
-    scale: Scale,
-    deviation: bool,
-    whole: bool,
+    curves: Sequence[ReliabilityCurve], scale: Scale, deviation: bool, whole: bool,
     top: float | None = None,
-) -> Frame:
+) -> Frame:  # fmt: skip
     """Return the frame that curves share: that of all probabilities, or of those that occur."""
     ends = (0.0, 1.0)
     if scale.log_odds:

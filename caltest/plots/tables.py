@@ -216,11 +216,8 @@ def grades(result: GradeTests, ax: Axes | None = None, *, recipe: bool = True) -
 
 def differences(
     results: Sequence[ComparisonResult] | ComparisonResult | ComparisonTable,
-    ax: Axes | None = None,
-    *,
-    pvalues: Sequence[float] | None = None,
-    recipe: bool = True,
-) -> Picture:
+    ax: Axes | None = None, *, pvalues: Sequence[float] | None = None, recipe: bool = True,
+) -> Picture:  # fmt: skip
     """Draw the differences of the calibration error of pairs of models, a line each.
 
     A dot is a difference, with its interval and, at the right, ``pvalues``, by default those of the

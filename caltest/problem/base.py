@@ -236,13 +236,9 @@ class Problem(ABC):
 
     @abstractmethod
     def sums(
-        self,
-        outcomes: Outcomes,
-        cells: Cells | None,
-        squares: Squares = None,
-        tables: FloatArray | None = None,
-        norm: int | None = None,
-    ) -> ResidualSums:
+        self, outcomes: Outcomes, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
         """Return the sums of the residuals of B sets of outcomes.
 
         Those of several classes may be ``normed`` already, where a ``norm`` is given.

@@ -112,13 +112,9 @@ class ClusteredProblem(MicroCells):
         return self._sums[cells]
 
     def sums(
-        self,
-        outcomes: Flips,
-        cells: Cells | None,
-        squares: Squares = None,
-        tables: FloatArray | None = None,
-        norm: int | None = None,
-    ) -> ResidualSums:
+        self, outcomes: Flips, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
         sums = added = linear = ABSENT
         if cells is not None:
             sums = (outcomes.multipliers @ self.of_clusters(cells))[:, :, None]

@@ -107,13 +107,9 @@ class FollowupProblem(RowProblem):
         )
 
     def sums(
-        self,
-        outcomes: Drawn,
-        cells: Cells | None,
-        squares: Squares = None,
-        tables: FloatArray | None = None,
-        norm: int | None = None,
-    ) -> ResidualSums:
+        self, outcomes: Drawn, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
         r = self._residuals(outcomes.signed)
         linear = ABSENT if tables is None else _scored(r, tables)
         if cells is None:

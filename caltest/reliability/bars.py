@@ -91,13 +91,9 @@ def cell_pvalues(cells: Cells, hits: IntArray) -> FloatArray:
 
 
 def confidence_bars(
-    successes: IntArray,
-    counts: IntArray,
-    level: float,
-    method: str = "clopper-pearson",
-    *,
+    successes: IntArray, counts: IntArray, level: float, method: str = "clopper-pearson", *,
     simultaneous: bool = False,
-) -> Bars:
+) -> Bars:  # fmt: skip
     """Return, for every cell, an interval for the mean of the true probabilities in it.
 
     ``successes`` of ``counts`` rows had the outcome. The intervals of Clopper & Pearson (1934)
@@ -119,14 +115,9 @@ def confidence_bars(
 
 
 def simulated_bars(
-    data: Predictions | Problem,
-    cells: Sequence[Cells],
-    scheme: Scheme,
-    level: float,
-    *,
-    simultaneous: bool,
-    **run: Unpack[Run],
-) -> tuple[Bars, int, Ended]:
+    data: Predictions | Problem, cells: Sequence[Cells], scheme: Scheme, level: float, *,
+    simultaneous: bool, **run: Unpack[Run],
+) -> tuple[Bars, int, Ended]:  # fmt: skip
     """Return which deviations drawn data show in every cell, how many were drawn, and the ending.
 
     A deviation is outcome minus prediction, ``cells`` are the partitions of the rows for the first
@@ -162,14 +153,9 @@ class _CellGaps:
 
 
 def label_bars(
-    data: Predictions,
-    values: Callable[[IntArray], FloatArray],
-    scheme: LabelScheme,
-    level: float,
-    *,
-    simultaneous: bool,
-    **run: Unpack[Run],
-) -> tuple[Bars, int, Ended]:
+    data: Predictions, values: Callable[[IntArray], FloatArray], scheme: LabelScheme, level: float,
+    *, simultaneous: bool, **run: Unpack[Run],
+) -> tuple[Bars, int, Ended]:  # fmt: skip
     """Return bars that hold what all laws of a scheme draw, how many were drawn, and the ending.
 
     ``values`` takes label vectors of shape (B, n) to (B, L).

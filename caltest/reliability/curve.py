@@ -193,13 +193,9 @@ def _allowed(band: Band, view: View) -> Band:
 
 
 def _bars(
-    band: Band,
-    groups: list[Predictions | Problem],
-    cells: list[list[Cells]],
-    level: float,
-    simultaneous: bool,
-    run: Run,
-) -> tuple[FloatArray, FloatArray, int, str]:
+    band: Band, groups: list[Predictions | Problem], cells: list[list[Cells]], level: float,
+    simultaneous: bool, run: Run,
+) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
     """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
     curves = [of_class for group in cells for of_class in group]
     drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))

@@ -179,13 +179,9 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
 
 
 def honest_band(
-    x: FloatArray,
-    count: IntArray,
-    hits: IntArray,
-    level: float,
-    grid: FloatArray,
+    x: FloatArray, count: IntArray, hits: IntArray, level: float, grid: FloatArray,
     ends: tuple[FloatArray, FloatArray] | None = None,
-) -> Band:
+) -> Band:  # fmt: skip
     """Return predictions, increasing, and the ends of the band there.
 
     Distinct predictions, with their rows and events, are rounded to a grid that holds the smallest

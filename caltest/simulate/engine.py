@@ -107,14 +107,9 @@ def simulate(
 
 
 def simulate_by(
-    shortcut: Shortcut,
-    n_resamples: int,
-    rng: RNG,
-    workers: Workers,
-    *,
-    stop_when: Reaching | None = None,
-    at_once: int = CHUNK,
-) -> tuple[FloatArray, Ended]:
+    shortcut: Shortcut, n_resamples: int, rng: RNG, workers: Workers, *,
+    stop_when: Reaching | None = None, at_once: int = CHUNK,
+) -> tuple[FloatArray, Ended]:  # fmt: skip
     """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
@@ -153,12 +148,9 @@ def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
 
 
 def _gathered(
-    block: Callable[[Task], FloatArray],
-    tasks: Iterable[Task],
-    n_resamples: int,
-    workers: Workers,
+    block: Callable[[Task], FloatArray], tasks: Iterable[Task], n_resamples: int, workers: Workers,
     stop_when: Reaching | None,
-) -> tuple[FloatArray, Ended]:
+) -> tuple[FloatArray, Ended]:  # fmt: skip
     """Run the tasks in order, with progress, until the end, an early stop or Ctrl-C."""
     done: list[FloatArray] = []
     ended: Ended = "complete"

@@ -96,15 +96,9 @@ class RowResamples:
 
 
 def resampled_cells(
-    probs: FloatArray,
-    outcomes: FloatArray,
-    bins: Binning | None,
-    order: IntArray,
-    starts: IntArray,
-    distance: str,
-    combine: str,
-    root: bool,
-) -> RowResamples | None:
+    probs: FloatArray, outcomes: FloatArray, bins: Binning | None, order: IntArray,
+    starts: IntArray, distance: str, combine: str, root: bool,
+) -> RowResamples | None:  # fmt: skip
     """Prepare a binned error; None where nothing is known of how its cells follow the sample.
 
     ``outcomes`` are the probabilities q_ik of the labels of every row; of the rows as they are,
@@ -132,12 +126,9 @@ def resampled_cells(
 
 
 def resampled_classes(
-    probs: FloatArray,
-    outcomes: FloatArray,
-    cell: NDArray[np.unsignedinteger],
-    starts: IntArray,
+    probs: FloatArray, outcomes: FloatArray, cell: NDArray[np.unsignedinteger], starts: IntArray,
     aggregate: Callable[[FloatArray], FloatArray],
-) -> RowResamples:
+) -> RowResamples:  # fmt: skip
     """Prepare class-wise errors in fixed cells: ``cell[i, k]`` of row i for class k.
 
     The cells of class k are those from ``starts[k]``; ``aggregate`` combines errors (B, K).
@@ -165,12 +156,9 @@ def _two_classes(
 
 
 def _every_class(
-    starts: IntArray,
-    n: int,
-    aggregate: Callable[[FloatArray], FloatArray],
-    events: NDArray[np.int32],
-    predicted: FloatArray,
-) -> FloatArray:
+    starts: IntArray, n: int, aggregate: Callable[[FloatArray], FloatArray],
+    events: NDArray[np.int32], predicted: FloatArray,
+) -> FloatArray:  # fmt: skip
     return aggregate(np.add.reduceat(np.abs(events - predicted), starts[:-1], axis=0).T / n)
 
 

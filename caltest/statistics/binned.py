@@ -25,12 +25,9 @@ class BinnedError(CellStatistic):
 
     @classmethod
     def of(
-        cls,
-        cells: Cells,
-        distance: str | Distance = "tv",
-        combine: Literal["sum", "max"] = "sum",
+        cls, cells: Cells, distance: str | Distance = "tv", combine: Literal["sum", "max"] = "sum",
         root: bool = False,
-    ) -> BinnedError:
+    ) -> BinnedError:  # fmt: skip
         """Take the error of a partition."""
         two = cells.problem.n_classes == 2
         # What one more event adds to a term that is linear in it: the grid of the exact law.

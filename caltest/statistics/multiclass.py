@@ -44,13 +44,9 @@ class ClassCells(Prepared):
 
     @classmethod
     def of(
-        cls,
-        problem: Problem,
-        bins: ClassBins,
-        threshold: float,
-        aggregate: Aggregate,
+        cls, problem: Problem, bins: ClassBins, threshold: float, aggregate: Aggregate,
         fixed: bool = False,
-    ) -> ClassCells:
+    ) -> ClassCells:  # fmt: skip
         """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
         data = problem.data
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)

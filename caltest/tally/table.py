@@ -29,16 +29,10 @@ class Counted:
 
     @classmethod
     def from_table(
-        cls,
-        table: object,
-        *,
-        n: str | None = None,
-        events: str | None = None,
-        probability: str | None = None,
-        percent: bool | None = None,
-        classes: Sequence[object] | None = None,
-        grid: int | None = None,
-    ) -> Self:
+        cls, table: object, *, n: str | None = None, events: str | None = None,
+        probability: str | None = None, percent: bool | None = None,
+        classes: Sequence[object] | None = None, grid: int | None = None,
+    ) -> Self:  # fmt: skip
         """Tally what is counted already: the result of :func:`tally_sql`, or grades or bins.
 
         Parameters
