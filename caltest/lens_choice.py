@@ -143,10 +143,7 @@ def default_lens(data: Predictions) -> Lens:
 
 
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
-    """Return the lens to use: the usual one for None, a function as a value, aligned for folds.
-
-    StatisticError for neither, and for a function that makes probabilities by the labels.
-    """
+    """Return the lens to use, the usual one for None; StatisticError for what is none."""
     plain = _plain(lens.lens if isinstance(lens, Aligned) else lens, data)
     return plain if data.folds is None else Aligned.of(plain, data)
 

@@ -36,10 +36,7 @@ def row_numbers(values: IntArray) -> NDArray[np.uint64]:
 
 
 def n_copies(probs: FloatArray, labels: IntArray) -> int:
-    """Return how many rows repeat another, probabilities and label; 0 where chance explains it.
-
-    O(n) to choose rows, O(m log m) for m ≤ 20 000 of them; for all, where copies are found.
-    """
+    """Return how many rows repeat another, probabilities and label; 0 where chance explains it."""
     n, rows = len(probs), np.arange(len(probs))
     if n > ROWS:  # copies are drawn together; what is certain never differs
         p = largest(probs)

@@ -65,11 +65,7 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
 
 
 def as_times(values: object, n: int) -> FloatArray:
-    """Return times as numbers: those of dates, also as text, are seconds since 1970.
-
-    Text is a date of ISO 8601, with or without a time zone, or a day such as ``31.12.2024``, with
-    or without the time of the day.
-    """
+    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
     times = _per_row(values, n, "time")
     if times.dtype.kind in "USO":
         try:
@@ -136,11 +132,7 @@ def as_names(values: object, n: int, name: str = "ids") -> AnyArray:
 
 
 def as_groups(values: object, n: int) -> AnyArray:
-    """Return the subgroup of every row, or a column for each of a table; "" stands for none.
-
-    True marks members, other values are a subgroup each, more than 20 numbers one a quarter; of two
-    columns also crossings of at least 50 rows.
-    """
+    """Return the subgroup of every row, or a column for each of a table; "" stands for none."""
     columns = names_of(values)
     if columns is None:
         return as_names(values, n, "by")
@@ -183,11 +175,7 @@ class Columns(NamedTuple):
 
 
 def as_columns(values: object, n: int) -> Columns | None:
-    """Return two columns of clusters by name, or None for what is one column.
-
-    A column whose values all differ says nothing; one of fewer than five clusters is left out with
-    a note, and one whose clusters lie within those of the other too.
-    """
+    """Return two columns of clusters by name, less what says nothing, or None for one column."""
     names = names_of(values)
     if names is None:
         table = as_ndarray(values, "clusters")
@@ -288,10 +276,7 @@ def by_appearance(clusters: IntArray | None) -> IntArray:
 
 
 def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "") -> None:
-    """Raise InvalidPredictionsError for predictions of two models that are not of the same rows.
-
-    ``remedy`` is what the caller can do about rows that are others on purpose.
-    """
+    """Refuse predictions of two models of other rows; ``remedy`` is for rows that are to differ."""
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
     ways = [("--ids", "COLUMN"), *[("--unpaired",)] * bool(remedy)]

@@ -15,16 +15,7 @@ NEWEST = 64
 
 
 class Memo(Generic[Result]):
-    """Keeps the newest results, and digests of the arrays they belong to, not the arrays.
-
-    Examples
-    --------
-    >>> memo: Memo[str] = Memo()
-    >>> memo.of(lambda: "computed", "λ", np.arange(3))
-    'computed'
-    >>> memo.of(lambda: "computed again", "λ", np.arange(3))
-    'computed'
-    """
+    """Keeps the newest results, and digests of the arrays they belong to, not the arrays."""
 
     def __init__(self) -> None:
         self._results: dict[bytes, Result] = {}

@@ -8,13 +8,7 @@ from caltest._base.arrays import FloatArray, below
 
 
 def holm(pvalues: list[float]) -> list[float]:
-    """Return Holm's adjusted p-values (1979), valid under any dependence.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
+    """Return Holm's adjusted p-values (1979), valid under any dependence."""
     order = np.argsort(pvalues, kind="stable")
     remaining = len(pvalues) - np.arange(len(pvalues))
     stepped = np.minimum(1.0, np.maximum.accumulate(np.asarray(pvalues)[order] * remaining))

@@ -18,11 +18,7 @@ _SHOWING = Lock()
 
 @contextmanager
 def progress(total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that reports steps done; a bar appears on a terminal after two seconds.
-
-    There is one bar at a time: work within work of several steps shows none of its own. A file or
-    a pipe gets none.
-    """
+    """Yield a function that reports steps; one bar shows on a terminal after two seconds."""
     if total == 1 or not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
         yield lambda steps: None
         return

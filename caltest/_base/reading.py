@@ -211,10 +211,7 @@ def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, 
 
 
 def column_classes(table: object, labels: AnyArray) -> list[object] | None:
-    """Return the names of the columns, where there are several and the labels are such names.
-
-    What all of them begin with, as in ``proba_cat, proba_dog``, is left out where labels lack it.
-    """
+    """Return the names of the columns, less a common beginning, if labels are such names."""
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
         names = [int(str(name)) for name in names]

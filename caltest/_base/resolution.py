@@ -64,10 +64,7 @@ def as_they_are() -> Iterator[None]:
 
 
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
-    """Return the numbers behind float64 values ≥ 0, and the type that had rounded them, if any.
-
-    ``dtype`` names the type in which they came. O(1) for most data without decimals, else O(n).
-    """
+    """Return the numbers behind float64 values ≥ 0, and the type, if any, that had rounded them."""
     if _AS_THEY_ARE.get():
         return values, None
     few, came = values.ravel()[:SAMPLE], dtype.rpartition(".")[2]  # torch says torch.float16

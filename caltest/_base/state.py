@@ -63,10 +63,7 @@ def write(path: Path, text: str) -> None:
 
 
 def content_mark(path: Path) -> str:
-    """Return a hash of the size of a file and of 16 pieces of it: known again by another name.
-
-    Small files, which may be alike by chance, are told apart by their names, too.
-    """
+    """Return a hash of the size of a file and 16 pieces of it, of a small one of its name, too."""
     size, pieces = path.stat().st_size, 16
     name = str(path) if size < _TELLING else ""
     digest = hashlib.sha256(f"{size}{name}".encode())

@@ -53,9 +53,8 @@ def admitted(
 ) -> Predictions:  # fmt: skip
     """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
 
-    Data that carry weights, clusters or subgroups are refused unless the verb ``takes`` them, and
-    rows that were used to make the predictions. ``stakes``: weights are meant as they are, not only
-    their ratios.
+    Facts that it does not ``take`` are refused, and rows that were used to make the predictions.
+    ``stakes``: weights are meant as they are, not only their ratios.
     """
     if tallies_of(probs):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
@@ -152,10 +151,7 @@ def checked(
     verb: str, probs: object, labels: object, facts: Facts, takes: Collection[str],
     lens: LensLike | None, statistics: Collection[StatisticLike | None] = (None,),
 ) -> Source:  # fmt: skip
-    """Return the data of a verb that takes tallies, too: rows, or a tally as the lens sees it.
-
-    Of :class:`Tallies` the sampled rows where sums leave a statistic open.
-    """
+    """Return rows, or a tally as the lens sees it; its sampled rows where sums leave a gap."""
     probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
     for tally in tallies_of(probs):
         return admitted_tally(verb, tally, labels, facts, lens)

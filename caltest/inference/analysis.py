@@ -32,20 +32,10 @@ MANY = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Source that a verb may look at, as its lens shows them; every result is filled in here.
+    """What a verb may look at, as its lens shows it; every result is filled in here.
 
-    Attributes
-    ----------
-    verb : str
-        The verb, as messages name it.
-    data : Predictions or Tally
-        What the caller passed, checked.
-    lens : Lens
-        Which aspect is asked about.
-    problem : Predictions or Problem
-        What the lens shows: rows, or sums over micro-cells.
-    rng : None, int, Generator or SeedSequence
-        As the caller gave it: a seed is named in the result.
+    ``verb`` is its name in messages, ``data`` what the caller passed, checked, ``problem`` what the
+    ``lens`` shows of it: rows, or sums over micro-cells. A seed in ``rng`` is named in the result.
     """
 
     verb: str
@@ -64,13 +54,8 @@ class Analysis:
 
         A verb that ``takes`` a "tally" is asked of one as of rows. Of very many rows sums are
         looked at, where these have the values of all ``summable`` statistics.
-
-        Raises
-        ------
-        InvalidPredictionsError
-            When probs and labels are not a forecast and its outcomes.
-        StatisticError
-            When the data carry a fact that the verb does not take.
+        InvalidPredictionsError for what is no forecast with its outcomes, StatisticError for data
+        with a fact that the verb does not take.
         """
         if "tally" in takes:
             statistics = [statistic] if statistic is not None else [*summable, None]

@@ -238,10 +238,7 @@ def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw the sums of a calibrated model, with the dependence that a test allows for.
-
-    Of two ways to depend on each other, that under which the sums vary more.
-    """
+    """Draw the sums of a calibrated model: of two ways to depend, by that which varies more."""
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
         schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]

@@ -283,10 +283,7 @@ def _predictions(name: str, probs: object, labels: object, facts: Facts) -> Pred
 def _same_rows(
     probs: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
 ) -> dict[str, Predictions]:
-    """Read models that predict the same observations; one that knows the labels tells the rest.
-
-    Rows that have ids, or tables with a column that names them, are brought into one order.
-    """
+    """Read models of the same observations, by ids in one order; one may tell the labels of all."""
     probs = {name: opened(model, f"model {name}") for name, model in probs.items()}
     facts = with_ids(list(probs.values()), labels, facts)
     with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]

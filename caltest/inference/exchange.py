@@ -23,12 +23,7 @@ def swapped_differences(
 
     In every row the two models change places with probability ½; without pairs, all rows are dealt
     out anew. Labels move along: a lens may give each model its own. Of paired rows in clusters,
-    whole clusters are swapped.
-
-    Raises
-    ------
-    StatisticError
-        When rows come in clusters and are not paired.
+    whole clusters are swapped; StatisticError for clusters without pairs.
     """
     if a.crossed is not None:
         raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")

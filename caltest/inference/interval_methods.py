@@ -170,10 +170,7 @@ def _n_draws(request: IntervalProblem) -> int:
 
 
 def by_cells(request: IntervalProblem) -> Bounds:
-    """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies.
-
-    From above only the cell with the largest true gap counts; from below all share α (Bonferroni).
-    """
+    """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies."""
     cells = request.cells
     size, predicted, events = _in_cells(request)
 

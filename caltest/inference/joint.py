@@ -189,10 +189,7 @@ def _on_shared_draws(
     source: Problem, looks: list[Analysis], maps: Maps | None, statistics: list[StatisticLike],
     run: Run,
 ) -> JointTestResult:  # fmt: skip
-    """Draw outcomes of the source once for all pairs, and adjust by their joint law.
-
-    ``maps`` take them to those that the pairs see; None where these are the same.
-    """
+    """Draw outcomes once for all pairs, each of which sees them by its map, if there are maps."""
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [a.evaluate(s) for a, s in zip(looks, statistics, strict=True)]
     prepared = [each for each, _ in observed]

@@ -224,10 +224,7 @@ def verdict(
 def _score_differences(
     a: Model, b: Model, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare the mean scores of whole predictions, also of tallies of two classes.
-
-    Means of tallies are those of the rows; their variances lack what lies within micro-cells.
-    """
+    """Compare mean scores; variances of tallies lack what lies within micro-cells."""
     tallies = a.times is not None
     if tallies and a.data.n_classes > 2:
         return ()

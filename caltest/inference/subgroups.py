@@ -36,10 +36,7 @@ def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predic
 def each_subgroup(
     data: Predictions, test: Callable[..., Result], *beside: Predictions
 ) -> Subgroups:
-    """Test every subgroup, and adjust by Holm's method; those that cannot be tested say why.
-
-    ``beside`` are the predictions of other models for the same rows.
-    """
+    """Test every subgroup, of other models ``beside`` too, with Holm's p-values; or say why not."""
     groups = data.subgroups()
     # Notes are those of all rows: said once, and not again for every subgroup
     plain = [replace(d, by=None, notes=(), copies=0) for d in (data, *beside)]

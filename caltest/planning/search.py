@@ -121,10 +121,7 @@ def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple
 def by_width(
     width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
 ) -> Answer:
-    """Search the rows at which intervals are as long as wanted on average: by secants in logs.
-
-    Few data sets find the neighbourhood, two thirds of them all measure there.
-    """
+    """Search the rows at which intervals are as long as wanted on average: by secants in logs."""
     tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
     with progress(4 * few + 2 * size, "data sets") as advance:

@@ -121,10 +121,7 @@ def _place(ax: Axes) -> SubplotSpec:
 
 
 def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list[Axes]:
-    """Divide the place of some axes among ``count`` panels that share their axes.
-
-    The last item is an empty strip below them, ``strip`` panels high.
-    """
+    """Divide the place of some axes among ``count`` panels, and last an empty strip below them."""
     grid = _place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
     panels: list[Axes] = []
     for j in range(count):

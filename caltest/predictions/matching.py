@@ -31,10 +31,7 @@ def shared_ids(tables: Sequence[Source]) -> str | None:
 
 
 def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
-    """Return the facts of rows with the ids that tables in memory share, if nobody names any.
-
-    ``labels`` are those of all models, if they are none of the columns.
-    """
+    """Return facts with the ids that tables share if nobody names any; ``labels`` are of all."""
     if "ids" in facts or not (labels is None or isinstance(labels, str)):
         return facts
     if any(names_of(model) is None for model in models):

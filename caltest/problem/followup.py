@@ -138,10 +138,7 @@ def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
 
 
 def row_problem(data: Predictions) -> RowProblem:
-    """Return the problem of rows as a lens shows them, with follow-up or without.
-
-    StatisticError for a lens that makes another event of what was followed.
-    """
+    """Return the problem of rows; StatisticError for another event than the one followed."""
     if data.followup is None:
         return RowProblem(data)
     if not np.array_equal(data.labels == 0, data.followup.status == EVENT):

@@ -157,11 +157,7 @@ def _points(problem: Problem, points: int, ends: tuple[float, float] | None = No
 
 
 def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
-    """Return where the band is shown, the isotonic fit there, and its ends.
-
-    It is shown at all predictions if they are few. Those of the cells of a tally are means, which
-    are rounded outward as distinct predictions are.
-    """
+    """Return where the band is shown, of tallies rounded outward, the isotonic fit and its ends."""
     problem = view.units
     if view.from_sums and view.data.weights is not None:
         raise StatisticError("reliability_fit does not take weights yet")

@@ -19,11 +19,7 @@ from caltest.statistics.prepared import SumStatistic
 
 @dataclass(frozen=True, eq=False)
 class Walk(SumStatistic):
-    """A cumulative error whose predictions are fixed: how far a walk goes.
-
-    Its steps are the residual sums of equal predictions, by increasing prediction; one event adds
-    ``unit``.
-    """
+    """How far a walk of residual sums of equal predictions goes; an event adds ``unit``."""
 
     unit: float
     extent: Extent

@@ -84,10 +84,7 @@ class AnyTally(NamedClasses, ABC):
         return self
 
     def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
-        """Return the sampled rows that two models on the same observations share.
-
-        StatisticError for tallies of other observations, or without rows.
-        """
+        """Return the sampled rows that two models share; StatisticError without any."""
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares those of other "
             "observations; of the same observations compare two Tallies, which keep rows of both"

@@ -15,10 +15,7 @@ ENDS = 1e-19
 def binomials(
     rows: IntArray, p: FloatArray, rest: FloatArray, seed: Seed, first: int, count: int
 ) -> FloatArray:
-    """Draw ``count`` times the numbers of events of cells, shape (count, C).
-
-    A draw depends on the seed, the numbers of its replicate, from ``first``, and of its cell only.
-    """
+    """Draw numbers of events of cells, (count, C), by seed, replicate (from ``first``) and cell."""
     draws, chance = np.empty((count, rows.size)), np.minimum(p, rest)
     spread = float((rows * chance * (1.0 - chance)).max())
     reach = int(32.0 + np.sqrt(1024.0 + 92.0 * spread))  # of e⁻⁴⁴ by Bernstein's inequality
