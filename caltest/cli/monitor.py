@@ -4,111 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import click
 import numpy as np
 
 import caltest as ct
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.copies import row_numbers
 from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.state import fingerprint, locked, write
 from caltest.cli import options as o
 from caltest.cli.common import FACTS, Outcome, end_trial, read_file, this_command
+from caltest.cli.parts import TELLING, Count, FirstWaiting, Part, Record, recorded, refuse_misfits
 from caltest.cli.remedies import Refusal
 from caltest.io import read_growing
-from caltest.sequential.watch import format_time
 from caltest.tally.stored import FORM
 
-#: What the state has of a file: rows that were counted, their marks, and places of lost labels.
-Record: TypeAlias = "dict[str, Any]"
 EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
 state changes as a whole or not at all, whenever the run ends.
 """
-#: From this many rows on, equal beginnings are those of one file.
-TELLING = 20
-
-
-class Count(NamedTuple):
-    """Rows of a file that a run has counted, those that wait, and those that it left out."""
-
-    new: int = 0
-    waiting: int = 0
-    lost: tuple[int, ...] = ()
-
-
-class FirstWaiting(NamedTuple):
-    """The first row that waits, whether its line has no end, and whether later rows have labels."""
-
-    row: str
-    unfinished: bool
-    later: bool
-
-    def __str__(self) -> str:
-        if self.unfinished:
-            return f"{self.row} waits for the end of its line"
-        if self.later:
-            return (
-                f"{self.row} has no label, and all later rows wait for it; if it will never have "
-                "one, leave it out with --drop-missing"
-            )
-        return f"the first that waits is {self.row}"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A file, its rows in the order in which they count, and how many have been counted.
-
-    A label is −1 where there is none; ``lost`` are places whose label is not waited for.
-    """
-
-    path: Path
-    probs: FloatArray
-    labels: IntArray
-    unfinished: BoolArray
-    times: FloatArray
-    numbers: IntArray
-    classes: tuple[str, ...] | None
-    dated: bool
-    notes: tuple[str, ...]
-    counted: int = 0
-    lost: tuple[int, ...] = ()
-
-    def after(self, record: Record) -> Part:
-        """Return the part of which a record has the first rows; labels that it lost stay so."""
-        labels, lost = self.labels.copy(), record.get("lost", ())
-        labels[[place for place in lost if place < labels.size]] = -1
-        return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost))
-
-    def is_after(self, record: Record) -> bool:
-        """Whether its first rows are those of a record."""
-        count, known = record["rows"], self.after(record)
-        return count <= self.labels.size and known.mark(count) == record["sha256"]
-
-    def row(self, place: int, timed: bool) -> str:
-        """Return what a row is called: its number in the file, and its time."""
-        when = f" ({format_time(self.times[place], self.dated)})" if timed else ""
-        return f"row {self.numbers[place]}{when} of {self.path.name}"
-
-    def mark(self, count: int) -> str:
-        """Return a hash of the first rows."""
-        return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
-
-    def bag(self, count: int) -> str:
-        """Return a number of the first rows in any order, "" if too few of them are different."""
-        columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
-        rows = row_numbers(np.column_stack(columns)[:count])
-        return f"{count} {rows.sum():x}" if np.unique(rows).size >= TELLING else ""
-
-    def begins(self, other: Part) -> bool:
-        """Whether this is another file, or the beginning of one, or holds its rows."""
-        n, m = self.labels.size, other.labels.size
-        begins = TELLING <= n <= m and other.mark(n) == self.mark(n)
-        return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
 
 
 @click.command(epilog=EXIT_CODES)
@@ -119,6 +35,8 @@ class Part:
 @o.option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
 @o.option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
 @o.option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
+@o.option("--rounded", is_flag=True, default=None,
+          help="Probabilities of 0 may be rounded: no bet on rows that have one.")  # fmt: skip
 @o.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
 @o.option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
 @o.option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
@@ -134,7 +52,7 @@ def monitor(
     is known depends on it. Or FILES are tallies, as Tally.to_json writes them: each is one batch,
     in the order given.
     """
-    settings = ("lens", "alpha", "change", "run_length", "horizon")
+    settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded")
     question = {name: options[name] for name in settings if options[name] is not None}
     for name in filter(options.get, set(FACTS) - {"time"}):
         words = f"monitor does not take --{name}: every row is a bet of its own"
@@ -165,7 +83,8 @@ def monitor(
             (watch, records, counts), blocked, notes = added(watch, records, tallies), None, []
         write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
     notes += [*map(in_words, counts, counts.values()), *([str(blocked)] if blocked else [])]
-    watch = replace(watch, notes=tuple(dict.fromkeys((*notes, *watch.notes))))
+    doubt = watch.neighbours if options["horizon"] is None else 0.0
+    watch = replace(watch, neighbours=doubt, notes=tuple(dict.fromkeys((*notes, *watch.notes))))
     if picture is not None:
         watch.plot().save(picture)
     code = int(gate and watch.alarm is not None)
@@ -250,28 +169,6 @@ def added(
     return watch, records, counts
 
 
-def refuse_misfits(watch: ct.Monitor, parts: list[Part]) -> None:
-    """Refuse files that are not of one model, and rows that come too late or twice."""
-    sizes = {part.path.name: part.probs.shape[1] for part in parts}
-    if len(set(sizes.values())) > 1:
-        raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
-    named = {part.classes: part.path.name for part in parts}
-    if len(named) > 1:
-        raise ct.InvalidPredictionsError(
-            f"{' and '.join(named.values())} name their classes differently: bring them into one "
-            "order by --classes",
-            [("--classes", ",".join(part.classes)) for part in parts[:1] if part.classes],
-        )
-    for part in parts:
-        if any(part.begins(other) for other in parts if other is not part):
-            raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
-        if (part.times[part.counted :] < (-np.inf if watch.time is None else watch.time)).any():
-            raise ct.InvalidPredictionsError(
-                f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of an earlier "
-                "time than the last row that was counted; it came too late to be bet on"
-            )
-
-
 def counted(
     watch: ct.Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
 ) -> tuple[ct.Monitor, dict[str, Record], dict[str, Count], FirstWaiting | None]:
@@ -315,18 +212,6 @@ def counted(
     return watch, records, counts, blocked
 
 
-def recorded(
-    records: dict[str, Record], part: Part, rows: int, lost: IntArray
-) -> dict[str, Record]:
-    """Return the records with the first rows of a file, in the place of those of an old name."""
-    renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
-    if part.counted >= TELLING:
-        records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
-    marks = {"sha256": part.mark(rows), "bag": part.bag(rows), "size": part.path.stat().st_size}
-    entry: Record = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
-    return records | {str(part.path): entry}
-
-
 def in_words(name: str, count: Count) -> str:
     """Say how many rows of a file were counted, wait, and were left out."""
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
@@ -343,6 +228,8 @@ def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWait
     derived = {"evidence": watch.evidence, "log_evidence": watch.log_evidence, "gain": watch.gain}
     content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
     content |= {"pvalue": watch.pvalue, "leader": watch.leader}
+    means = {"means": watch.means, "means_since_alarm": watch.means_since_alarm}
+    content |= {name: pair if math.isfinite(sum(pair)) else None for name, pair in means.items()}
     content["files"] = {name: count._asdict() for name, count in counts.items()}
     content["first_waiting"] = blocked and blocked.row
     return json.dumps(content, indent=2, ensure_ascii=False)

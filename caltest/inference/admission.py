@@ -54,6 +54,7 @@ def admitted(
     """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
 
     Facts that it does not ``take`` are refused, and rows that were used to make the predictions.
+    Who takes ``"order"`` bets on one row after the other, which may depend on those before.
     ``stakes``: weights are meant as they are, not only their ratios.
     """
     if tallies_of(probs):
@@ -87,7 +88,7 @@ def admitted(
                 "depend on outcomes"
             )
     excused = data.clusters is not None or data.followup is not None
-    alone = not (data.induced or excused or data.folds is not None)
+    alone = not (data.induced or excused or data.folds is not None or "order" in takes)
     if alone and (z := neighbours(data)) > AGREEING:
         notes.append(
             f"neighbouring rows agree more than chance (z = {z:.1f}), and p-values take rows for "

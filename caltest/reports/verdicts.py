@@ -64,7 +64,8 @@ def report_of(
         wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
         summary.append(
             f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
-            f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0."
+            f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
+            "then give them unrounded."
         )
     return AuditReport(
         verdict=verdict,

@@ -176,7 +176,7 @@ class SegmentSearch(Result):
             f"Wrong, not on average: {cancelled}.": cancelled,
             self.gain_in_words: True,
             f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "
-            "unless the predictions were rounded.": self.impossible,
+            "unless the predictions were rounded to 0: then give them unrounded.": self.impossible,
         }
         return [sentence for sentence, is_so in sentences.items() if is_so]
 

@@ -14,6 +14,7 @@ from caltest._base.arrays import FloatArray, IntArray, Values
 from caltest._base.written import name_of
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import admitted
+from caltest.inference.series import neighbours
 from caltest.lens_choice import as_lens
 from caltest.lenses import Canonical, OneVsRest, Partition
 from caltest.predictions import RowFacts
@@ -93,8 +94,8 @@ class ComparisonMonitor(Watch):
         ``probs_a`` and ``probs_b``, (n,), (n, K) or Predictions, are forecasts of the same rows;
         labels and facts are as in :meth:`Predictions.of`, ``time`` as in :meth:`Monitor.update`.
         """
-        a = admitted("ComparisonMonitor", probs_a, labels, facts)
-        b = admitted("ComparisonMonitor", probs_b, labels, facts)
+        a = admitted("ComparisonMonitor", probs_a, labels, facts, takes=("order",))
+        b = admitted("ComparisonMonitor", probs_b, labels, facts, takes=("order",))
         lens = as_lens(self.lens, a)
         if not isinstance(lens, (OneVsRest, Partition, Canonical)) or lens(a).n_classes != 2:
             raise StatisticError(
@@ -112,7 +113,8 @@ class ComparisonMonitor(Watch):
             gains = [np.where(p == q, 0.0, np.log(bet / fair)) for bet in bets]
         steps, times = steps_of(a.n, time, self.steps, self.time)
         rows = np.column_stack([*gains, np.where(event, on, off)])
-        new = self._moved(lens=lens, notes=a.notes, **self._same_classes(a, time))
+        new = self._moved(lens=lens, notes=a.notes, neighbours=neighbours(a))
+        new = new._moved(**self._same_classes(a, time))
         return new._after(rows, steps, times)
 
     def _scored(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -16,11 +16,13 @@ from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.mixture import Leader, leader
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.admission import admitted, admitted_tally, tallies_of
+from caltest.inference.series import neighbours
 from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import RowFacts
-from caltest.problem import RowProblem
+from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
+from caltest.sequential.seen import in_words, means_of, one_row, seen_in
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.tally import AnyTally, Source
@@ -41,7 +43,8 @@ class Monitor(Watch):
     and rows may follow each other. A monitor is a value: :meth:`update` returns a new one. Its
     ``alarm`` is the row, from 1, at which it first rang, ``impossible`` counts outcomes of
     probability 0, ``time`` and ``alarm_time`` are those of the last row and of the alarm (dates are
-    seconds since 1970), ``times`` those of ``history``.
+    seconds since 1970), ``times`` those of ``history``. ``sums`` are rows, Σ p and Σ y of the event
+    (of the likeliest class, where the lens keeps more than two), ``alarm_sums`` those at the alarm.
 
     Parameters
     ----------
@@ -58,7 +61,10 @@ class Monitor(Watch):
     horizon : int, default 1
         How many rows, or with ``time`` how many times, ahead the forecasts are made: outcomes are
         not known before the next forecasts, and a plain product is wrong. Rows are dealt to that
-        many processes, whose largest, divided by their number, is the evidence.
+        that many processes, whose largest, divided by their number, is the evidence.
+    rounded : bool, default False
+        Whether probabilities of exactly 0 may be rounded: there is no bet on a row that has one,
+        whatever happens, which is known before its outcome.
 
     Notes
     -----
@@ -79,9 +85,12 @@ class Monitor(Watch):
 
     change: bool = False
     run_length: int = 100_000
+    rounded: bool = False
     n_induced: int = 2
     highest: float = 0.0
     impossible: int = 0
+    sums: tuple[float, ...] = (0.0, 0.0, 0.0)
+    alarm_sums: tuple[float, ...] | None = None
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
@@ -117,12 +126,12 @@ class Monitor(Watch):
             return self._after_tally(tally, time)
         # Checks of one row cost more than its bet; a stream of plain rows goes without them.
         if time is None and not facts and self._is_plain:
-            row = _one_row(probs, labels)
+            row = one_row(probs, labels)
             if row is not None:
                 return self._after_one(row)
         if isinstance(probs, float):
             probs, labels = [probs], [labels]
-        data = admitted("Monitor", probs, labels, facts, takes=("weights",), stakes=True)
+        data = admitted("Monitor", probs, labels, facts, takes=("weights", "order"), stakes=True)
         lens = as_lens(self.lens, data)
         induced = RowProblem.of(lens(data)).predictions
         weights = np.ones(induced.n) if induced.weights is None else induced.weights
@@ -136,7 +145,8 @@ class Monitor(Watch):
         steps, times = steps_of(induced.n, time, self.steps, self.time)
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
-        return new._after(rows, steps, times)._moved(notes=data.notes)
+        doubt = {"neighbours": neighbours(data), "notes": data.notes}
+        return new._after(rows, steps, times)._moved(**doubt)
 
     def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with a state, of the classes of the data."""
@@ -148,6 +158,8 @@ class Monitor(Watch):
 
     def _after_tally(self, tally: AnyTally, time: object) -> Self:
         """Return the monitor after the rows of a tally, which are one step."""
+        if self.rounded:
+            raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
         if self.change and tally.n > self.run_length:
             raise StatisticError(
                 f"{tally.n} rows at once are more than a false alarm in {self.run_length} allows: "
@@ -159,34 +171,51 @@ class Monitor(Watch):
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(tally, self.mode, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
-        moved = new._moved_on(path, states, tally.impossible.size, int(steps[-1]) + 1, times)
+        sums = tally.n * np.array([[1.0, *TallyProblem.of(tally).means()]])
+        moved = new._moved_on(path, states, tally.impossible.size, sums, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
         state = np.frombuffer(self.state).copy()
-        labels = rows[:, -2].astype(np.int64)
+        labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
+        impossible = int((rows[places, labels] == 0.0).sum())
+        seen = seen_in(rows[:, :-2], labels)
+        if self.rounded:
+            certain = (rows[:, :-2] == 0.0).any(axis=1)
+            rows[certain, :-2], rows[certain, -1] = 1.0 / self.n_induced, 0.0
         if self.horizon == 1:
             path = mixture.bet(rows[:, :-2], labels, rows[:, -1], self.mode, state)
         else:
             path = self._dealt(rows, labels, steps % self.horizon, state)
-        impossible = int((rows[np.arange(len(rows)), labels] == 0.0).sum())
-        path = np.column_stack([self.n + 1.0 + np.arange(len(path)), path])
-        return self._moved_on(path, state, impossible, int(steps[-1]) + 1, times)
+        path = np.column_stack([self.n + 1.0 + places, path])
+        return self._moved_on(path, state, impossible, seen, int(steps[-1]) + 1, times)
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
         kernels.bet_two(row, self.mode, state, path[0, 1:])
         impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
-        return self._moved_on(path, state, impossible, self.steps + 1, None)
+        seen = np.array([[1.0, row[0, 0], row[0, 2]]])
+        return self._moved_on(path, state, impossible, seen, self.steps + 1, None)
 
     def _moved_on(
-        self, path: FloatArray, state: FloatArray, impossible: int, steps: int, times: Times
+        self,
+        path: FloatArray,
+        state: FloatArray,
+        impossible: int,
+        seen: FloatArray,
+        steps: int,
+        times: Times,
     ) -> Self:
-        """Move on, by the number of rows and the evidence after them."""
+        """Move on, by the number of rows and the evidence after them, and what they add to sums."""
+        moved = self._traced(path, path[:, 1], times)
+        sums = np.vstack([self.sums, seen]).cumsum(axis=0)[1:]  # the same for any splitting
+        if "alarm" in moved:
+            moved["alarm_sums"] = tuple(sums[path[:, 0] == moved["alarm"]][0].tolist())
         return self._moved(
-            **self._traced(path, path[:, 1], times),
+            **moved,
+            sums=tuple(sums[-1].tolist()),
             state=state.tobytes(),
             highest=max(self.highest, float(path[:, 1].max())),
             impossible=self.impossible + impossible,
@@ -212,7 +241,7 @@ class Monitor(Watch):
     def _is_plain(self) -> bool:
         """Whether a row may be two numbers."""
         plain = self.n > 0 and self.n_classes == 2 and self.horizon == 1 and self.time is None
-        return plain and isinstance(self.lens, OneVsRest) and self.lens.c == 1
+        return plain and not self.rounded and isinstance(self.lens, OneVsRest) and self.lens.c == 1
 
     @property
     def mode(self) -> int:
@@ -264,6 +293,16 @@ class Monitor(Watch):
         return self.log_evidence / max(self.n, 1)
 
     @property
+    def means(self) -> tuple[float, float]:
+        """Mean prediction and frequency of the event, of the rows in ``sums``; NaN without any."""
+        return means_of(self.sums)
+
+    @property
+    def means_since_alarm(self) -> tuple[float, float]:
+        """The same of the rows after the alarm; NaN without any."""
+        return means_of(self.sums, self.alarm_sums or self.sums)
+
+    @property
     def leader(self) -> str:
         """What the best expert says, such as "overconfident, slope 0.78 about 50 %"."""
         return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
@@ -297,22 +336,11 @@ class Monitor(Watch):
             *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
             f"  gain        {self.gain:.2g} nats a row",
             f"  best bet    {self.leader}",
+            f"  means       {in_words(self.n, self.sums, self.alarm_sums)}",
         ]
         if self.impossible:
-            lines.append(
-                f"  {several(self.impossible, 'outcome')} had probability 0, which settles it."
-            )
+            settled = "which settles it, unless probabilities were rounded to 0: then give them "
+            settled += "unrounded, or begin anew with rounded=True (--rounded)"
+            words = "not bet on, as it may be rounded" if self.rounded else settled
+            lines.append(f"  {several(self.impossible, 'outcome')} had probability 0, {words}.")
         return "\n".join([*lines, *self._foot()])
-
-
-def _one_row(probs: object, labels: object) -> FloatArray | None:
-    """Return p, 1 − p, label and weight of a row given as two numbers, or in lists; else None."""
-    if isinstance(probs, (list, np.ndarray)) and isinstance(labels, (list, np.ndarray)):
-        if len(probs) != 1 or len(labels) != 1:
-            return None
-        probs, labels = probs[0], labels[0]
-    if not isinstance(probs, float) or not isinstance(labels, (int, np.integer, np.bool_)):
-        return None
-    if not (0.0 <= probs <= 1.0 and 0 <= labels <= 1):
-        return None
-    return np.array([[probs, 1.0 - probs, labels, 1.0]])

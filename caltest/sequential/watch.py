@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.written import name_of
 from caltest.bets.kernels import REFUTED
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.series import AGREEING
 from caltest.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
 from caltest.results import Result
 from caltest.tally import Source
@@ -46,6 +47,8 @@ class Watch(Result):
     alarm_time: float | None = None
     dates: bool = False
     state: bytes = b""
+    #: z of neighbouring rows of the last batch, whose residuals agree more than by chance.
+    neighbours: float = field(default=0.0, compare=False, metadata={"transient": True})
     plotter: ClassVar[str] = "curves.evidence"
 
     def __post_init__(self) -> None:
@@ -132,6 +135,17 @@ class Watch(Result):
         clock = points[:, self.width :].tobytes()
         past = np.ascontiguousarray(points[:, : self.width]).tobytes()
         return moved | {"every": every, "past": past, "clock": clock}
+
+    def _foot(self) -> list[str]:
+        """Return the lines that end a report, with a doubt where outcomes may have come late."""
+        if self.horizon > 1 or self.neighbours <= AGREEING:
+            return super()._foot()
+        doubt = (
+            f"  Note: neighbouring rows agree more than chance (z = {self.neighbours:.1f}): where "
+            "a forecast is made before the last outcome is known, say how many steps ahead by "
+            "horizon= (--horizon)."
+        )
+        return [doubt, *super()._foot()]
 
     def _points(self, timed: bool = False) -> FloatArray:
         points = np.frombuffer(self.past).reshape(-1, self.width)

@@ -49,24 +49,23 @@ def test_runs_add_up_to_one(run, tmp_path, done):
 def test_rows_wait_for_labels(run, tmp_path):
     p, y = rows(100)
     data, state = tmp_path / "f.csv", tmp_path / "s.json"
+
+    def seen(labels, predictions=p):
+        return run("monitor", written(data, predictions, labels), "--state", state)[1]
+
     late = [str(v) for v in y]
     late[60] = late[61] = late[80] = ""
-    written(data, p, late)
-    _, out, _ = run("monitor", data, "--state", state)
+    out = seen(late)
     assert "60 new rows, 40 wait for a label" in out
     assert "row 61 of f.csv has no label" in out
     assert out.endswith(f"run: caltest monitor {data} --state {state} --drop-missing\n")
     late[60] = str(y[60])
-    written(data, p, late)
-    assert "1 new rows, 39 wait" in run("monitor", data, "--state", state)[1]
-    written(data, p, y)
-    assert "39 new rows, 0 wait" in run("monitor", data, "--state", state)[1]
+    assert "1 new rows, 39 wait" in seen(late)
+    assert "39 new rows, 0 wait" in seen(y)
     assert state_of(state) == ct.Monitor().update(p, y)
-    written(data, np.append(p, 0.5), [*y, ""])
-    assert "0 new rows, 1 wait" in run("monitor", data, "--state", state)[1]
-    everything = written(tmp_path / "g.csv", p, [""] * 100)
-    other = tmp_path / "t.json"
-    assert "0 new rows, 100 wait" in run("monitor", everything, "--state", other)[1]
+    assert "0 new rows, 1 wait" in seen([*y, ""], np.append(p, 0.5))
+    data, state = tmp_path / "g.csv", tmp_path / "t.json"
+    assert "0 new rows, 100 wait" in seen([""] * 100)
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -125,8 +124,7 @@ def test_times_order_rows_of_several_files(run, tmp_path, refused):
     two = written(tmp_path / "two.csv", p[second], late[second], times[second])
     arguments = (one, two, "--state", state, "--time", "time", "--horizon", 2)
     run("monitor", *arguments)
-    assert state_of(state).n == 300  # the day of row 310 waits as a whole
-    assert state_of(state).steps == 15
+    assert (state_of(state).n, state_of(state).steps) == (300, 15)  # row 310's day waits
     late[310] = str(y[310])
     written(one, p[first], late[first], times[first])
     written(two, p[second], late[second], times[second])

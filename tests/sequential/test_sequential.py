@@ -140,6 +140,12 @@ def test_any_splitting_gives_the_same_monitor():
     assert single.update(p[700:], y[700:]) == whole
     assert whole.alarm == int(np.argmax(_path(p, y) >= np.log(100))) + 1
     assert whole.pvalue == pytest.approx(np.exp(-_path(p, y).max()))
+    assert whole.means == pytest.approx((p.mean(), y.mean()))
+    after = p[whole.alarm :].mean(), y[whole.alarm :].mean()
+    assert whole.means_since_alarm == pytest.approx(after)
+    assert ct.Monitor().update(ct.Tally.of(p, y)).means == pytest.approx(whole.means)
+    old = replace(whole, sums=(0.0, 0.0, 0.0)).update(p[:9], y[:9])  # of an earlier version
+    assert f"observed {100 * y[:9].mean():.1f} % (last 9 rows)" in str(old)
 
 
 def _path(p, y):
@@ -183,8 +189,31 @@ def test_impossible_outcomes_settle_it_and_certain_ones_are_no_bets():
     many = ct.Monitor(lens=ct.Canonical()).update([[0.5, 0.5, 0.0]], [2])
     assert (many.evidence, many.impossible) == (math.inf, 1)
     test = ct.calibration_test([0.0, 0.5], [1, 1], ct.EValue())
-    assert test.impossible == 1
-    assert test.pvalue < 1e-300
+    assert (test.impossible, test.pvalue < 1e-300) == (1, True)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_rows_that_may_be_rounded_are_no_bets(K):
+    rng = np.random.default_rng(K)
+    probs, y = rng.dirichlet(np.ones(K), 60), rng.integers(0, K, 60)
+    certain = np.arange(60) % 7 == 3
+    probs[certain] = np.eye(K)[rng.integers(0, K, certain.sum())]
+    monitor = ct.Monitor(rounded=True, lens=ct.Canonical()).update(probs, y)
+    probs[certain] = 1 / K
+    stakes = ct.Monitor(lens=ct.Canonical()).update(probs, y, weights=1 - certain)
+    assert monitor.log_evidence == pytest.approx(stakes.log_evidence)
+    assert monitor.impossible > 0
+    assert "had probability 0, not bet on" in str(monitor)
+    with pytest.raises(ct.StatisticError, match="rounded=True needs the rows"):
+        ct.Monitor(rounded=True).update(ct.Tally.of(P, Y))
+
+
+def test_a_doubt_of_late_outcomes_is_said_until_there_is_a_horizon():
+    y = np.repeat(np.random.default_rng(0).integers(0, 2, 60), 5)
+    p = np.full(300, 0.5)
+    for monitor in (ct.Monitor().update(p, y), ct.ComparisonMonitor().update(p, p + 0.1, y)):
+        assert "say how many steps ahead by horizon= (--horizon)" in str(monitor)
+    assert "neighbouring" not in str(ct.Monitor(horizon=5).update(p, y))
 
 
 def test_weights_are_stakes():
