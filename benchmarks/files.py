@@ -1,4 +1,4 @@
-"""Reading files beside the libraries that parse them: ``python benchmarks/files.py``.
+"""Reading files beside the libraries that parse them: ``python -m benchmarks.files``.
 
 CPU seconds of all threads, medians of five, and their ratios. The predictions that are returned
 have been checked row by row; the libraries return the columns as one matrix.
@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
-from measure import confident, seconds
 
 import caltest as ct
+from benchmarks.measure import confident, seconds
 
 
 def table(n: int, n_classes: int) -> pyarrow.Table:

@@ -1,7 +1,7 @@
 """What the fused kernels gain over the batches that any statistic can be evaluated in.
 
 CPU seconds of one thread for B = 1000 replicates, set-up included, medians within one run. A kernel
-that gains less than three times is to go. Run: ``python benchmarks/fused.py``.
+that gains less than three times is to go. Run: ``python -m benchmarks.fused``.
 """
 
 from __future__ import annotations
@@ -10,23 +10,28 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import confident, seconds
 
 import caltest as ct
-from caltest.inference.pvalues import on_sample
+from benchmarks.measure import confident, seconds
 from caltest.simulate import Batches, LabelScheme, simulate, simulate_by
 from caltest.statistics.base import problem_of
 
 B = 1000
 
 
-def by_batches(statistic: Any, scheme: ct.Scheme, data: ct.Predictions, count: int) -> None:
+def by_batches(statistic: ct.ECE, scheme: ct.Scheme, data: ct.Predictions, count: int) -> None:
     """Run without the fused kernel: batches of labels, or samples one by one."""
     prepared = statistic.prepare(problem_of(data))
     if isinstance(scheme, LabelScheme):
         simulate_by(Batches.of(scheme, data, prepared.batch), count, 1, 1)
     else:
-        simulate(partial(on_sample, statistic), scheme.sampler(data), count, 1, 1)
+        simulate(
+            lambda sample: statistic.prepare(problem_of(sample)).observed,
+            scheme.sampler(data),
+            count,
+            1,
+            1,
+        )
 
 
 def main() -> None:
@@ -47,7 +52,7 @@ def main() -> None:
     for statistic, scheme, k in cases:
         probs = confident(10**4, k)
         data = ct.Predictions(probs, np.zeros(len(probs), dtype=np.int64), induced=True)
-        fused = seconds(partial(ct.replicate, statistic, scheme, data, B, rng=1), 3)
+        fused = seconds(partial(ct.replicate, data, statistic, scheme, n_resamples=B, rng=1), 3)
         few = B if isinstance(scheme, LabelScheme) else 50
         batch = B / few * seconds(partial(by_batches, statistic, scheme, data, few), 3)
         name = f"{statistic!r}, {scheme!r}, K={k}"

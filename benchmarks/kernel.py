@@ -3,7 +3,7 @@
 CPU seconds of one thread for B = 1000 replicates of the SKCE with redrawn labels, set-up (without
 the choice of the bandwidth) included, medians within one run. The loop keeps the whole matrix of
 kernel values, is timed on a few replicates and scaled. Run:
-``OPENBLAS_NUM_THREADS=1 python benchmarks/kernel.py [--quick]``.
+``OPENBLAS_NUM_THREADS=1 python -m benchmarks.kernel [--quick]``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from measure import confident, seconds
 
+from benchmarks.measure import confident, seconds
 from caltest import Predictions, RedrawLabels, replicate
 from caltest.statistics.kernel import SKCE, GaussianKernel, LaplaceKernel, TVKernel
 

@@ -1,4 +1,4 @@
-"""Looking as the rows come in: ``python benchmarks/monitor.py``.
+"""Looking as the rows come in: ``python -m benchmarks.monitor``.
 
 CPU seconds of updates with one row and with 10⁴ rows, and of a NumPy loop that adds up the log
 scores of the same rows one by one.
@@ -7,9 +7,9 @@ scores of the same rows one by one.
 from __future__ import annotations
 
 import numpy as np
-from measure import seconds
 
 import caltest as ct
+from benchmarks.measure import seconds
 
 ROWS = 10_000
 

@@ -35,8 +35,9 @@ import caltest as ct
 from caltest import cli
 try:
     {job}
-except SystemExit:
-    pass
+except SystemExit as end:
+    if end.code and end.code != 1:
+        raise
 finally:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
@@ -55,27 +56,27 @@ def alone(job: str) -> tuple[float, float, int]:
     return time.perf_counter() - start, float(cpu), int(memory)
 
 
-def written(folder: Path, n: int = ROWS) -> Path:
+def written(folder: Path, n: int = ROWS, part: int = 0) -> Path:
     """Write a Parquet file of two-class rows, once."""
     import pyarrow
     import pyarrow.parquet
 
-    path = folder / f"rows-{n}.parquet"
+    path = folder / f"rows-{n}-{part:03d}.parquet"
     if not path.exists():
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(part)
         p = rng.beta(0.3, 0.6, n)
         table = pyarrow.table({"p": p, "y": (rng.random(n) < p).astype(np.int64)})
         pyarrow.parquet.write_table(table, path)
     return path
 
 
-def links(path: Path, copies: int) -> str:
-    """Return a pattern of so many names of one file."""
-    for old in path.parent.glob("part-*"):
+def parts(folder: Path, n: int, count: int) -> str:
+    """Return a pattern of so many files, each with rows of its own."""
+    for old in folder.glob("part-*"):
         old.unlink()
-    for j in range(copies):
-        (path.parent / f"part-{j:03d}.parquet").symlink_to(path)
-    return str(path.parent / "part-*.parquet")
+    for j in range(count):
+        (folder / f"part-{j:03d}.parquet").symlink_to(written(folder, n, j))
+    return str(folder / "part-*.parquet")
 
 
 def batch_times() -> dict[str, tuple[float, float, float]]:
@@ -137,15 +138,14 @@ def verbs() -> None:
 
 def processes(folder: Path, powers: int) -> None:
     """Print whole processes."""
-    small, large = written(folder, 2 * 10**6), written(folder)
     print("\n| process | wall s | CPU s | peak MB |\n|---|--:|--:|--:|")
     for name, job in {
         "`import caltest`": "ct.Predictions",
-        "`caltest audit`, 2·10⁶ rows": f"cli.main(['audit', {links(small, 1)!r}])",
+        "`caltest audit`, 2·10⁶ rows": f"cli.main(['audit', {parts(folder, 2 * 10**6, 1)!r}])",
     }.items():
         print("| {} | {:.1f} | {:.1f} | {} |".format(name, *alone(job)))
     for copies in [1, 10, 100][:powers]:
-        job = f"cli.main(['audit', {links(large, copies)!r}])"
+        job = f"cli.main(['audit', {parts(folder, ROWS, copies)!r}])"
         print(
             f"| `caltest audit`, {copies} × 10⁷ rows | {{:.1f}} | {{:.1f}} | {{}} |".format(
                 *alone(job)
@@ -169,7 +169,7 @@ def workers(folder: Path, powers: int) -> None:
     print("\n| rows | wall s | CPU s of workers | peak MB of a worker | of the client |")
     print("|--:|--:|--:|--:|--:|")
     for copies in [10, 20, 40, 100][: powers + 1]:
-        pattern = links(large, copies)
+        pattern = parts(folder, ROWS, copies)
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, dashboard_address=":0"
@@ -239,20 +239,22 @@ def exact_top() -> str:
 
 def class_wise() -> str:
     """Return seconds of published resampling, and how they compare with C."""
-    from benchmarks.redraw import anchor, classwise_rows_in_c
+    from benchmarks.redraw import anchor, classes_in_c
 
     probs, library = confident(10**4, 10), anchor()
     data = ct.Predictions(probs, np.zeros(10**4, dtype=np.int64))
     published = ct.ConsistencyResampling()
-    ours = seconds(partial(ct.replicate, ClasswiseECE(), published, data, 1000, rng=1), 3)
-    c = seconds(partial(classwise_rows_in_c, probs, library), 3) if library else np.nan
+    ours = seconds(
+        partial(ct.replicate, data, ClasswiseECE(), published, n_resamples=1000, rng=1), 3
+    )
+    c = seconds(partial(classes_in_c, probs, library), 3) if library else np.nan
     return f"{ours:.2f} s, {ours / c:.2f} × C"
 
 
 def kernel_error() -> str:
     """Return seconds of 1000 redrawn labels of the kernel error of whole vectors."""
     data = ct.Predictions(confident(10**4, 10), np.zeros(10**4, dtype=np.int64))
-    job = partial(ct.replicate, ct.SKCE(), ct.RedrawLabels(), data, 1000, rng=1)
+    job = partial(ct.replicate, data, ct.SKCE(), ct.RedrawLabels(), n_resamples=1000, rng=1)
     return f"{seconds(job, 1):.1f} s"
 
 
@@ -270,10 +272,10 @@ def aims(folder: Path, powers: int) -> None:
         return process("audit", str(stored(folder, n, n_classes)))
 
     def parquet(n: int, copies: int) -> str:
-        return process("audit", links(written(folder, n), copies))
+        return process("audit", parts(folder, n, copies))
 
     def large() -> str:
-        wall, cpu, memory = alone(f"cli.main(['audit', {links(written(folder), 10)!r}])")
+        wall, cpu, memory = alone(f"cli.main(['audit', {parts(folder, ROWS, 10)!r}])")
         return f"{wall:.0f} s wall, {cpu:.0f} s CPU, {memory} MB"
 
     rows: list[tuple[str, str, str, Callable[[], str]]] = [
@@ -289,7 +291,7 @@ def aims(folder: Path, powers: int) -> None:
         ("tally of one batch", "–", "≤ 3 × bincount", ratios),
         ("`caltest audit`, 10⁸ rows, Parquet", "–", "≤ 60 s wall, 500 MB", large),
         ("10⁹ rows, Dask, 2 workers", "–", "linear, memory flat",
-         lambda: on_dask(links(written(folder), 100)) if powers > 2 else "–"),
+         lambda: on_dask(parts(folder, ROWS, 100)) if powers > 2 else "–"),
         ("exact top-1 p-value, 10⁴ rows, ten networks", "9 to 53 ms", "≤ 10 ms", exact_top),
         ("class-wise, published, K = 10, B = 1000", "15.9 s", "≤ 2 × C", class_wise),
         ("SKCE, 10⁴ × 10, B = 1000", "4.9 s", "≤ 2.5 s", kernel_error),

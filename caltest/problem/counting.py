@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from caltest._base.compiled import counter_kernel, dense_kernel, kernel
-from caltest.simulate.streams import GAMMA, mixed, shift_of
+from caltest.simulate.streams import GAMMA, mixed
 
 
 @counter_kernel
@@ -64,77 +64,41 @@ def redraw_few(  # type: ignore[no-untyped-def]
         # Element by element: assigning to slices would compile for a second.
         for q in range(lanes):
             gap[q] = 0.0
-            for k in range(1, n_classes):
-                below[k, q] = 0
             below[n_classes, q] = starts[b + 1] - starts[b]
-        for i in range(starts[b], starts[b + 1]):
+        for k in range(1, n_classes):
             for q in range(lanes):
-                draw[q] = mixed(key[q] + GAMMA * np.uint64(order[i]), twist[q])
+                below[k, q] = 0
+        for i in range(starts[b], starts[b + 1]):
+            step = GAMMA * np.uint64(order[i])
+            for q in range(lanes):
+                draw[q] = mixed(key[q] + step, twist[q])
             for k in range(n_classes - 1):
                 threshold = thresholds[i, k]
                 for q in range(lanes):
                     below[k + 1, q] += draw[q] < threshold
-        for k in range(n_classes):
-            less = expected[b, k]
-            for q in range(lanes):
-                d = below[k + 1, q] - below[k, q] - less
-                if norm < 0:
-                    sums_out[b, k, q] = d
-                elif norm == 0:
-                    gap[q] += abs(d)
-                elif norm == 1:
-                    gap[q] += d * d
-                else:
-                    gap[q] = max(gap[q], abs(d))
+        # A loop for each norm: a question within one would keep it from being vectors.
+        if norm < 0:
+            for k in range(n_classes):
+                for q in range(lanes):
+                    sums_out[b, k, q] = below[k + 1, q] - below[k, q] - expected[b, k]
+        elif norm == 0:
+            for k in range(n_classes):
+                less = expected[b, k]
+                for q in range(lanes):
+                    gap[q] += abs(below[k + 1, q] - below[k, q] - less)
+        elif norm == 1:
+            for k in range(n_classes):
+                less = expected[b, k]
+                for q in range(lanes):
+                    gap[q] += (below[k + 1, q] - below[k, q] - less) ** 2
+        else:
+            for k in range(n_classes):
+                less = expected[b, k]
+                for q in range(lanes):
+                    gap[q] = max(gap[q], abs(below[k + 1, q] - below[k, q] - less))
         if norm >= 0:
             for q in range(lanes):
                 sums_out[b, 0, q] = gap[q]
-
-
-@counter_kernel
-def redraw_many(  # type: ignore[no-untyped-def]
-    thresholds, guide, untouched, falling, order, starts, expected, norm, key, twist, labels,
-    norms_out,
-):  # fmt: skip
-    # More classes, O(n) per lane for l1: labels are looked up (Chen & Asau 1974), and the norm of a
-    # cell over all classes is corrected for those that occur in it. Norms (L, 1, B).
-    n_classes, lanes = expected.shape[1], key.size
-    shift = shift_of(guide.shape[1])
-    draw = np.empty(lanes, dtype=np.int64)
-    counts = np.zeros(n_classes, dtype=np.int64)
-    for b in range(starts.size - 1):
-        first, size = starts[b], starts[b + 1] - starts[b]
-        for i in range(size):
-            for q in range(lanes):
-                draw[q] = mixed(key[q] + GAMMA * np.uint64(order[first + i]), twist[q])
-            for q in range(lanes):
-                k = np.int64(guide[first + i, draw[q] >> shift])
-                # One step is mostly enough, and takes no branch that could be mispredicted.
-                k += thresholds[first + i, k] <= draw[q]
-                while thresholds[first + i, k] <= draw[q]:
-                    k += 1
-                labels[q, i] = k
-        for q in range(lanes):
-            for i in range(size):
-                counts[labels[q, i]] += 1
-            gap = untouched[b] if norm == 0 else 0.0
-            if norm == 2:
-                r = 0
-                while r < n_classes and counts[falling[b, r]] > 0:
-                    r += 1
-                gap = expected[b, falling[b, r]] if r < n_classes else 0.0
-            elif norm == 1:  # class by class: corrections would cancel, and roots show it
-                for c in range(n_classes):
-                    gap += (counts[c] - expected[b, c]) ** 2
-            for i in range(size):
-                k = labels[q, i]
-                count, less = counts[k], expected[b, k]
-                if norm == 0:  # a class met before counts 0 and adds 0
-                    gap += abs(count - less) - less
-                elif norm == 2 and count > 0:
-                    gap = max(gap, abs(count - less))
-                counts[k] = 0
-            norms_out[b, 0, q] = gap
 
 
 @kernel

@@ -13,7 +13,7 @@ from caltest.problem import counting
 from caltest.problem.base import ABSENT, ResidualSums
 from caltest.problem.cells import Cells
 from caltest.problem.rows import LANES, ROOM, RowProblem
-from caltest.simulate.labels import LADDER_CLASSES, label_tables
+from caltest.simulate.labels import label_tables
 from caltest.simulate.streams import Seed, keys
 
 if TYPE_CHECKING:
@@ -27,15 +27,14 @@ class CountedRedraws:
     """Replicates of a statistic of sums on the labels of ``RedrawLabels()``, in one pass.
 
     Labels are those of :class:`~caltest.simulate.labels.LabelDrawer`: statistics with the same seed
-    see the same. O(n K) once; a replicate costs O(n K + L K) up to 40 classes, some 0.1 ns per row
-    and class, and O(n) for more, by indexed search in tables of 12 K to 16 K bytes per row.
+    see the same. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1 ns per
+    row and class.
     """
 
     problem: RowProblem
     statistic: SumStatistic
     cells: Cells
     thresholds: IntArray = field(repr=False)
-    guide: NDArray[np.int32] = field(repr=False)
     weights: FloatArray = field(repr=False)
     tables: FloatArray = field(repr=False)
 
@@ -44,8 +43,7 @@ class CountedRedraws:
         """Sort thresholds of labels, weights and tables by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
-        guided = problem.n_classes > LADDER_CLASSES
-        thresholds, guide = label_tables(problem.probs, order, guided)
+        thresholds, _ = label_tables(problem.probs, order, guided=False)
         weights = np.empty(0) if problem.weight is None else problem.weight[order]
         tables = np.empty((0, 0, 2))
         if statistic.squares is not None:
@@ -54,9 +52,7 @@ class CountedRedraws:
             tables = statistic.tables[:, order]
         if problem.n_classes == 2:
             thresholds = np.ascontiguousarray(thresholds[:, 0])
-        return cls(
-            problem, statistic, cells, thresholds, guide, weights, np.ascontiguousarray(tables)
-        )
+        return cls(problem, statistic, cells, thresholds, weights, np.ascontiguousarray(tables))
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``; blocks change no number."""
@@ -72,13 +68,12 @@ class CountedRedraws:
 
     def _lanes(self) -> int:
         """How many replicates share a pass: their sums stay in a near cache."""
-        if self.guide.shape[1]:
-            return max(8, min(2 * LANES, 2**22 // int(np.diff(self.cells.starts).max())))
         norm, d = self.statistic.norm, self.problem.d
         by_cell = len(self.tables) if self.statistic.squares == "cells" else 0
         numbers = len(self.cells) * ((d if norm is None else 1) + by_cell) + 1
-        room = ROOM << (3 * (d > 1))  # of more classes the work is in the draws
-        return max(16, min(LANES, room // numbers // 16 * 16))
+        room = ROOM << (d > 1)  # of more classes the work is in the draws
+        # A power of 2, so that the blocks of a chunk are of one size
+        return max(16, min(LANES, 1 << (room // numbers).bit_length() >> 1))
 
     def _of_two(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
         by_cell, n_cells = self.statistic.squares == "cells", len(self.cells)
@@ -95,16 +90,8 @@ class CountedRedraws:
         norm, d = self.statistic.norm, self.problem.d
         sums = np.empty((len(self.cells), d if norm is None else 1, key.size))
         fixed = (self.cells.order, self.cells.starts, self.cells.expected)
-        if not self.guide.shape[1]:
-            code = -1 if norm is None else norm
-            label, gap = np.empty(key.size, np.int64), np.empty(key.size)
-            counts = np.zeros((self.problem.n_classes + 1, key.size), int)
-            scratch = (label, counts, gap)
-            counting.redraw_few(self.thresholds, *fixed, code, key, twist, *scratch, sums)
-        else:
-            expected = self.cells.expected
-            falling = np.argsort(-expected if norm == 2 else expected[:, :0], axis=1)
-            tables = (self.thresholds, self.guide, expected.sum(axis=1), falling)
-            room = np.empty((key.size, int(np.diff(self.cells.starts).max())), dtype=np.int32)
-            counting.redraw_many(*tables, *fixed, norm, key, twist, room, sums)
+        draw, gap = np.empty(key.size, np.int64), np.empty(key.size)
+        counts = np.zeros((self.problem.n_classes + 1, key.size), np.int32)
+        code = -1 if norm is None else norm
+        counting.redraw_few(self.thresholds, *fixed, code, key, twist, draw, counts, gap, sums)
         return ResidualSums(np.moveaxis(sums, 2, 0))

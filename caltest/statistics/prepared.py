@@ -27,6 +27,7 @@ from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Cells, Estimand, Problem, ResidualSums
 from caltest.problem.base import ABSENT, Squares
 from caltest.simulate import CHUNK, RowScheme, Scheme, Shortcut
+from caltest.simulate.labels import LADDER_CLASSES
 
 #: Numbers in an array of sums, and cells, that are looked at together.
 AT_ONCE, CELLS_AT_ONCE = 2**17, 256
@@ -191,10 +192,10 @@ class SumStatistic(Prepared):
     @property
     def counted_as_drawn(self) -> bool:  # type: ignore[override]
         problem = self.problem
+        # Of more, labels are looked up, which takes as long as counting them: nothing is gained.
+        few = problem.n_classes <= LADDER_CLASSES
         plain = problem.weight is None and self.squares is None and self.scores is None
-        # Above 40 classes labels are looked up, and only norms are cheap to keep.
-        cheap = problem.n_classes <= 40 or self.norm is not None
-        return problem.n_classes == 2 or (plain and cheap and self.sum_cells is not None)
+        return problem.n_classes == 2 or (few and plain and self.sum_cells is not None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,8 @@ def predictions(n, n_classes, concentration=0.5, seed=3):
 
 def redraws(statistic, probs):
     fused = statistic.prepare(problem_of(seen(probs))).redraws(ct.RedrawLabels())
-    assert isinstance(fused, CountedRedraws)
+    few = probs.shape[1] <= LADDER_CLASSES
+    assert isinstance(fused, CountedRedraws if few else Batches)
     return fused
 
 
@@ -140,7 +141,6 @@ def test_same_for_any_chunks_and_threads(n_classes):
         pieces = list(pool.map(lambda a: run(SEED, a, 50), range(0, 1000, 50)))
     assert np.array_equal(whole, np.concatenate(pieces))
     assert not np.array_equal(whole, run((SEED[1], SEED[0]), 0, 1000))
-    assert run(SEED, 3, 0).shape == (0,)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
@@ -174,7 +174,7 @@ def test_a_draw_on_a_threshold_of_many_has_passed_it(short, moved):
     np.testing.assert_array_equal(after, expected)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, BIG])
+@pytest.mark.parametrize("n_classes", [2, 3, LADDER_CLASSES])
 @pytest.mark.parametrize("short", [0, 1])
 def test_fused_draws_on_a_threshold_have_passed_it(n_classes, short):
     n = 60
