@@ -13,32 +13,29 @@ import numpy as np
 
 import caltest as ct
 from benchmarks.measure import confident, seconds
-from caltest.simulate import Batches, LabelScheme, simulate, simulate_by
+from caltest.simulate import Batches, LabelScheme, RowScheme, simulate, simulate_by
 from caltest.statistics.base import problem_of
 
 B = 1000
 
 
-def by_batches(statistic: ct.ECE, scheme: ct.Scheme, data: ct.Predictions, count: int) -> None:
+def by_batches(
+    statistic: ct.ECE, scheme: LabelScheme | RowScheme, data: ct.Predictions, count: int
+) -> None:
     """Run without the fused kernel: batches of labels, or samples one by one."""
     prepared = statistic.prepare(problem_of(data))
     if isinstance(scheme, LabelScheme):
         simulate_by(Batches.of(scheme, data, prepared.batch), count, 1, 1)
     else:
-        simulate(
-            lambda sample: statistic.prepare(problem_of(sample)).observed,
-            scheme.sampler(data),
-            count,
-            1,
-            1,
-        )
+        evaluate = lambda sample: statistic.prepare(problem_of(sample)).observed  # noqa: E731
+        simulate(evaluate, scheme.sampler(data), count, 1, 1)
 
 
 def main() -> None:
     """Time every pair of a statistic and a scheme that has a fused kernel."""
     labels, published, rows = ct.RedrawLabels(), ct.ConsistencyResampling(), ct.Bootstrap()
     grid, tree, equal = ct.ECE(10), ct.ECE(ct.VarianceTree(100)), ct.ECE(ct.QuantileBins(15))
-    cases: list[tuple[Any, ct.Scheme, int]] = [
+    cases: list[tuple[Any, LabelScheme | RowScheme, int]] = [
         *((ct.ECE(15), labels, k) for k in (2,)),
         *((grid, labels, k) for k in (3, 10)),
         *((tree, labels, k) for k in (3, 10, 100)),

@@ -21,6 +21,7 @@ import numpy as np
 
 import caltest as ct
 from benchmarks.measure import confident, seconds
+from caltest.binning import as_binning
 from caltest.statistics.base import problem_of
 from caltest.statistics.multiclass import ClasswiseECE
 
@@ -53,7 +54,7 @@ def drawn(cumulative: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def redrawing(statistic: ct.ECE, probs: np.ndarray) -> Replicate:
     """Redraw labels and compute the error, as one would write it."""
     n, n_classes = probs.shape
-    cells = np.unique(statistic.bins(probs), return_inverse=True)[1].ravel()
+    cells = np.unique(as_binning(statistic.bins)(probs), return_inverse=True)[1].ravel()
     sums = np.column_stack([np.bincount(cells, column) for column in probs.T])
     cumulative = probs.cumsum(axis=1)[:, :-1]
 
@@ -96,23 +97,23 @@ def resampled_classes(probs: np.ndarray) -> Replicate:
 
 def resampling(statistic: ct.ECE, data: ct.Predictions, with_labels: bool) -> Replicate:
     """Resample rows, redraw their labels or keep them, and compute the error."""
-    probs, labels, fixed = data.probs, data.labels, None
-    if isinstance(statistic.bins, ct.UniformBins):
-        fixed = statistic.bins(probs)
+    probs, labels, fixed, bins = data.probs, data.labels, None, as_binning(statistic.bins)
+    if isinstance(bins, ct.UniformBins):
+        fixed = bins(probs)
     p, cumulative, classes = probs[:, 0], probs.cumsum(axis=1)[:, :-1], range(probs.shape[1])
 
     def binary(rng: np.random.Generator) -> float:
         rows = rng.integers(p.size, size=p.size)
         sample = p[rows]
         hits = labels[rows] == 0 if with_labels else rng.random(p.size) < sample
-        cells = statistic.bins(sample) if fixed is None else fixed[rows]
+        cells = bins(sample) if fixed is None else fixed[rows]
         return np.abs(np.bincount(cells, sample - hits)).sum() / p.size
 
     def whole(rng: np.random.Generator) -> float:
         rows = rng.integers(p.size, size=p.size)
         sample = probs[rows]
         now = labels[rows] if with_labels else drawn(cumulative[rows], rng)
-        cells = statistic.bins(sample) if fixed is None else fixed[rows]
+        cells = bins(sample) if fixed is None else fixed[rows]
         gaps = [np.bincount(cells, sample[:, k] - (now == k)) for k in classes]
         return 0.5 * np.abs(gaps).sum() / p.size
 
@@ -221,7 +222,7 @@ def redraws(statistic: Any, probs: np.ndarray) -> None:
     ct.replicate(as_seen(probs), statistic, ct.RedrawLabels(), n_resamples=B, rng=1)
 
 
-def resamples(statistic: ct.ECE, data: ct.Predictions, with_labels: bool) -> None:
+def resamples(statistic: ct.ECE | ClasswiseECE, data: ct.Predictions, with_labels: bool) -> None:
     """The same with resampled rows."""
     scheme = ct.Bootstrap() if with_labels else ct.ConsistencyResampling()
     ct.replicate(data, statistic, scheme, n_resamples=B, rng=1)
