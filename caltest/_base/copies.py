@@ -102,8 +102,7 @@ def doubts(
     missed = float((1.0 - top).sum())
     if from_logits:
         logits = as_array(values, "probs").astype(np.float64)
-        whole = n > MISSES if logits.ndim == 1 else np.allclose(logits.sum(axis=1), 1.0, 1e-3)
-        if whole and logits.min() >= 0.0 and logits.max() <= 1.0:
+        if logits.ndim == 1 and n > MISSES and logits.min() >= 0.0 and logits.max() <= 1.0:
             yield "from_logits was asked for, but the values look like probabilities already"
     elif top.min() == 1.0 and n > MISSES:
         yield "all probabilities are 0 or 1: these may be class labels, not probabilities"

@@ -115,6 +115,10 @@ def as_probabilities(
     else:
         from scipy.special import expit, softmax
 
+        if probs.ndim == 2 and probs.min() >= 0.0 and np.allclose(probs.sum(axis=1), 1.0, 1e-3):
+            words = "no value is negative and each row adds up to 1: these are probabilities"
+            words += ", leave out from_logits=True (--from-logits)"
+            raise InvalidPredictionsError(words, [("!--from-logits",)])
         probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)
         notes.append("probabilities computed from logits")
     if probs.ndim == 1:
@@ -174,10 +178,11 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     if not outside.any():
         return
     position = first(outside)
-    curve = "softmax" if probs.ndim == 2 else "logistic function"
-    logits = f"apply the {curve}, or pass from_logits=True (--from-logits)"
+    logits = "softmax" if probs.ndim == 2 else "logistic function"
+    logits = f"apply the {logits}, or pass from_logits=True (--from-logits)"
     remedies = [("--from-logits",)]
     if (probs <= 0.0).all():
+        remedies = remedies if probs.ndim == 2 else []  # whose softmax is their exponential
         advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
         advice = f"If they are percents, divide by 100 (--percent); if they are logits, {logits}"

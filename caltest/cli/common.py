@@ -9,6 +9,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+from scipy.special import logit
 
 import caltest as ct
 from caltest.cli.remedies import Legible, Refusal, corrected
@@ -99,6 +100,44 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     if options["classes"] is not None:
         arguments["classes"] = classes_of(options["classes"])
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
+
+
+def read_models(
+    files: dict[str, Any], options: dict[str, Any], reader: Callable[..., Any] = read_file
+) -> dict[str, Any]:
+    """Read the files of several models, each as probabilities or as logits, whichever it holds.
+
+    What could be either is refused where others can only be logits.
+    """
+    data: dict[str, Any] = {}
+    logits: dict[str, ct.InvalidPredictionsError] = {}
+    for name, path in files.items():
+        try:
+            data[name] = reader(path, options)
+        except ct.InvalidPredictionsError as error:
+            if error.remedies != (("--from-logits",),) or options["from_logits"]:
+                raise
+            logits[name] = error
+    if logits and not data:
+        raise next(iter(logits.values()))
+    for name in logits:
+        data[name] = reader(files[name], options | {"from_logits": True})
+    of_logits = {name for name, rows in data.items() if options["from_logits"] and _is_wide(rows)}
+    for name in data.keys() - of_logits if of_logits else ():
+        raise Refusal(
+            f"{files[name]} holds no value outside [0, 1], unlike {' and '.join(of_logits)}: leave "
+            "--from-logits out, each file is read as what it holds",
+            ("!--from-logits",),
+        )
+    return {name: data[name] for name in files}
+
+
+def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
+    """Say whether probabilities are of logits outside [0, 1], or of more than two classes."""
+    if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
+        return True
+    z = logit(rows.probs[:, 1])
+    return bool(((z < 0.0) | (z > 1.0)).any())
 
 
 def classes_of(text: str) -> list[int] | list[str]:

@@ -11,7 +11,7 @@ import click
 
 import caltest as ct
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, check_out, finish, read, read_file, settings
+from caltest.cli.common import Outcome, check_out, finish, read, read_file, read_models, settings
 from caltest.cli.remedies import Refusal
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
@@ -55,7 +55,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         if unpaired and options["ids"]:
             raise Refusal("--unpaired rows have no ids to match", ("!--ids",), ("!--unpaired",))
         options["ids"] = options["ids"] or (None if unpaired else shared_ids(files))
-        data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
+        data = read_models(dict(zip(names, files, strict=True)), options)
     arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
     if len(names) == 2:
@@ -123,13 +123,13 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
             words = "--ids match the rows of two files: there is nothing to match"
             raise Refusal(words, ("!--ids",))
         parts = dict(zip(names, (file, (against,)), strict=False))
-        data = {name: read({**options, "file": part}) for name, part in parts.items()}
+        data = read_models(parts, options, lambda part, given: read({**given, "file": part}))
     elif len(file) > 1:
         words = "--against is compared row by row with one FILE, or say --unpaired"
         raise Refusal(words, ("--unpaired",))
     else:
         options["ids"] = options["ids"] or shared_ids(files)
-        data = {name: read_file(path, options) for name, path in zip(names, files, strict=True)}
+        data = read_models(dict(zip(names, files, strict=True)), options)
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     arguments: dict[str, Any] = {"paired": not unpaired, "names": (names[0], names[-1])}
     result = ct.gate(**sides, **arguments, **settings(ct.gate, options))

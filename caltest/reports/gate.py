@@ -135,6 +135,7 @@ def gate(
         names=names if margin is not None else names[:1],
         alpha=float(alpha),
         n_resamples=n_resamples,
+        notes=[] if old is None else [f"{names[1]}: {note}" for note in old.notes],
     )
 
 

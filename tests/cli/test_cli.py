@@ -61,15 +61,16 @@ def models(tmp_path):
     data = ct.examples.GaussianMixture(0.0, -2.0).sample(1000, 1)
     odds = np.log(data.probs[:, 1] / data.probs[:, 0])
     for name, slope in (("good", 1.0), ("steep", 4.0), ("flat", 0.2)):
-        p = 1.0 / (1.0 + np.exp(-slope * odds))
-        rows = list(enumerate(zip(p, data.labels, strict=True)))
-        text = "".join(
-            f"id{i},{float(p)!r},{y}\n" for i, (p, y) in (rows if name == "good" else rows[::-1])
-        )
-        (tmp_path / f"{name}.csv").write_text("id,p,y\n" + text)
+        z, p = slope * odds, 1.0 / (1.0 + np.exp(-slope * odds))
+        rows = list(enumerate(zip(p.tolist(), z.tolist(), data.labels, strict=True)))
+        rows = rows if name == "good" else rows[::-1]
+        for file, column in ((name, 0), (f"{name}-z", 1)):
+            text = "".join(f"id{i},{row[column]!r},{row[2]}\n" for i, row in rows)
+            (tmp_path / f"{file}.csv").write_text("id,p,y\n" + text)
     return tmp_path
 
 
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 def test_compare_matches_rows_by_id(run, models, refused, done):
     good, steep, flat = (models / f"{name}.csv" for name in ("good", "steep", "flat"))
     (models / "bare.csv").write_text(steep.read_text().replace("id,", "n,", 1))
@@ -78,19 +79,20 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
         refused(" --ids COLUMN", *words, models / "bare.csv")
         assert "rows of steep brought into the order of good" in run(*words, steep)[1]
     frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "y": [0, 1, 1] * 3}] * 2
-    frames[1] = {name: list(values)[::-1] for name, values in frames[0].items()}
+    frames[1] = {name: values[::-1] for name, values in frames[0].items()}
     found = ct.gate(frames[0], statistic=ct.ECE(2), against=frames[1], margin=0.1)
     assert "rows of old brought" in found.notes[1]
     table = ct.compare_models(dict(zip("ab", frames, strict=True)), statistic=ct.DebiasedL2(2))
     assert table.pairs[0].difference == 0.0
-    out = done("compare", good, steep, "--json")
-    pair = ct.ComparisonResult.from_json(out)
+    pair = ct.ComparisonResult.from_json(done("compare", good, steep, "--json"))
     assert pair.verdict is ct.ComparisonVerdict.FIRST_BETTER
+    both = ("compare", good, models / "steep-z.csv")
+    assert ct.ComparisonResult.from_json(done(*both, "--json")).pvalue == pytest.approx(pair.pvalue)
+    refused("no value outside [0, 1], unlike steep-z: leave --from", *both, "--from-logits")
     assert run("compare", good, steep, "--id", "id", "--fail-if-worse")[0] == 1
     assert run("compare", steep, good, "--id", "id", "--fail-if-worse")[0] == 0
-    three = ("compare", "--id", "id", "--fail-if-worse")
-    assert run(*three, good, flat, steep)[0] == 1
-    assert run(*three, steep, flat, good)[0] == 0
+    for three, code in (((good, flat, steep), 1), ((steep, flat, good), 0)):
+        assert run("compare", "--id", "id", "--fail-if-worse", *three)[0] == code
     steep.write_text(steep.read_text().replace("id7,", "id8,"))
     refused("steep has ids more than once (1 in all): id8", "compare", good, steep, "--id", "id")
 

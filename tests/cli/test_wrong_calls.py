@@ -156,7 +156,6 @@ DOUBTFUL = {
     "hard rows": ((np.eye(3)[Y], Y[::-1]), {}, "all probabilities are 0 or 1"),
     "predicted labels": (confident(40), {}, "every label is .* where 14 misses of 40"),
     "no logits": ((p, y), {"from_logits": True}, "look like probabilities already"),
-    "no logit rows": ((P, Y), {"from_logits": True}, "look like probabilities already"),
 }
 
 
@@ -358,6 +357,7 @@ ct.tally_sql("loans", "p", "y", grid=1) -> grid
 ct.Tally.from_table([1, 2, 3]) -> a list is no table
 ct.Predictions.of(D, pos_label=1) -> from_logits and pos_label are for arrays
 ct.Predictions.of(P, Y, pos_label=1) -> pos_label is for a single column
+ct.Predictions.of(P, Y, from_logits=True) -> no value is negative and each row adds up to 1: these
 ct.Predictions.of(D, [1, 2]) -> these predictions have 12 rows but labels has 2
 ct.Predictions.of(p, y, ["a", "b"], p) -> too many positional arguments
 ct.presets.torchmetrics("l3") -> norm must be one of l1, l2, max, not 'l3'
