@@ -62,11 +62,9 @@ def _test_of_questions(items: Sequence[Question]) -> CalibrationTestResult:
 
 
 def inspect_calibration(
-    confidence: str = "confidence",
-    *,
-    cluster: str | None = None,
+    confidence: str = "confidence", *, cluster: str | None = None,
     statistic: Statistic | None = None,
-) -> "Metric":
+) -> "Metric":  # fmt: skip
     """Return a metric of Inspect for scorers that note how sure the model is of its answer.
 
     ``confidence`` is the key in ``Score.metadata`` of the stated probability of being right, from 0

@@ -17,7 +17,7 @@ from caltest.results import FoldSummary
 
 
 @dataclass(frozen=True, repr=False)
-class OfFunction(Lens):
+class FunctionLens(Lens):
     """A user's function as a lens: what it returns is checked, and keeps the facts of the rows."""
 
     function: Callable[[Predictions], Predictions]
@@ -157,7 +157,7 @@ def _plain(lens: LensLike | None, data: Predictions) -> Lens:
         return lens
     if not callable(lens) or isinstance(lens, type):
         raise StatisticError(f"lens must be a lens such as TopK(1) or a function, not {lens!r}")
-    wrapped = OfFunction(lens)
+    wrapped = FunctionLens(lens)
     swapped = replace(data, labels=(data.labels + 1) % data.n_classes)
     if not np.array_equal(wrapped(swapped).probs, wrapped(data).probs):
         raise StatisticError(

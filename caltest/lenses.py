@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -236,6 +236,7 @@ class OneVsRest(Lens):
     """
 
     c: int | str
+    subject: ClassVar[Subject] = "event"
 
     def __post_init__(self) -> None:
         _class(self.c)
@@ -243,10 +244,6 @@ class OneVsRest(Lens):
     def __call__(self, data: Predictions) -> Predictions:
         c = data.class_index(self.c)
         return _two_class(data, c, _is_not(c, data.labels))
-
-    @property
-    def subject(self) -> Subject:
-        return "event"
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
         return (f"class {data.class_name(data.class_index(self.c))}",)
@@ -271,16 +268,13 @@ class Cumulative(Lens):
     """
 
     k: int
+    subject: ClassVar[Subject] = "event"
 
     def __post_init__(self) -> None:
         whole("k", self.k, least=0)
 
     def __call__(self, data: Predictions) -> Predictions:
         return self._cut(data)(data)
-
-    @property
-    def subject(self) -> Subject:
-        return "event"
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
         return (f"class ≤ {data.class_name(self.k)}",)

@@ -121,11 +121,9 @@ def nixon2019(
 
 
 def calzone(
-    metric: Literal["ece-h", "ece-c", "mce-h", "mce-c", "hl-h", "hl-c"] = "ece-h",
-    bins: int = 10,
-    *,
-    class_index: int | None = 1,
-) -> Preset:
+    metric: Literal["ece-h", "ece-c", "mce-h", "mce-c", "hl-h", "hl-c"] = "ece-h", bins: int = 10,
+    *, class_index: int | None = 1,
+) -> Preset:  # fmt: skip
     """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
 
     The first equal-count bin leaves out its lower end: rows with the smallest prediction are in

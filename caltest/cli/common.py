@@ -75,12 +75,12 @@ def _scanned(
     given: dict[str, Any], files: Any, *columns: Any, **arguments: Any
 ) -> ct.Tally | ct.Tallies:
     if given.get("statistic") is not None:
-        from caltest.problem import TallyProblem
+        from caltest.problem import problem_of_tally
         from caltest.statistics.base import prepare
 
         # What no tally can say is refused before hours of reading.
         few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
-        prepare(given["statistic"], TallyProblem.of(few))
+        prepare(given["statistic"], problem_of_tally(few))
     arguments["resume"] = given.get("resume")
     arguments["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
     return ct.scan(files, *columns, **arguments)

@@ -12,7 +12,7 @@ from caltest.errors import StatisticError
 from caltest.exact import cell_null
 from caltest.inference.analysis import Analysis
 from caltest.inference.cell_noise import CellNoise, cell_noise
-from caltest.inference.inversion import SIZES, Above, reached
+from caltest.inference.inversion import SIZES, UpperInversion, reached
 from caltest.inference.pvalues import null_distribution, replicates_of
 from caltest.predictions import FloatArray, IntArray, Predictions
 from caltest.problem import Cells, Estimand
@@ -233,7 +233,7 @@ def _largest_gaps(
     return np.asarray((np.abs(sums_of_cells) / np.maximum(counts.sum(axis=(1, 3)), 1)).max(axis=1))
 
 
-def largest_above(request: IntervalProblem) -> Above:
+def largest_above(request: IntervalProblem) -> UpperInversion:
     """Return how plausible each largest gap is from above: all cells have to refute it."""
     from scipy.special import bdtr, bdtrc
 
@@ -246,7 +246,7 @@ def largest_above(request: IntervalProblem) -> Above:
         more = np.where(events > 0, bdtrc(events - 1, n, np.maximum(fall, 0.0)), 1.0)
         return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())
 
-    return Above(
+    return UpperInversion(
         chance, lambda gap: request.estimand.unscaled(_gap(request, gap)), request.estimate
     )
 

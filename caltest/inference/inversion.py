@@ -59,13 +59,13 @@ from caltest.inference.cell_noise import CellNoise
 from caltest.predictions import FloatArray
 
 #: Sums that come so close to the observed ones meet them: counts are whole.
-MET = 1.0 - 1e-6
+NEARLY_EQUAL = 1.0 - 1e-6
 #: Share of the draws for θ = 0 below which an observed error is luck.
-LUCK = 0.25
+CHANCE_SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class Above:
+class UpperInversion:
     """How plausible errors are from above: the chance that one shows no more than was observed.
 
     Errors are numbered by k ≥ 0: ``theta(k)`` is the error, ``chance(k)`` falls; searches begin at
@@ -100,9 +100,7 @@ def absolute_corrected(cells: CellNoise) -> float:
     from scipy.special import erf
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
-    # Leone, Nelson & Nottingham (1961): E
-    # μ + σZ
-    # ; from 40 σ on the normal is not folded
+    # Leone, Nelson & Nottingham (1961): E|μ + σZ|; from 40 σ on the normal is not folded
     ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
     folded = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
     return float((2.0 * gap - folded).sum()) / cells.n
@@ -121,7 +119,7 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
     return _boundary(lambda theta: not plausible(theta), observed)
 
 
-def absolute_above(cells: CellNoise) -> Above:
+def absolute_above(cells: CellNoise) -> UpperInversion:
     """Return how plausible each θ₁ is from above."""
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
     # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
@@ -137,14 +135,14 @@ def absolute_above(cells: CellNoise) -> Above:
         rest = np.copysign(np.sqrt(np.maximum(implied - cells.variance, 0.0)), towards) * others
         return (scattered + rest).sum(axis=(1, 2)) / cells.n + share * error * cells.shares
 
-    observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), LUCK)))
+    observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), CHANCE_SHARE)))
 
     def chance(theta: float) -> float:
         # Beyond the observed T₁ gaps are mostly noise, and so is what shares say of them
         share = min(1.0, theta / max(observed, 1e-300))
         return reached(-values(theta, share), -observed)
 
-    return Above(chance, lambda theta: theta, max(2.0 * observed, total))
+    return UpperInversion(chance, lambda theta: theta, max(2.0 * observed, total))
 
 
 def squared_error(cells: CellNoise) -> float:
@@ -172,12 +170,12 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
     def plausible(k: float) -> bool:
         values = (cells.counted(k, k * most) / root) ** 2
         values = values.sum(axis=(1, 2)) / cells.n + k * k * error * cells.shares
-        return k >= 1.0 or reached(values, MET * observed) > alpha
+        return k >= 1.0 or reached(values, NEARLY_EQUAL * observed) > alpha
 
     return _boundary(lambda k: not plausible(k), 1.0) ** 2 * observed
 
 
-def squared_above(cells: CellNoise) -> Above:
+def squared_above(cells: CellNoise) -> UpperInversion:
     """Return how plausible each θ₂ is from above, of T₂ less its noise."""
     size, middle = cells.size[:, None], cells.towards_middle
     # The two directions must not work against each other
@@ -200,9 +198,9 @@ def squared_above(cells: CellNoise) -> Above:
         noise = cells.share_noise(((shift(min(k, 1.0)) / size) ** 2).sum(axis=1))
         return squares + beyond(k) + noise
 
-    observed = max(squared_corrected(cells), float(np.quantile(values(0.0), LUCK)))
+    observed = max(squared_corrected(cells), float(np.quantile(values(0.0), CHANCE_SHARE)))
 
-    return Above(
+    return UpperInversion(
         chance=lambda k: reached(-values(k), -observed),
         theta=lambda k: float((shift(k) ** 2 / size).sum()) / cells.n + beyond(k),
         start=1.0,
@@ -217,7 +215,7 @@ class Size:
     calibrated: Callable[[CellNoise], FloatArray]
     corrected: Callable[[CellNoise], float]
     low: Callable[[CellNoise, float], float]
-    above: Callable[[CellNoise], Above]
+    above: Callable[[CellNoise], UpperInversion]
 
 
 SIZES = {

@@ -34,16 +34,11 @@ STYLES: tuple[tuple[str, str, Line], ...] = (
 
 
 def reliability(
-    curve: ReliabilityCurve,
-    ax: Axes | None = None,
-    *,
+    curve: ReliabilityCurve, ax: Axes | None = None, *,
     style: Literal["deviation", "classical"] = "deviation",
-    axis: Literal["probability", "log-odds"] = "probability",
-    truth: Truth | None = None,
-    most: int = 12,
-    top: float | None = None,
-    recipe: bool = True,
-) -> Picture:
+    axis: Literal["probability", "log-odds"] = "probability", truth: Truth | None = None,
+    most: int = 12, top: float | None = None, recipe: bool = True,
+) -> Picture:  # fmt: skip
     """Draw a reliability diagram, with one panel for each component of the curve.
 
     The artists are "marks", "bars", "histogram", "edge", "key" and, where drawn, "columns", "gaps",
@@ -202,12 +197,9 @@ def _shares(ax: Axes, curve: ReliabilityCurve, frame: Frame) -> BarContainer:
 
 
 def comparison(
-    curves: Sequence[ReliabilityCurve],
-    ax: Axes | None = None,
-    *,
-    names: Sequence[str],
+    curves: Sequence[ReliabilityCurve], ax: Axes | None = None, *, names: Sequence[str],
     recipe: bool = True,
-) -> Picture:
+) -> Picture:  # fmt: skip
     """Draw the deviations of several models in one diagram, each with its own bars.
 
     Two to five curves of one component, made with the same lens and bins; the recipe is that of the

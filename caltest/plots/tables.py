@@ -108,12 +108,9 @@ def segments(result: SegmentSearch, ax: Axes | None = None, *, recipe: bool = Tr
 
 
 def sites(
-    result: MetaAnalysis,
-    ax: Axes | None = None,
-    *,
-    effect: Literal["O:E", "intercept", "slope", "curve"] = "O:E",
-    recipe: bool = True,
-) -> Picture:
+    result: MetaAnalysis, ax: Axes | None = None, *,
+    effect: Literal["O:E", "intercept", "slope", "curve"] = "O:E", recipe: bool = True,
+) -> Picture:  # fmt: skip
     """Draw one measure of calibration at every site, its mean and its prediction interval.
 
     A ratio, O:E, has a logarithmic axis. ``effect="curve"`` draws the calibration curves of a
@@ -248,16 +245,9 @@ def differences(
 
 
 def pvalues(
-    values: Sequence[float],
-    names: Sequence[str],
-    ax: Axes | None = None,
-    *,
-    alpha: float = 0.05,
-    findings: Sequence[Finding] = (),
-    xlabel: str = "p-value",
-    text: str = "",
-    recipe: bool = True,
-) -> Picture:
+    values: Sequence[float], names: Sequence[str], ax: Axes | None = None, *, alpha: float = 0.05,
+    findings: Sequence[Finding] = (), xlabel: str = "p-value", text: str = "", recipe: bool = True,
+) -> Picture:  # fmt: skip
     """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
 
     What is drawn, what is printed at the right and what decides are the same number, adjusted where

@@ -167,13 +167,9 @@ class RowProblem(Problem):
         return of_label if self.weight is None else self.weight[:, None] ** 2 * of_label
 
     def sums(
-        self,
-        outcomes: Outcomes,
-        cells: Cells | None,
-        squares: Squares = None,
-        tables: FloatArray | None = None,
-        norm: int | None = None,
-    ) -> ResidualSums:
+        self, outcomes: Outcomes, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
         if isinstance(outcomes, Flips):
             return self._of_flips(outcomes.multipliers, cells, squares, tables)
         if norm is not None and self.d > 1 and cells and tables is None and len(outcomes) > 1:

@@ -186,13 +186,9 @@ class TallyProblem(MicroCells):
         return residuals[:, :, None], w**2 * (events - 2.0 * products + self.squares)
 
     def sums(
-        self,
-        outcomes: Counts,
-        cells: Cells | None,
-        squares: Squares = None,
-        tables: FloatArray | None = None,
-        norm: int | None = None,
-    ) -> ResidualSums:
+        self, outcomes: Counts, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
         sums = added = linear = ABSENT
         weighted = outcomes.events * self.row_weight
         if cells is not None:

@@ -74,9 +74,7 @@ class Event:
 class _ByCurves(Recalibration):
     """A method that learns one curve at a time."""
 
-    def _learn(
-        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
-    ) -> Curves:
+    def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Curves:
         w = np.ones(len(scores)) if weights is None else weights
         if scores.shape[1] == 2:
             return Curves((self._curve(Event(scores[:, 1], scores[:, 0], labels == 1, w)),))

@@ -72,9 +72,7 @@ class Recalibration(ABC):
         )
 
     @abstractmethod
-    def _learn(
-        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
-    ) -> Map: ...
+    def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Map: ...
 
 
 @dataclass(frozen=True)

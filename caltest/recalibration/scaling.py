@@ -65,9 +65,7 @@ class _LinearScaling(Penalised):
 
     full: ClassVar[bool]
 
-    def _learn(
-        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
-    ) -> Linear:
+    def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Linear:
         z, k = _centred(scores), scores.shape[1]
         identity = np.eye(k) if self.full else np.ones(k)
 
@@ -107,7 +105,7 @@ class TemperatureScaling(Penalised):
     """
 
     def _learn(
-        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+        self, scores: FloatArray, labels: IntArray, weights: FloatArray | None
     ) -> Temperature:
         def adjoint(residual: FloatArray) -> FloatArray:
             return np.array([np.vdot(residual, scores)])

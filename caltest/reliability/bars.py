@@ -213,12 +213,7 @@ def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False
     Pointwise, the ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest of B replicates: a further draw
     is as likely to have any rank. Simultaneous: mean ± c · sd, where c is the same order statistic
     of the largest standardised distance over all columns (max-T). ``draws``, of shape (B, L), are
-    NaN where a cell was empty.
-
-    Raises
-    ------
-    StatisticError
-        With fewer replicates than the level needs.
+    NaN where a cell was empty. StatisticError for fewer replicates than the level needs.
     """
     valid = (~np.isnan(draws)).sum(axis=0)
     side = (1.0 - level) * (1.0 if simultaneous else 0.5)
