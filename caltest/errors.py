@@ -48,6 +48,16 @@ class StatisticError(_Plain):
     """A statistic, lens or null that does not fit the data it was asked about."""
 
 
+class UnsupportedFactError(StatisticError):
+    """A fact of the rows, such as weights, that is not allowed for by what was asked."""
+
+    def __init__(
+        self, message: str, remedies: Sequence[tuple[str, ...]] = (), fact: str = ""
+    ) -> None:
+        super().__init__(message, remedies)
+        self.fact = fact
+
+
 class SparseBinsWarning(UserWarning):
     """Consistency resampling was asked for with too few predictions in a bin to be valid."""
 

@@ -20,6 +20,8 @@ from caltest.errors import InvalidPredictionsError
 #: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
 #: as they are, so that decimals stay decimals.
 SUM_TOLERANCE, SUM_EXACT = 1e-3, 1e-12
+#: What rounding to 32 bits makes of sums of 1, of which nothing is said.
+OF_SINGLES = 1e-6
 
 
 def listed_rows(marks: BoolArray) -> str:
@@ -150,9 +152,9 @@ def as_probabilities(
     if inexact.any():
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         count, most = int(inexact.sum()), deviation.max()
-        notes.append(
-            f"{several(count, 'row')} renormalised (sums were within {most:.1g} of 1{rounded})"
-        )
+        if most > OF_SINGLES:
+            words = f"renormalised (sums were within {most:.1g} of 1{rounded})"
+            notes.append(f"{several(count, 'row')} {words}")
     return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from caltest._base.copies import n_copies
 from caltest._base.facts import by_appearance
 from caltest._base.written import unknown
-from caltest.errors import StatisticError
+from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference.series import AGREEING, in_time_order, neighbours
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions, RowFacts
@@ -35,6 +35,8 @@ WHY = {
     "horizon": ": outcomes that overlap are no independent draws",
     "several labels a row": ": each is asked by itself, by calibration_test or audit",
 }
+#: What facts are called where their names are not words.
+NAMES = {"by": "subgroups", "followup": "follow-up", "horizon": "overlapping outcomes"}
 #: Verbs that take a tally which keeps clusters apart.
 OF_CLUSTERS = ("calibration_test", "reliability_curve")
 
@@ -76,7 +78,8 @@ def admitted(
     for name, values in carried.items():
         if values is not None and name not in takes:
             message = f"{verb} does not take {name} yet{WHY.get(name, '')}"
-            raise StatisticError(message, [(f"!--{name}",)] * (name in Facts.__annotations__))
+            remedies = [(f"!--{name}",)] * (name in Facts.__annotations__)
+            raise UnsupportedFactError(message, remedies, NAMES.get(name, name))
     data, notes = data if data.horizon is None else in_time_order(data), []
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)

@@ -14,7 +14,7 @@ from caltest._base.features import Features
 from caltest._base.provenance import Provenance
 from caltest._base.rows import stacked
 from caltest._base.written import Fields, explained, several
-from caltest.errors import StatisticError
+from caltest.errors import UnsupportedFactError
 from caltest.followup import UNKNOWN, Censoring, Followup
 from caltest.predictions.classes import NamedClasses
 from caltest.predictions.reading import read
@@ -282,9 +282,10 @@ class Predictions(NamedClasses):
     def labelled(self, verb: str) -> Predictions:
         """Return the same, for a verb that needs the labels of all rows: no follow-up."""
         if self.followup is not None:
-            raise StatisticError(
+            raise UnsupportedFactError(
                 f"{verb} does not take follow-up, as some outcomes are unknown: calibration_test, "
-                "audit, reliability_curve and cox_recalibration do"
+                "audit, reliability_curve and cox_recalibration do",
+                fact="follow-up",
             )
         return self
 

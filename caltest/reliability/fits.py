@@ -11,7 +11,7 @@ from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.compiled import kernel
 from caltest._base.defaults import BAND_LEVEL, N_TOGETHER
-from caltest.errors import StatisticError
+from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference.admission import ROWS
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, FloatArray, IntArray
@@ -160,7 +160,7 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     """Return where the band is shown, of tallies rounded outward, the isotonic fit and its ends."""
     problem = view.units
     if view.from_sums and view.data.weights is not None:
-        raise StatisticError("reliability_fit does not take weights yet")
+        raise UnsupportedFactError("reliability_fit does not take weights yet", fact="weights")
     if view.from_sums and problem.n > MOST_ROWS:
         raise StatisticError(f"the band of more than {MOST_ROWS} rows takes too much room")
     levels, rows = Cells.levels(problem), problem.tied_rows()

@@ -13,7 +13,7 @@ from caltest._base.checks import fraction, one_of
 from caltest._base.defaults import N_TOGETHER
 from caltest._base.facts import RIGHT
 from caltest._base.written import name_of
-from caltest.errors import StatisticError
+from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference import (
     brier_decomposition,
     calibration_test,
@@ -305,10 +305,14 @@ def contents(request: Request, profile: str) -> tuple[tuple[Section, ...], list[
         except Absent as absent:
             left_out += map(str, absent.args)
             continue
+        except UnsupportedFactError as error:
+            left_out.append(f"{title}: not known how to allow for {error.fact}")
+            continue
         except StatisticError as error:
             left_out.append(f"{title}: {error}")
             continue
-        sections.append(Section(key, title, part["meaning"], tuple(results)))
+        meaning = part["meaning"] + part.get("clustered", "") * (data.n_clusters is not None)
+        sections.append(Section(key, title, meaning, tuple(results)))
         left_out += [o for r in results if isinstance(r, Measures) for o in r.omitted]
     left_out += [words["dependence"]] * (data.n_clusters is None)
     left_out += [words["classes"]] * (data.n_classes > 2 or data.classes == RIGHT)

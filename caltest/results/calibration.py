@@ -26,7 +26,6 @@ FEW_DRAWS = 20
     columns="statistic lens shown_estimate shown_floor shown_p",
     of_subgroups="shown_estimate shown_floor shown_p",
     plotter="numbers.null",
-    made="{0.statistic} · {0.lens} · {0.null} null",
 )
 class CalibrationTestResult(Result):
     """The answer of :func:`caltest.calibration_test`."""
@@ -54,6 +53,10 @@ class CalibrationTestResult(Result):
         "Not part of the dictionary form.",
         "ExactNull, SimulatedNull or AsymptoticNull, optional", default=None, transient=True,
     )  # fmt: skip
+
+    def _made(self) -> list[str]:
+        approximate = ", approximate" * (self.folds is not None)
+        return [self.statistic, self.lens, f"{self.null} null{approximate}"]
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return a lower limit of the error, at least 0, and the estimate, by which errors rank.

@@ -6,6 +6,7 @@ from caltest._base.written import several
 from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_value
+from caltest.results.tables import Columns
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: What a plan knows the length of intervals of by a formula.
@@ -78,6 +79,10 @@ class GateResult(Result):
     names: tuple[str, ...] = entry("The model, and the one it is compared with, if any.")
     lens: str = entry("The lens, as it would be written in Python.")
     alpha: float = entry("Chance of a wrong finding, at most, over all checks.")
+
+    def _tables(self) -> list[Columns]:
+        less = [None if c.corrected == c.estimate else c.corrected for c in self.checks]
+        return [{**table, "less_noise": less} for table in super()._tables()]
 
     def _made(self) -> list[str]:
         limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)

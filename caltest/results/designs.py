@@ -70,23 +70,18 @@ class ClusterSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """What the dependence means for a reader, and how clusters are not all alike."""
         notes = [
-            "λ is the chance that two rows of a cluster share a draw: errors by chance are larger "
-            "than those of independent rows, and p-values and floors allow for it"
+            "rows of a cluster depend on each other, which makes errors by chance larger: floors "
+            "and p-values allow for it by redrawn outcomes, which two rows of a cluster have in "
+            "common with a chance of λ"
         ]
-        overall = max(self.dependence or 0.0, self.correctness or 0.0)
         remedy = "test with null=OneRowPerCluster()"
         if self.beside is not None:
             remedy = "test rows of which no two share a cluster of either column"
         if self.inflation > 1.0 and self.inflation_applied:
             notes.append(
-                "labels of a cluster agree more than any such draw can show: redrawn residuals are "
-                f"made {self.inflation**0.5:.2f} times as large (√κ, κ = {self.inflation:.2f}), "
-                "and the test stays valid but finds less"
-            )
-        if self.in_parts > overall:
-            notes.append(
-                f"some rows depend on others of their cluster more than all do (λ up to "
-                f"{self.in_parts:g}, {overall:g} overall): they are drawn with their own λ"
+                "rows of a cluster agree more than outcomes in common explain: errors by chance "
+                f"are taken as {self.inflation**0.5:.2f} times as large (√κ), so that the test "
+                "stays valid and finds less"
             )
         if abs(self.size_effect) > ASSOCIATED:
             notes.append(
@@ -95,13 +90,13 @@ class ClusterSummary(Record):
             )
         if not self.inflation_applied:
             notes.append(
-                f"κ = {self.inflation:.2f} could not be applied to a statistic that sees labels: "
-                f"the p-value is too small; {remedy}"
+                "κ could not be applied to a statistic that sees labels: the p-value is too "
+                f"small; {remedy}"
             )
         return tuple(notes)
 
     def _of(self) -> str:
-        return f"{_sizes(self)}, effective {self.effective:.1f}"
+        return f"{_sizes(self)}, worth {self.effective:.1f} equal ones"
 
     def __str__(self) -> str:
         columns = self._of()
@@ -113,8 +108,10 @@ class ClusterSummary(Record):
             "being right": [each.correctness for each in along],
         }
         applied = "" if self.inflation_applied else " (not applied)"
+        own = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
+        parts = f" · λ up to {self.in_parts:g} where rows agree more than elsewhere" * own
         more = f" · inflation κ {self.inflation:.2f}{applied}" * (self.inflation > 1.0)
-        return f"{columns} · {degrees(kinds, self.estimated)}{more}"
+        return f"{columns} · {degrees(kinds, self.estimated)}{parts}{more}"
 
 
 @described()
@@ -143,9 +140,8 @@ class FoldSummary(Record):
             "folds are aligned, each moved to the mean prediction of all rows: it is asked whether "
             "predictions are too high or low in all, and how they are spread, not whether one fold "
             "is too high beside another",
-            "p-values of cross-validated rows are approximate, since models of other folds know "
-            f"these labels; they are about models fitted on {100 * self.share:.0f} % of the rows, "
-            "not one refitted on all",
+            "models of other folds know these labels, which makes p-values approximate; they are "
+            f"about models fitted on {100 * self.share:.0f} % of the rows, not one refitted on all",
         ]
         if self.random < UNLIKELY:
             notes.append(

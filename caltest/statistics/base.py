@@ -11,7 +11,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from caltest._base.written import Written, name_of
-from caltest.errors import StatisticError
+from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.predictions import Facts, FloatArray, IntArray, Predictions
 from caltest.problem import Drawn, FollowupProblem, Problem, RowProblem, row_problem
 from caltest.simulate import BLOCK
@@ -60,7 +60,8 @@ def rows_of(
             "unknown: take a statistic of residuals, such as ECE or Kuiper, or ICI or CORP"
         )
     if problem.weight is not None and not weights:
-        raise StatisticError(f"{name_of(statistic)} does not take weights yet")
+        message = f"{name_of(statistic)} does not take weights yet"
+        raise UnsupportedFactError(message, fact="weights")
     rows: Predictions = problem.data
     return rows
 

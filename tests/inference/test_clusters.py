@@ -104,10 +104,12 @@ def test_sums_of_the_example():
     assert summary.effective == pytest.approx(4.0824127414, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
-    assert summary.notes[0].startswith("λ is the chance that two rows of a cluster share a draw")
+    assert summary.notes[0].endswith(
+        "which two rows of a cluster have in common with a chance of λ"
+    )
     inflated = replace(summary, inflation=1.44)
     assert str(inflated).endswith("(95 % limits) · inflation κ 1.44")
-    assert "redrawn residuals are made 1.20 times as large (√κ, κ = 1.44)" in inflated.notes[1]
+    assert "errors by chance are taken as 1.20 times as large (√κ)" in inflated.notes[1]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -215,10 +217,10 @@ def test_pairs_that_exclude_each_other_do_not_hide_copies(rng):
             p, y.astype(int), ct.CoxScore(), clusters=group, n_resamples=199, rng=1
         )
         rejected += test.pvalue <= 0.05
-        notes += "; ".join(test.notes)
+        notes += str(test.clusters)
         assert test.clusters.dependence < test.clusters.in_parts
     assert rejected <= 6
-    assert "some rows depend on others of their cluster more than all do (λ up to 1, " in notes
+    assert "λ up to 1 where rows agree more than elsewhere" in notes
     y[300:] = 1  # no copy is wrong, by chance: that is no sign that copies are independent
     data = ct.OneVsRest(1)(ct.Predictions.of(p, y.astype(int), clusters=group))
     assert Agreement.of(data).limits().by_prediction[3] == 1.0

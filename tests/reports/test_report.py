@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_left_out_by_name(two):
     weights = 1.0 + two.labels
     weighted = ct.report(two, weights=weights, **RUN)
     reasons = " ".join(weighted.unexamined)
-    assert "Where the true curve lies: reliability_fit does not take weights" in reasons
+    assert "Where the true curve lies: not known how to allow for weights" in reasons
     assert "ICI" not in reasons
     data = next(s.results[0] for s in weighted.sections if s.key == "data")
     assert data.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
