@@ -11,15 +11,25 @@ RIGHT_WORDS = (("incorrect", "correct"), ("wrong", "right"), ("falsch", "richtig
 #: Words for an event that did not occur, and for one that did.
 EVENT_WORDS = (
     *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
-    *(("absent", "present"), ("f", "t"), ("nein", "ja"), ("n", "j"), ("non", "oui")),
-    *(
-        ("alive", "dead"),
-        ("no event", "event"),
-        ("censored", "event"),
-        ("miss", "hit"),
-        *RIGHT_WORDS,
-    ),
+    *(("absent", "present"), ("f", "t"), ("no event", "event"), ("censored", "event")),
+    *(("nein", "ja"), ("n", "j"), ("non", "oui"), ("no", "si"), ("no", "sí"), ("no", "sì")),
+    *(("nee", "ja"), ("nej", "ja"), ("não", "sim"), ("nie", "tak"), ("ne", "ano")),
+    *(("falsch", "wahr"), ("faux", "vrai"), ("falso", "vero"), ("falso", "verdadero")),
+    *(("benign", "malignant"), ("benigne", "maligne"), ("gutartig", "bösartig")),
+    *(("alive", "dead"), ("alive", "died"), ("alive", "deceased"), ("survived", "died")),
+    *(("legit", "fraud"), ("legitimate", "fraud"), ("ham", "spam"), ("miss", "hit")),
+    *(("lost", "won"), ("loss", "win"), ("no rain", "rain"), ("no default", "default")),
+    *RIGHT_WORDS,
 )
+#: Words for an outcome that is not known, or not yet.
+PENDING = {
+    *("pending", "open", "unknown", "unclear", "undetermined", "undecided", "inconclusive"),
+    *("in progress", "ongoing", "not yet", "tbd", "awaiting", "waiting", "under review"),
+    *("ausstehend", "offen", "noch offen", "unbekannt", "unklar", "in bearbeitung", "k.a."),
+    *("keine angabe", "en attente", "en cours", "inconnu", "n.d.", "pendiente", "desconocido"),
+    *("en curso", "in attesa", "in corso", "sconosciuto", "onbekend", "in behandeling"),
+    *("pendente", "desconhecido", "?"),
+}
 
 
 def lowered(texts: AnyArray) -> AnyArray:

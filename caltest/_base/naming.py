@@ -12,11 +12,12 @@ if TYPE_CHECKING:  # the command line reads this file before NumPy is needed
 
 
 class Names(NamedTuple):
-    """What rows are called, by their places, the columns of probabilities, and files by rows."""
+    """What rows are called, by their places, the columns of predictions, files by rows, labels."""
 
     rows: IntArray | range
     columns: list[str]
     parts: tuple[tuple[str, int], ...]
+    label: str
 
 
 #: What rows and columns of probabilities are called in messages, where not by their place.
@@ -25,14 +26,23 @@ NAMES: ContextVar[Names | None] = ContextVar("NAMES", default=None)
 
 @contextmanager
 def in_a_file(
-    rows: IntArray | range, columns: list[str], parts: tuple[tuple[str, int], ...] = ()
+    rows: IntArray | range,
+    columns: list[str],
+    parts: tuple[tuple[str, int], ...] = (),
+    label: str = "",
 ) -> Iterator[None]:
     """Let messages speak of rows and columns as a file does, or several one after the other."""
-    token = NAMES.set(Names(rows, columns, parts))
+    token = NAMES.set(Names(rows, columns, parts, label))
     try:
         yield
     finally:
         NAMES.reset(token)
+
+
+def in_column() -> str:
+    """Return in which column labels are, as a message says it, "" of arrays."""
+    called = NAMES.get()
+    return f" in column {called.label}" if called and called.label else ""
 
 
 def nth(place: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from os.path import commonprefix
 
@@ -12,7 +13,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
 from caltest._base.event_words import event_of
-from caltest._base.naming import NAMES, nth
+from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
@@ -77,7 +78,8 @@ def at(name: str, position: tuple[int, ...]) -> str:
     names = NAMES.get()
     if column and name == "probs" and names is not None and len(names.columns) > 1:
         return f"{name}: {nth(row)}, column {names.columns[column[0]]}"
-    return f"{name}: {nth(row)}" + "".join(f", column {j}" for j in column)
+    where = in_column() * (name == "labels")
+    return f"{name}{where}: {nth(row)}" + "".join(f", column {j}" for j in column)
 
 
 def as_numbers(array: AnyArray, name: str) -> FloatArray:
@@ -239,30 +241,31 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
     if classes is not None and (is_text(array) or (all(map(is_whole, classes)) and not counted)):
         return _from_names(array, classes)
     if is_text(array):
-        words = np.unique(array.astype(str))
+        words, counts = np.unique(array.astype(str), return_counts=True)
         if n_classes == 2 and (event := event_of(array)):
             return event[1].astype(np.int64)
         if n_classes == 2 and words.size == 2:
-            calls = " or ".join(f"pos_label={str(w)!r} (--pos-label {w})" for w in words)
+            rarest = words[np.argsort(counts, kind="stable")].tolist()
+            calls = " or ".join(f"pos_label={w!r} (--pos-label {w})" for w in rarest)
             raise InvalidPredictionsError(
-                f"labels are text: of one column of probabilities say {calls}, whose probability "
-                "it is; of two pass classes=[…] (--classes) in the order of the columns, which "
-                f"scikit-learn sorts: classes={words.tolist()}",
-                [("--pos-label", str(word)) for word in words],
+                f"labels are text{in_column()}: of one column of probabilities say {calls}, whose "
+                "probability it is; of two pass classes=[…] (--classes) in the order of the "
+                f"columns, which scikit-learn sorts: classes={words.tolist()}",
+                [("--pos-label", word) for word in rarest],
             )
         listed, order = ", ".join(repr(str(v)) for v in words[:5]), ""
         if words.size == n_classes <= 20:
             order = f", which scikit-learn sorts: classes={words.tolist()}"
         raise InvalidPredictionsError(
-            f"labels are text ({listed}, …): pass classes=[…] (--classes), the label values in the "
-            f"order of the columns of probs{order}",
+            f"labels are text{in_column()} ({listed}, …): pass classes=[…] (--classes), the label "
+            f"values in the order of the columns of probs{order}",
             [("--classes", ",".join(words.tolist()))] * bool(order),
         )
     numbers = as_numbers(array, "labels")
     for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:
         raise InvalidPredictionsError(
-            f"labels: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from 0 to "
-            f"{n_classes - 1}"
+            f"labels{in_column()}: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from "
+            f"0 to {n_classes - 1}"
         )
     for row in np.flatnonzero((numbers < 0) | (numbers >= n_classes))[:1]:
         advice, remedies = "", list[tuple[str, str]]()
@@ -273,8 +276,8 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
             advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1 (--pos-label 1)"
             remedies = [("--pos-label", "1")]
         raise InvalidPredictionsError(
-            f"labels: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes labels run "
-            f"from 0 to {n_classes - 1}{advice}",
+            f"labels{in_column()}: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes "
+            f"labels run from 0 to {n_classes - 1}{advice}",
             remedies,
         )
     return numbers.astype(np.int64)
@@ -303,7 +306,7 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
                 advice = f". Are {', '.join(map(str, values))} other words for these? Then list "
                 advice += "them in this order with classes=[…] (--classes)"
             raise InvalidPredictionsError(
-                f"labels: {nth(row)} is {name}, which is not one of the classes "
+                f"labels{in_column()}: {nth(row)} is {name}, which is not one of the classes "
                 f"{', '.join(map(str, classes))}{advice}",
                 remedies,
             )
@@ -333,17 +336,25 @@ def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, 
         labels.astype(np.int64) if labels.dtype.kind == "f" and not (labels % 1).any() else labels
     )
     text, event = [str(v) for v in marks.ravel().tolist()], str(pos_label)
-    names = sorted(set(text))
+    counts = Counter(text)
+    names = sorted(counts)
     if event not in names and len(names) > 1:
         raise InvalidPredictionsError(
-            f"pos_label is {event!r}, but the labels are {', '.join(map(repr, names[:5]))}",
-            [("--pos-label", name) for name in names[:2]],
+            f"pos_label is {event!r}, but the labels{in_column()} are "
+            f"{', '.join(map(repr, names[:5]))}",
+            [("--pos-label", name) for name in sorted(names[:2], key=lambda n: counts[n])],
         )
     others = [name for name in names if name != event]
     if len(others) > 1:
+        remedies = [
+            tuple(word for name in others if name != rest for word in ("--drop-label", name))
+            for rest in sorted(others, key=lambda n: -counts[n])[:3]
+        ]
         raise InvalidPredictionsError(
-            f"pos_label={event!r} leaves {len(others)} other labels ({', '.join(others[:5])}); one "
-            "column of probabilities is for two classes"
+            f"pos_label={event!r} leaves {len(others)} other labels{in_column()} "
+            f"({', '.join(others[:5])}); one column of probabilities is for two classes: leave out "
+            "rows that have no outcome with drop_labels=[…] (--drop-label)",
+            remedies,
         )
     codes = np.array([name == event for name in text], dtype=np.int64)
     return codes, (others[0] if others else f"not {event}", event)

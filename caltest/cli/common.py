@@ -96,7 +96,7 @@ def check_out(options: dict[str, Any]) -> None:
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
     arguments = {name: value for name, value in options.items() if name in _READ}
-    arguments = {name: v for name, v in arguments.items() if v is not None and v is not False}
+    arguments = {name: v for name, v in arguments.items() if v not in (None, False, ())}
     if options["classes"] is not None:
         arguments["classes"] = classes_of(options["classes"])
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)

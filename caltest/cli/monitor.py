@@ -54,6 +54,9 @@ def monitor(
     """
     settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded")
     question = {name: options[name] for name in settings if options[name] is not None}
+    if options["drop_labels"]:
+        words = "monitor does not take --drop-label: rows without an outcome wait for it"
+        raise Refusal(words, ("!--drop-label",))
     for name in filter(options.get, set(FACTS) - {"time"}):
         words = f"monitor does not take --{name}: every row is a bet of its own"
         raise Refusal(words, (f"!--{name}",))

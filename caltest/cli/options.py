@@ -71,6 +71,8 @@ ROWS = options_of(
     option("--one-model", is_flag=True, help="Rows are of one model, whatever names say."),
     option("--multilabel", is_flag=True, help="Rows have several labels: columns p_A, y_A, ..."),
     option("--ordered", is_flag=True, help="The classes are in their order, such as grades."),
+    option("--drop-label", "drop_labels", metavar="WORD", multiple=True,
+           help="Leave out rows with this label, such as pending."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
     option("--clusters", metavar="COLUMN", multiple=True, callback=_joined,

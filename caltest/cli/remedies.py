@@ -165,7 +165,8 @@ def _with(words: Sequence[str], remedy: Sequence[str], group: click.Group) -> li
     if asked != words[0]:
         taken = {"", *(option.name for option in _options(asked, group).values())}
         kept = [(name, part) for name, part in kept if name in taken]
-    changed = {name for name, _ in changes} - {""}
+    added = {o.name for o in options.values() if o.multiple and not o.callback}
+    changed = {name for name, _ in changes} - {"", *added}
     kept = [(name, part) for name, part in kept if name not in changed]
     return [asked, *(word for _, part in kept + changes for word in part if word[0] != "!")]
 

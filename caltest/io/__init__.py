@@ -48,6 +48,7 @@ def read_predictions(
     percent: bool = False,
     per_character: bool = False,
     drop_missing: bool = False,
+    drop_labels: Sequence[str] = (),
     one_model: bool = False,
     format: str | None = None,
     time: str | None = None,
@@ -89,7 +90,7 @@ def read_predictions(
     features : str or sequence of str, optional
         Names and patterns of columns with features, for :func:`segment_search`; ``"*"`` are all
         that are nothing else and do not name or number the rows. Their cells may be missing.
-    classes, pos_label, from_logits, renormalise, drop_missing, ordered
+    classes, pos_label, from_logits, renormalise, drop_missing, drop_labels, ordered
         As in :meth:`Predictions.of`; column names may carry the classes.
     per_character, percent, one_model : bool, default False
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options, as its
@@ -123,6 +124,7 @@ def read_predictions(
         *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
         *(from_logits, renormalise, percent, per_character, drop_missing, one_model, format),
         *(time, event, horizon, strata, features, ordered, multilabel),
+        drop_labels=drop_labels,
     )
     parts = parts_of(path)
     if len(parts) == 1:
@@ -188,7 +190,8 @@ def read_growing(
     request = Request(probs, label, **options)
     with source_of(path, request) as source:
         outcomes = choose_labels(source, label).probs
-        absent = [cells.missing(np.atleast_1d(column)) for column in source.read(outcomes)]
+        columns = map(np.atleast_1d, source.read(outcomes))
+        absent = [cells.missing(column) | cells.pending(column) for column in columns]
         unfinished = np.zeros_like(absent[0])
         if Path(path).suffix.lower() in (*ENDINGS["csv"], ".jsonl", ".ndjson"):
             unfinished[-1] = Path(path).read_bytes()[-1:] != b"\n"

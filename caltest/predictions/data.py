@@ -115,6 +115,7 @@ class Predictions(NamedClasses):
         predicted_label: str | None = None,
         renormalise: bool = False,
         drop_missing: bool = False,
+        drop_labels: Sequence[str] = (),
         ordered: bool = False,
     ) -> Predictions:
         """Check probabilities and labels, and bring them into one form.
@@ -172,6 +173,8 @@ class Predictions(NamedClasses):
         renormalise, drop_missing : bool, default False
             Divide rows by their sum however far it is from 1; leave out rows without a value, or
             where a column of numbers holds none. Notes count them.
+        drop_labels : sequence of str, optional
+            Leave out rows with these labels, such as ``["pending"]``, which are no outcomes.
         ordered : bool, default False
             Whether the classes, more than two, are in their order, such as grades: audits and
             reports then ask about cumulative probabilities, too.
@@ -207,6 +210,7 @@ class Predictions(NamedClasses):
             from_logits=from_logits,
             renormalise=renormalise,
             drop_missing=drop_missing,
+            drop_labels=drop_labels,
             horizon=horizon,
             ordered=ordered,
         )

@@ -42,6 +42,7 @@ class RowFacts(TypedDict, total=False):
     predicted_label: str | None
     renormalise: bool
     drop_missing: bool
+    drop_labels: Sequence[str]
 
 
 class Facts(RowFacts, total=False):

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from caltest._base.arrays import BoolArray
+from caltest._base.event_words import PENDING
 from caltest._base.naming import nth
 from caltest._base.reading import listed_rows
 from caltest._base.written import several
@@ -29,6 +30,17 @@ def missing(column: Column) -> Column:
     if not dashes or not all(map(is_number, others - dashes)):
         dashes = set()
     return np.array([text in MISSING or text in dashes for text in texts], dtype=bool)
+
+
+def pending(column: Column) -> Column:
+    """Return which labels are words for an outcome that is not known yet, beside two outcomes."""
+    none = np.zeros(len(column), dtype=bool)
+    if column.dtype.kind not in "UO" or column.ndim > 1:
+        return none
+    words = {cell: str(cell).strip().lower() for cell in set(column.tolist())}
+    if len({*words.values()} - {*MISSING} - PENDING) != 2 or not PENDING & {*words.values()}:
+        return none
+    return np.array([words[cell] in PENDING for cell in column.tolist()])
 
 
 def bare(cell: object) -> str:

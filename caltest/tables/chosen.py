@@ -84,7 +84,7 @@ def _chosen(source: Source, request: Request) -> Chosen:
     refuse_unknown(facts.values(), source.names)
     label = str(label) if isinstance(label, PathLike) else label
     try:
-        labels = choose_labels(source, label, facts.values())
+        labels = choose_labels(source, label, facts.values(), request.drop_labels)
     except InvalidPredictionsError as error:
         remedies = tuple(_remedies(source, request, error.remedies))[:MOST]
         raise InvalidPredictionsError(str(error), remedies) from None

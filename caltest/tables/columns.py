@@ -67,21 +67,24 @@ def no_column(name: str, names: Collection[str]) -> InvalidPredictionsError:
 
 
 def choose_labels(
-    source: Source, label: str | Sequence[str] | None, facts: Collection[str] = ()
+    source: Source,
+    label: str | Sequence[str] | None,
+    facts: Collection[str] = (),
+    left_out: Sequence[str] = (),
 ) -> Choice:
     """Return the column of labels, or those of outcomes, one a class.
 
     Without a name that says so it is the only one that holds outcomes: 0 and 1, words such as "yes"
-    and "no", or names of other columns.
+    and "no", or names of other columns; or labels that are to be left out.
     """
     names = source.names
     if label is not None:
         return Choice([label]) if label in names else named(names, label)
+    followed = [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
     for tier in LABELS:
         candidates = [name for name in names if key(name) in tier and not _is_place(source, name)]
         if len(candidates) == 1:
-            times = [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
-            _refuse_followed(source, candidates[0], times)
+            _refuse_followed(source, candidates[0], followed)
             return _verdict(source, candidates[0]) or Choice(candidates)
         if candidates:
             if judged := _judged(source, candidates):
@@ -92,6 +95,10 @@ def choose_labels(
                 [("--label", name) for name in candidates],
             )
     others = [name for name in names if name not in facts and not NO_OUTCOMES & {*words(name)}]
+    columns = source.readable(others).items() if left_out else ()
+    holding = [n for n, c in columns if c.ndim == 1 and np.isin(left_out, c.astype(str)).any()]
+    if len(holding) == 1:
+        return Choice(holding)
     likely, sure = outcomes_among(source, others)
     sure = [name for name in sure if key(name) not in PREDICTED] or sure
     called = [name for name in sure if OUTCOMES & {*words(name)}]
@@ -99,9 +106,11 @@ def choose_labels(
     events = [n for n in names if key(n) in EVENTS or (n in sure and EVENTS & {*words(n)})]
     if events and times:
         _refuse_followed(source, events[0], times)
-    elif len(sure) == 1:
+    elif len(sure) == 1 or len(called) == 1:
+        _refuse_followed(source, (sure if len(sure) == 1 else called)[0], followed)
+    if len(sure) == 1:
         return Choice(sure)
-    elif len(called) == 1:
+    if len(called) == 1:
         said = f"labels are column {called[0]!r} by its name, among columns of two values "
         return Choice(called, notes=(f"{said}({shortened(sure)}){source.to_be_sure('label')}",))
     such = " or ".join(dict.fromkeys(likely))

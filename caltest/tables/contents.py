@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caltest._base.event_words import EVENT_WORDS
+from caltest._base.event_words import EVENT_WORDS, PENDING
 from caltest._base.reading import sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
@@ -22,26 +22,32 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
 
     These have 0 and 1 or words for them, or the names or ends of names of other columns; without
     such a column two other words. Others may be outcomes in few words, if there is none with two;
-    columns of which more than half is missing, such as remarks, only where no other may.
+    columns of which more than half is missing, such as remarks, only where no other may. Words
+    for an outcome that is not known do not count.
     """
     if not 0 < len(names) <= SUGGESTED:
         return [], []
     columns = source.readable(names)
     gaps = {n: cells.missing(c[:FIRST]).mean() for n, c in columns.items() if c.ndim == 1}
     columns = {n: c for n, c in columns.items() if gaps.get(n, 0.0) <= 0.5} or columns
-    few = [n for n, c in columns.items() if c.ndim == 1 and len(set(c[:FIRST].tolist())) <= 2]
-    values = {
-        n: {v for v in map(str, columns[n].tolist()) if v.lower() not in MISSING} for n in few
-    }
+
+    def values_of(column: Column) -> set[str]:
+        cells = set(map(str, set(column.tolist())))
+        return {c for c in cells if c.strip().lower() not in (*MISSING, *PENDING)}
+
+    few = [n for n, c in columns.items() if c.ndim == 1 and len(values_of(c[:FIRST])) <= 2]
+    values = {name: values_of(columns[name]) for name in few}
     two = [name for name in few if len(values[name]) == 2]
     events = ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS))
     sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
+    sure = [name for name in sure if not gaps[name]] or sure
     of_columns = [n for n, c in columns.items() if n not in sure and _name_columns(c, n, names)]
     in_words = [n for n in two if not any(map(is_number, values[n]))]
     likely = list(dict.fromkeys([*two, *of_columns]))
     texts = {n: c[:FIRST] for n, c in columns.items() if c.dtype.kind in "UO"}
     levels = {n: len(set(c.tolist())) for n, c in texts.items() if not cells.are_numbers(c)}
-    likely = likely or [n for n, count in levels.items() if count <= min(20, len(columns[n]) / 4)]
+    few_words = [n for n, count in levels.items() if 1 < count <= min(20, len(columns[n]) / 4)]
+    likely = likely or few_words
     tables = [c.shape for c in columns.values() if c.ndim == 2 and c.dtype.kind == "f"]
     likely = likely or [n for n, c in columns.items() if _number_classes(c, tables)]
     return likely, [*sure, *of_columns] or in_words

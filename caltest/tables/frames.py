@@ -41,7 +41,7 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     if keys is not None and (named or several or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
         _refuse_absent(named, columns)
-    elif keys is None and request.drop_missing and "labels" in rows:
+    elif keys is None and (request.drop_missing or request.drop_labels) and "labels" in rows:
         keys, columns, request = ["probs"], {"probs": table}, replace(request, probs="probs")
     else:
         return table

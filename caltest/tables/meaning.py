@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
 from caltest._base.event_words import event_of
 from caltest._base.facts import RIGHT, are_dates, as_times
@@ -18,12 +20,12 @@ from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
 from caltest._base.reading import as_event, listed_rows
 from caltest._base.written import several
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
+from caltest.errors import DoubtfulInputWarning, InPlace, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened
-from caltest.tables.names import CONFIDENCE, DATES, IDS, MODELS, PREDICTED, key, words
+from caltest.tables.names import CONFIDENCE, DATES, FACTS, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
 
@@ -67,7 +69,8 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         columns = {name: column[rows] for name, column in columns.items()}
 
     def naming() -> AbstractContextManager[None]:
-        return in_a_file(rows + first, choice.probs, source.parts)
+        label = outcomes[0] if len(outcomes) == 1 and not outcomes[0].endswith("=") else ""
+        return in_a_file(rows + first, choice.probs, source.parts, label)
 
     with naming():
         percent = request.percent or in_percent(source, request, columns, choice.probs)
@@ -98,7 +101,9 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
                 remark += f", {event[0]!r} the event"
             outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
     unused = [name for name in source.names if name and name not in wanted]
-    remarks += [f"not used: {shortened(unused)}"] if unused else []
+    likely = [name for name in unused if FACTS & {*words(name)}]  # which an answer may need
+    others = [name for name in unused if name not in likely]
+    remarks += [f"not used: {listing([*likely, shortened(others) * bool(others)])}"] * bool(unused)
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
     of += " in percent" * percent
     n_classes = max(2, len(choice.probs), values.shape[-1] if values.ndim == 2 else 2)
@@ -249,26 +254,28 @@ def _complete(
         raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
     n, drop = next(iter(lengths.values())), request.drop_missing
     may_lack = chosen.outcomes if request.multilabel else []
-    gaps = {name: cells.missing(c) for name, c in columns.items() if name not in may_lack}
+    with in_a_file(np.arange(n) + first, [], source.parts):
+        left, notes = _left_out(columns, request, chosen, source)
+    gaps = {name: cells.missing(c) & ~left for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
     numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * bool(drop)
-    none = np.zeros(n, dtype=bool)
-    garbled = {name: cells.garbled(columns[name], request.percent) for name in numeric}
-    garbled = {name: rows & ~gaps.get(name, none) for name, rows in garbled.items()}
+    garbled = {name: cells.garbled(columns[name], request.percent) & ~left for name in numeric}
+    garbled = {name: rows & ~gaps.get(name, ~rows) for name, rows in garbled.items()}
     garbled = {name: rows for name, rows in garbled.items() if rows.any()}
     if not gaps and not garbled:
-        return np.arange(n), []
-    complete = np.flatnonzero(~np.any([*gaps.values(), *garbled.values()], axis=0))
+        return np.flatnonzero(~left), notes
+    complete = np.flatnonzero(~np.any([left, *gaps.values(), *garbled.values()], axis=0))
+    lacking = n - complete.size - int(left.sum())
     if drop and complete.size:
         counts = [f"{name} {rows.sum()}" for name, rows in gaps.items()]
-        remark = f"dropped {n - complete.size} of {several(n, 'row')} with missing cells"
+        remark = f"dropped {lacking} of {several(n, 'row')} with missing cells"
         remark += f" ({', '.join(counts)})" if counts else ""
         for name, rows in garbled.items():
             shown = str(columns[name].ravel()[int(np.argmax(rows))])
             remark += f"; {name} held no number in {rows.sum()}, such as {shown!r}"
-        return complete, [remark.replace(" with missing cells;", ":")]
+        return complete, [*notes, remark.replace(" with missing cells;", ":")]
     name, gap = next(iter((gaps or garbled).items()))
-    few = 5 * complete.size >= 4 * n
+    few = bool(5 * complete.size >= 4 * (n - left.sum()))
     with in_a_file(np.arange(n) + first, [], source.parts):
         remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
         if drop:
@@ -277,12 +284,49 @@ def _complete(
         option = f"drop_missing=True{' (--drop-missing)' * (not source.frame)}"
         way = f", or leave them out with {option}"
         if not few:
-            left = f"{n - complete.size} of {several(n, 'row')}"
-            way = f": {option} would leave out {left}; is {name} the column that was meant?"
+            lost = f"{lacking} of {several(n, 'row')}"
+            way = f": {option} would leave out {lost}; is {name} the column that was meant?"
         raise InvalidPredictionsError(
             f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way * (drop is False)}",
             [("--drop-missing",)] * (drop is False and few),
         )
+
+
+def _left_out(
+    columns: dict[str, Column], request: Request, chosen: Chosen, source: Source
+) -> tuple[BoolArray, list[str]]:
+    """Return the rows whose label is one to be left out, and notes on them.
+
+    Refused is such a label that does not occur, and an outcome that is not known beside two others.
+    """
+    name, *others = chosen.outcomes
+    column, drop = columns[name], list(map(str, request.drop_labels))
+    if drop and (others or column.ndim > 1):
+        raise InvalidPredictionsError("drop_labels (--drop-label) is for one column of labels")
+    if not drop and request.classes is None and not others:
+        waits = cells.pending(column)
+        if unknown := sorted(set(map(str, column[waits].tolist()))):
+            flags = tuple(part for word in unknown for part in ("--drop-label", word))
+            raise InvalidPredictionsError(
+                f"column {name} holds {listing(map(repr, unknown))} in {listed_rows(waits)}, no "
+                f"outcome yet: leave them out with drop_labels={unknown} ({shlex.join(flags)})",
+                [flags],
+            )
+    texts = np.array([str(cells.plain(v)).strip() for v in column.tolist()] if drop else [])
+    for label in () if source.part else drop:
+        if label not in texts:
+            occur = np.unique(texts).tolist()
+            close = get_close_matches(label, occur, 1, 0.5)
+            raise InvalidPredictionsError(
+                f"drop_labels: no label in column {name} is {label!r}, but {listing(occur[:5])}",
+                [InPlace(label, other) for other in close],
+            )
+    left = np.isin(texts, drop) if drop else np.zeros(len(column), dtype=bool)
+    if drop and left.all():
+        raise InvalidPredictionsError(f"drop_labels: no row is left of {several(left.size, 'row')}")
+    counts = [f"{label} {int((texts == label).sum())}" for label in drop]
+    remark = f"left out {left.sum()} of {several(left.size, 'row')} by their label"
+    return left, [f"{remark} ({', '.join(counts)})"] * bool(drop)
 
 
 def _stacked(columns: dict[str, Column], names: list[str], percent: bool = False) -> Column:

@@ -41,7 +41,7 @@ EVENTS = {"event", "events", "status", "died", "dead", "death"}
 #: Words of which one is in names of times, beside which an event may be one of a follow-up.
 TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
 #: Those of which one says that rows were followed.
-FOLLOW_UP = {"follow", "followup", "survival", "tte", "censoring"}
+FOLLOW_UP = {"follow", "followup", "fu", "survival", "tte", "censoring"}
 #: Words in names of the times of rows, not of what they were followed for.
 DATES = {"date", "dates", "datum", "datetime", "timestamp"}
 #: Names in a table of counts, one row a grade.
@@ -82,6 +82,13 @@ FAMILIES = ("p", "prob", "probs", "proba")
 IDS = {
     *("id", "ids", "uid", "uuid", "guid", "key", "image", "img", "file", "filename", "path"),
     *("sample", "example", "case", "item", "question", "transaction", "txn", "index", "row"),
+}
+#: Words in names of columns that may say which rows belong together, when, and for how long.
+FACTS = {
+    *(IDS | DATES | TIMES | FOLLOW_UP),
+    *("patient", "subject", "customer", "client", "user", "cluster", "group", "site", "hospital"),
+    *("center", "centre", "doctor", "reader", "station", "account", "document", "doc", "session"),
+    *("fold", "split", "weight", "weights", "month", "year", "day", "kunde", "kundennummer"),
 }
 
 

@@ -46,6 +46,7 @@ class Request:
     features: str | Sequence[str] | None = None
     ordered: bool = False
     multilabel: bool = False
+    drop_labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         followed, wrong = self.event is not None, ""
@@ -65,6 +66,8 @@ class Request:
             remedies = [("--event", "COLUMN", *remedies[0])]
         if wrong:
             raise InvalidPredictionsError(wrong, remedies)
+        if isinstance(self.drop_labels, str):
+            object.__setattr__(self, "drop_labels", (self.drop_labels,))
         if followed:
             object.__setattr__(self, "label", self.event)
 

@@ -91,7 +91,7 @@ class ClusteredTally(AnyTally):
                 "ClusteredTally needs clusters=, their names as an array beside probs and labels: "
                 "without them make a Tally"
             )
-        if facts.get("drop_missing"):
+        if facts.get("drop_missing") or facts.get("drop_labels"):
             raise StatisticError("a tally of clusters drops no rows: leave them out before")
         clusters = facts.pop("clusters")
         data, through = rows_of(lens, probs, labels, facts)

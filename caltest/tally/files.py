@@ -46,6 +46,7 @@ def scan(
     from_logits: bool = False,
     renormalise: bool = False,
     drop_missing: bool = False,
+    drop_labels: Sequence[str] = (),
     one_model: bool = False,
 ) -> Tally | Tallies:
     r"""Tally files that need not fit into memory.
@@ -59,7 +60,7 @@ def scan(
         The parts. Patterns take files in the order of their names.
     probs, label, predicted_label, weights, classes, pos_label
         As in :func:`read_predictions`; what the first part does not say is looked for there once.
-    from_logits, renormalise, drop_missing, one_model
+    from_logits, renormalise, drop_missing, drop_labels, one_model
         As in :func:`read_predictions`.
     lens : Lens, sequence of them or "usual", optional
         What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
@@ -101,6 +102,7 @@ def scan(
     """
     options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
     options |= {"renormalise": renormalise, "one_model": one_model}
+    options |= {"drop_labels": tuple(drop_labels)} if drop_labels else {}
     columns = probs, label, lens, grid, weights, predicted_label
     reading = Reading(*columns, drop=drop_missing, options=options)
     parts = refuse_pooling(parts_of(paths), one_model)

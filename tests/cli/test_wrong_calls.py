@@ -516,7 +516,7 @@ monitor two.csv --state state.json --run-length 100 -> --run-length is for --cha
 monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
 audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
 tset two.csv -> Did you mean 'test'? -> test two.csv
-audt bank.csv -> bank.csv: column p has 1 -> audit bank.csv --drop-missing --pos-label default
+audt bank.csv -> then: column p -> audit bank.csv --drop-label open --drop-missing --pos-label bad
 """
 COMMAND_CASES = [line.split(" -> ") for line in COMMANDS.strip().splitlines()]
 
@@ -529,10 +529,8 @@ def folder(tmp_path_factory):
         (where / f"{name}.csv").write_text("p,label,site\n" + "".join(rows))
     rows = [f"{a!r},{b!r},{c!r},{k}\n" for (a, b, c), k in zip(P.tolist(), Y, strict=True)]
     (where / "three.csv").write_text("p_0,p_1,p_2,label\n" + "".join(rows))
-    states = np.where(y, "default", "paid").tolist()
-    cells = [f"{a:.4f}" if i else "" for i, a in enumerate(p)]
-    rows = [f"{a},{b}\n" for a, b in zip(cells, states, strict=True)]
-    (where / "bank.csv").write_text("p,state\n" + "".join(rows))
+    rows = [f"{a:.4f},{'bad' if b else 'good'}\n" for a, b in zip(p, y, strict=True)]
+    (where / "bank.csv").write_text("p,state\n0.5,open\n,bad\n" + "".join(rows))
     return where
 
 
