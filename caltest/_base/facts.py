@@ -288,7 +288,11 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
         )
     if a.classes != b.classes and a.classes and b.classes:
         listed = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
-        raise InvalidPredictionsError(f"{both} name their classes differently: {listed}")
+        raise InvalidPredictionsError(
+            f"{both} name their classes differently: {listed}; give both the same in one order "
+            "with classes=[…] (--classes), or of one column the same event with pos_label= "
+            "(--pos-label)"
+        )
     if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
         i = int(np.argmax(a.ids != b.ids))
         place = f"first in {nth(i)} ({a.ids[i]} and {b.ids[i]})"

@@ -19,7 +19,7 @@ from numpy.lib.npyio import NpzFile
 from caltest._base.progress import progress
 from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
-from caltest.io.text import read_delimited
+from caltest.io.text import DECIMAL, read_delimited, typed
 from caltest.tables.source import Column, Source
 
 if TYPE_CHECKING:
@@ -133,8 +133,21 @@ def _read_excel(opened: Opened) -> Source:
         raise InvalidPredictionsError("there is a header but no rows")
     names = ["" if name is None else str(name).strip() for name in header]
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    read = lambda names: [_of_objects(name, columns[name]) for name in names]  # noqa: E731
+    first = [cell for cell in rows[0] if isinstance(cell, str)]
+    comma = any(map(DECIMAL.fullmatch, first))
+
+    def read(names: Sequence[str]) -> list[Column]:
+        return [_of_cells(name, columns[name], comma) for name in names]
+
     return Source(names, read, notes=tuple(notes))
+
+
+def _of_cells(name: str, cells: Sequence[object], comma: bool) -> Column:
+    """Return a column of a sheet, of text that holds numbers as such."""
+    texts = ["" if cell is None else cell for cell in cells]
+    if comma and all(isinstance(text, str) for text in texts):
+        return typed([str(text).strip() for text in texts], comma)
+    return _of_objects(name, cells)
 
 
 @contextmanager

@@ -19,9 +19,10 @@ from caltest.io.opening import Opened, imported
 from caltest.tables.source import MISSING, Column, Source, is_number
 
 #: A number with a decimal comma.
-_DECIMAL = re.compile(r"\s*-?\d+,\d+\s*%?\s*")
-#: Whole numbers, and those with groups of three digits, as beside decimal commas.
-_WHOLE, _GROUPED = re.compile(r"\d{1,3}"), re.compile(r"[1-9]\d{0,2}([.\s]\d{3})+")
+DECIMAL = re.compile(r"\s*-?\d+,\d+\s*%?\s*")
+#: Numbers below 1000, and those with groups of three digits, as beside decimal commas.
+_WHOLE = re.compile(r"-?\d{1,3}(,\d+)?")
+_GROUPED = re.compile(r"-?[1-9]\d{0,2}([.\s]\d{3})+(,\d+)?")
 
 
 class _Text(NamedTuple):
@@ -35,7 +36,7 @@ class _Text(NamedTuple):
     @property
     def comma(self) -> bool:
         """Whether numbers have decimal commas, beside which cells are not told apart by commas."""
-        return self.delimiter in ";\t|" and any(_DECIMAL.fullmatch(cell) for cell in self.first)
+        return self.delimiter in ";\t|" and any(DECIMAL.fullmatch(cell) for cell in self.first)
 
 
 def read_delimited(opened: Opened) -> Source:
@@ -116,10 +117,11 @@ def _columns(text: _Text, places: Sequence[int]) -> list[Column]:
                 for column, j in zip(cells, places, strict=True):
                     column.append(row[j].strip())
     "".join(chain.from_iterable(cells)).encode()  # fails where the bytes were not UTF-8
-    return [_typed(column, text.comma) for column in cells]
+    return [typed(column, text.comma) for column in cells]
 
 
-def _typed(cells: list[str], comma: bool) -> Column:
+def typed(cells: list[str], comma: bool) -> Column:
+    """Return numbers where all cells are, with decimal commas and groups of digits, else text."""
     known = [c for c in cells if c.lower() not in MISSING]
     groups = [c for c in known if not _WHOLE.fullmatch(c)] if comma else []
     if groups and all(map(_GROUPED.fullmatch, groups)):
@@ -142,6 +144,8 @@ def _fast(text: _Text, places: Sequence[int]) -> list[Column]:
     first = [c.replace(",", ".") for c in text.first] if text.comma else text.first
     numeric = [is_number(cell) or cell.strip().lower() in MISSING for cell in first]
     words = [j for j in places if not numeric[j]]
+    if text.comma and any(_GROUPED.fullmatch(text.first[j].strip()) for j in words):
+        raise ValueError("digits are in groups")
     try:
         pyarrow = imported("pyarrow.csv", "parquet", "text")
     except ImportError:

@@ -29,7 +29,8 @@ def missing(column: Column) -> Column:
     dashes = {text for text in others if not any(map(str.isalnum, text))}
     if not dashes or not all(map(is_number, others - dashes)):
         dashes = set()
-    return np.array([text in MISSING or text in dashes for text in texts], dtype=bool)
+    none = np.array([text in MISSING or text in dashes for text in texts], dtype=bool)
+    return np.asarray(none.reshape(column.shape).any(axis=tuple(range(1, column.ndim))))
 
 
 def pending(column: Column) -> Column:

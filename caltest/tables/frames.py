@@ -11,7 +11,9 @@ import numpy as np
 
 from caltest._base.containers import as_ndarray, can, column_of, names_of, opened
 from caltest._base.features import as_features
+from caltest._base.reading import column_classes
 from caltest.errors import InvalidPredictionsError
+from caltest.tables import cells
 from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import no_column
 from caltest.tables.meaning import Understood, understood
@@ -41,8 +43,12 @@ def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Un
     if keys is not None and (named or several or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
         _refuse_absent(named, columns)
-    elif keys is None and (request.drop_missing or request.drop_labels) and "labels" in rows:
-        keys, columns, request = ["probs"], {"probs": table}, replace(request, probs="probs")
+    elif request.drop_missing or request.drop_labels:  # all columns are probabilities
+        truth, names = _column(rows["labels"], "labels"), request.classes
+        if names is None and truth.ndim == 1:
+            names = column_classes(table, cells.labels(truth[~cells.missing(truth)]))
+        keys, columns = ["probs"], {"probs": table}
+        request = replace(request, probs="probs", classes=names)
     else:
         return table
     groups = rows.get("by")

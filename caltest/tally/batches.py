@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy as np
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import of_arrow
 from caltest.io.opening import ENDINGS, imported
+from caltest.io.text import DECIMAL
 from caltest.tables.source import MISSING, Column, listing
 
 if TYPE_CHECKING:
@@ -85,15 +87,30 @@ def _of_text(part: Path, columns: list[str] | None) -> Iterator[Table]:
     from pyarrow import float64, input_stream, types
 
     with input_stream(part) as file:
-        header = file.read(2**16).partition(b"\n")[0].decode("utf-8", "replace")
+        head = file.read(2**16)
+    try:
+        encoding = "utf-8"
+        getincrementaldecoder(encoding)().decode(head)  # which may end within a letter
+    except UnicodeDecodeError:
+        encoding = "cp1252"  # of Windows
+    header, _, rows = head.decode(encoding, "replace").partition("\n")
+    delimiter = max(",;\t|", key=header.count)
+    comma = delimiter != "," and any(
+        map(DECIMAL.fullmatch, rows.partition("\n")[0].split(delimiter))
+    )
     nulls = [form for word in MISSING for form in (word, word.upper(), word.title(), "NaN")]
 
     def opened(**conversion: object) -> CSVStreamingReader:
         return csv.open_csv(
             part,
-            csv.ReadOptions(block_size=BYTES),
-            csv.ParseOptions(delimiter=max(",;\t|", key=header.count)),
-            csv.ConvertOptions(null_values=nulls, strings_can_be_null=True, **conversion),
+            csv.ReadOptions(block_size=BYTES, encoding=encoding),
+            csv.ParseOptions(delimiter=delimiter),
+            csv.ConvertOptions(
+                null_values=nulls,
+                strings_can_be_null=True,
+                decimal_point="," if comma else ".",
+                **conversion,
+            ),
         )
 
     schema = opened().schema  # whole numbers at the beginning may be followed by others
@@ -114,6 +131,7 @@ def _readable(batches: Iterable[RecordBatch], enough: int) -> Iterator[Table]:
                 batch.validate(full=True)  # damaged offsets would end the process
         except Exception as error:
             reason = str(error).splitlines()[0][:200]
+            reason += "; save text in UTF-8" * ("UTF8" in reason)
             raise InvalidPredictionsError(f"this is not a readable file: {reason}") from None
         waiting += [] if batch is None else [batch]
         rows += 0 if batch is None else batch.num_rows

@@ -167,6 +167,8 @@ def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
     result = ct.calibration_test(p, y, drop_missing=True, by=[*"abab"])
     note = "dropped 1 of 4 rows with missing cells (probs 1)"
     assert (result.n, result.notes[0]) == (3, note)
+    data = Predictions.of({"b": p, "a": 1 - p}, [*"abbb"], drop_missing=True)
+    assert (data.classes, data.labels.tolist()) == (("b", "a"), [1, 0, 0])
 
 
 def binary(n, shift=0):
@@ -277,6 +279,11 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     data = read_predictions(tmp_path / "a.csv")
     np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5, 1.0])
     assert "from column Chance, labels from Ereignis, not used: Datum" in data.notes[0]
+    text = "Größe;p;y\n1.234,5;0,25;1\n12;0,5;0\n"
+    (tmp_path / "a.csv").write_bytes(text.encode("cp1252"))
+    data = read_predictions(tmp_path / "a.csv", features="Größe")
+    assert data.features.named["Größe"].values.tolist() == [1234.5, 12.0]
+    assert ct.scan(tmp_path / "a.csv", "p", "y").n == 2
     percents = ("conf", [8, 5, 90]), ("conf", ["8%", "5%", "10 %"]), ("PD %", [8, 5, 10])
     for name, cells in percents:
         path = written(tmp_path / "b.csv", {name: cells, "correct": [1, 0, 1]})
