@@ -14,11 +14,11 @@ from caltest.errors import StatisticError
 from caltest.nulls import AsymptoticNull, SimulatedNull, normal
 from caltest.predictions import FloatArray, IntArray
 from caltest.problem import Flips, Problem, ResidualSums
-from caltest.simulate import CHUNK, Batches, LabelScheme, Scheme, Shortcut
+from caltest.simulate import AT_ONCE, CHUNK, Batches, LabelScheme, Scheme, Shortcut
 from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.kernel.kernels import DistanceKernel, Kernel, LaplaceKernel, TVKernel
 from caltest.statistics.kernel.line import LineError
-from caltest.statistics.kernel.tiles import Tiles, residuals_of
+from caltest.statistics.kernel.tiles import LANES, Tiles, residuals_of
 from caltest.statistics.prepared import Prepared
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
@@ -164,10 +164,11 @@ class TiledSKCE(Prepared):
         return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return draws in larger batches where each makes kernel values anew."""
-        if self.tiles.in_memory or not isinstance(scheme, LabelScheme):
+        """Return draws in larger batches, which share lanes and kernel values that are made anew."""
+        if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
-        n, at_once = self.data.n, max(CHUNK, min(4 * CHUNK, 2**24 // self.data.n))
+        n, kept = self.data.n, self.tiles.in_memory
+        at_once = max(LANES, AT_ONCE // n) if kept else max(CHUNK, min(4 * CHUNK, 2**24 // n))
         evaluate = partial(self.values, factor=factor)
         return Batches(scheme.drawer(self.data), n, evaluate, labels_at_once=at_once * n)
 
