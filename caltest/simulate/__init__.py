@@ -5,8 +5,8 @@ from caltest.simulate.clusters import OneRowPerCluster as OneRowPerCluster
 from caltest.simulate.clusters import PopulationWeights as PopulationWeights
 from caltest.simulate.clusters import SharedRedraws as SharedRedraws
 from caltest.simulate.clusters import WildSigns as WildSigns
-from caltest.simulate.engine import BLOCK as BLOCK
 from caltest.simulate.engine import AT_ONCE as AT_ONCE
+from caltest.simulate.engine import BLOCK as BLOCK
 from caltest.simulate.engine import CHUNK as CHUNK
 from caltest.simulate.engine import EXCEEDING as EXCEEDING
 from caltest.simulate.engine import Batches as Batches

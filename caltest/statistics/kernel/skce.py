@@ -164,7 +164,7 @@ class TiledSKCE(Prepared):
         return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return draws in larger batches, which share lanes and kernel values that are made anew."""
+        """Return draws in larger batches, which share lanes and fresh kernel values."""
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
         n, kept = self.data.n, self.tiles.in_memory
