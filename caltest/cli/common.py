@@ -41,8 +41,8 @@ def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any
     All is read where a verb is asked: a command that only tries to read ends here.
     """
     end_trial()
-    taken = signature(verb).parameters.keys() & options.keys() - {"probs", "against"}
-    return {name: options[name] for name in taken}
+    names = signature(verb).parameters.keys() & options.keys() - {"probs", "against"}
+    return {name: options[name] for name in names}
 
 
 def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
@@ -72,17 +72,17 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
 
 
 def _scanned(
-    given: dict[str, Any], files: Any, *columns: Any, **arguments: Any
+    options: dict[str, Any], files: Any, *columns: Any, **arguments: Any
 ) -> ct.Tally | ct.Tallies:
-    if given.get("statistic") is not None:
+    if options.get("statistic") is not None:
         from caltest.problem import problem_of_tally
         from caltest.statistics.base import prepare
 
         # What no tally can say is refused before hours of reading.
         few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
-        prepare(given["statistic"], problem_of_tally(few))
-    arguments["resume"] = given.get("resume")
-    arguments["lens"] = given.get("lens") or (None if given.get("whole") else "usual")
+        prepare(options["statistic"], problem_of_tally(few))
+    arguments["resume"] = options.get("resume")
+    arguments["lens"] = options.get("lens") or (None if options.get("whole") else "usual")
     return ct.scan(files, *columns, **arguments)
 
 

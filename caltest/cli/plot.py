@@ -82,11 +82,11 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     data = read(options)
     end_trial()
 
-    taken = [name for name, kinds in HONOURED_BY.items() if kind in kinds]
-    arguments = {n: options[n] for n in taken if options[n] is not None and n in VALUES}
+    names = [name for name, kinds in HONOURED_BY.items() if kind in kinds]
+    arguments = {n: options[n] for n in names if options[n] is not None and n in VALUES}
     run = {name: options[name] for name in ("rng", "workers")}
     look: dict[str, Any] = {"recipe": not no_recipe}
-    if "log_odds" in taken:
+    if "log_odds" in names:
         look["axis"] = "log-odds" if options["log_odds"] else "probability"
     result: Any
     verbs: dict[str, Callable[..., Any]]

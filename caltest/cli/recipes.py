@@ -146,6 +146,6 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         if not (self.vocabulary.fits(type(built)) or (self.numbers and type(built) is int)):
             kinds = {name: made for name, made in self.vocabulary.items() if inspect.isclass(made)}
             names = [name for name, kind in kinds.items() if self.vocabulary.fits(kind)]
-            known = ", ".join((*self.numbers, *names))
-            self.fail(f"{shown} does not fit; choose one of {known}", param, ctx)
+            choices = ", ".join((*self.numbers, *names))
+            self.fail(f"{shown} does not fit; choose one of {choices}", param, ctx)
         return built

@@ -137,11 +137,11 @@ def _instead(
     parts = _parts(words[1:], {})
     value = next(part[-1] for name, part in parts if name == option).rpartition("=")[2]
     rest = 1.0 - float(value) if re.fullmatch(r"0?\.\d+", value) else 0.05
-    told = {"option": option, "value": shlex.quote(value), "rest": rest}
-    told["command"] = words[0] if "--statistic" in _options(words[0], group) else "test"
-    remedy = INSTEAD[option][1].format(**told)
-    kept = [word for name, part in parts if name != option for word in part]
-    return [tuple(shlex.split(remedy))], [words[0], *kept]
+    values = {"option": option, "value": shlex.quote(value), "rest": rest}
+    values["command"] = words[0] if "--statistic" in _options(words[0], group) else "test"
+    remedy = INSTEAD[option][1].format(**values)
+    others = [word for name, part in parts if name != option for word in part]
+    return [tuple(shlex.split(remedy))], [words[0], *others]
 
 
 def corrected(words: Sequence[str], remedy: tuple[str, ...], group: click.Group) -> str:
@@ -156,25 +156,25 @@ def corrected(words: Sequence[str], remedy: tuple[str, ...], group: click.Group)
 
 def _with(words: Sequence[str], remedy: Sequence[str], group: click.Group) -> list[str]:
     """Return the words of a command with those of a remedy; another command keeps what it takes."""
-    asked = remedy[0] if remedy[0] in group.commands else words[0]
+    command = remedy[0] if remedy[0] in group.commands else words[0]
     options = _options(words[0], group)
-    changes = _parts(remedy[asked is remedy[0] :], _options(asked, group) or options)
+    changes = _parts(remedy[command is remedy[0] :], _options(command, group) or options)
     if any(name.startswith("-") for name, _ in changes):  # an option that the command lacks
         return list(words)
-    kept = _parts(words[1:], options)
-    if asked != words[0]:
-        taken = {"", *(option.name for option in _options(asked, group).values())}
-        kept = [(name, part) for name, part in kept if name in taken]
+    parts = _parts(words[1:], options)
+    if command != words[0]:
+        names = {"", *(option.name for option in _options(command, group).values())}
+        parts = [(name, part) for name, part in parts if name in names]
     added = {o.name for o in options.values() if o.multiple and not o.callback}
     changed = {name for name, _ in changes} - {"", *added}
-    kept = [(name, part) for name, part in kept if name not in changed]
-    return [asked, *(word for _, part in kept + changes for word in part if word[0] != "!")]
+    parts = [(name, part) for name, part in parts if name not in changed]
+    return [command, *(word for _, part in parts + changes for word in part if word[0] != "!")]
 
 
 def _options(command: str, group: click.Group) -> dict[str, click.Option]:
     """Return the options of a command by how they are written."""
-    found = group.get_command(click.Context(group), command)
-    options = [each for each in found.params if isinstance(each, click.Option)] if found else []
+    target = group.get_command(click.Context(group), command)
+    options = [each for each in target.params if isinstance(each, click.Option)] if target else []
     return {word: each for each in options for word in (*each.opts, *each.secondary_opts)}
 
 

@@ -80,8 +80,8 @@ def are_numbers(column: Column) -> bool:
     """Say whether all cells that are not missing are numbers, perhaps with a percent sign."""
     if column.dtype.kind not in "UO":
         return column.dtype.kind in "iuf"
-    known = column[~missing(column)].tolist()
-    return all(is_number(bare(c) if isinstance(c, str) else c) for c in known)
+    values = column[~missing(column)].tolist()
+    return all(is_number(bare(c) if isinstance(c, str) else c) for c in values)
 
 
 def in_percent(column: Column, above: float = np.inf) -> bool:

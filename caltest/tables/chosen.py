@@ -62,8 +62,9 @@ def chosen_of(source: Source, request: Request) -> Chosen:
     every = request.features in ("*", ["*"])
     used = chosen.wanted if every else [*chosen.outcomes, *chosen.choice.probs]
     others = [name for name in source.names if name and name not in used]
-    asked = request.features.split(",") if isinstance(request.features, str) else request.features
-    for name in (name for name in chosen.choice.probs if name in asked):
+    features = request.features
+    features = features.split(",") if isinstance(features, str) else features
+    for name in (name for name in chosen.choice.probs if name in features):
         raise InvalidPredictionsError(
             f"features: {name} holds the probabilities, by which segments are searched in any case"
         )
@@ -90,10 +91,10 @@ def _chosen(source: Source, request: Request) -> Chosen:
         raise InvalidPredictionsError(str(error), remedies) from None
     others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
     if probs is not None:
-        taken = (
+        overlap = (
             {*labels.probs, *facts.values()} & {*probs.split(",")} if isinstance(probs, str) else ()
         )
-        for name in taken:
+        for name in overlap:
             raise InvalidPredictionsError(
                 f"column {name!r} is taken for {'labels' if name in labels.probs else 'a fact'}: "
                 "probabilities are in a column of their own"

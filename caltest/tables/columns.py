@@ -111,8 +111,8 @@ def choose_labels(
     if len(sure) == 1:
         return Choice(sure)
     if len(called) == 1:
-        said = f"labels are column {called[0]!r} by its name, among columns of two values "
-        return Choice(called, notes=(f"{said}({shortened(sure)}){source.to_be_sure('label')}",))
+        note = f"labels are column {called[0]!r} by its name, among columns of two values "
+        return Choice(called, notes=(f"{note}({shortened(sure)}){source.to_be_sure('label')}",))
     such = " or ".join(dict.fromkeys(likely))
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
     what = f"no labels found among {source.listing(names)}; name them"

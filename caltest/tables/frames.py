@@ -20,13 +20,13 @@ from caltest.tables.meaning import Understood, understood
 from caltest.tables.source import Column, Request, Source
 
 
-def arranged(probs: Any, given: Mapping[str, Any], request: Request) -> Any | Understood:
+def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Understood:
     """Return probabilities at hand, or what was understood where they had to be read.
 
     That is so of a table whose labels or facts are named, or to be found, among its columns; and of
     arrays whose incomplete rows are to be left out. Queries are run, once.
     """
-    rows = {what: values for what, values in given.items() if values is not None}
+    rows = {what: values for what, values in facts.items() if values is not None}
     _refuse_misaligned(probs, rows)
     table = opened(probs, "probs")
     keys = names_of(table)

@@ -88,8 +88,8 @@ def _none(
         hint = f"the labels, {labels.probs[0]}, hold fractions: if these are the probabilities, "
         hint += f"name the labels, a column or a file, with {source.advice('label')}"
         remedies = [("--probs", labels.probs[0], "--label", "FILE")] * (not source.frame)
-    said = f"no probabilities found among {source.listing(names)}; {hint}"
-    return InvalidPredictionsError(said, remedies)
+    message = f"no probabilities found among {source.listing(names)}; {hint}"
+    return InvalidPredictionsError(message, remedies)
 
 
 def _family(likely: Sequence[str], names: Sequence[str]) -> str:
