@@ -166,10 +166,7 @@ class Followup(Written):
     def censoring(self, p: FloatArray) -> Censoring:
         """Return how rows with these predictions (n,) were censored, stratum by stratum.
 
-        Raises
-        ------
-        StatisticError
-            When nobody was followed to the horizon, and rows were censored before.
+        StatisticError when nobody was followed to the horizon, and rows were censored before.
         """
         if (self.status == UNKNOWN).any() and self.time.max() < self.horizon:
             raise StatisticError(

@@ -66,14 +66,9 @@ def corp_decomposition(
     recalibrated = best_score(fit.observed * fit.count, fit.count, score)
     uncertainty = best_score(events, total, score)
     return analysis.result(
-        CORPDecomposition,
-        mean_score=mean_score,
-        miscalibration=mean_score - recalibrated,
-        discrimination=uncertainty - recalibrated,
-        uncertainty=uncertainty,
-        score=score,
-        fit=fit,
-    )
+        CORPDecomposition, mean_score=mean_score, miscalibration=mean_score - recalibrated,
+        discrimination=uncertainty - recalibrated, uncertainty=uncertainty, score=score, fit=fit,
+    )  # fmt: skip
 
 
 def brier_decomposition(

@@ -124,25 +124,13 @@ def confidence_interval(
     low = bounds.low if side != "upper" else -np.inf
     high = bounds.high if side != "lower" else np.inf
     return request.analysis.result(
-        ConfidenceIntervalResult,
-        statistic,
-        prepared=prepared,
-        method=bounds.method,
-        estimate=estimate,
-        low=_within(low, estimand),
-        high=_within(high, estimand),
-        level=float(level),
-        side=side,
-        null_mean=floor,
-        bias=estimate - bounds.corrected,
-        corrected=bounds.corrected,
-        contains_zero=bounds.contains_zero,
-        pvalue=bounds.pvalue,
+        ConfidenceIntervalResult, statistic, prepared=prepared, method=bounds.method,
+        estimate=estimate, low=_within(low, estimand), high=_within(high, estimand),
+        level=float(level), side=side, null_mean=floor, bias=estimate - bounds.corrected,
+        corrected=bounds.corrected, contains_zero=bounds.contains_zero, pvalue=bounds.pvalue,
         n_cells=None if cells is None or cells.bins is None else len(cells),
-        n_resamples=bounds.n_draws,
-        ended=bounds.ended,
-        notes=bounds.notes,
-    )
+        n_resamples=bounds.n_draws, ended=bounds.ended, notes=bounds.notes,
+    )  # fmt: skip
 
 
 def _in_subgroups(

@@ -239,23 +239,10 @@ def result_of(
     clusters = dependence if isinstance(dependence, ClusterSummary) else None
     series = {"series": dependence} if isinstance(dependence, HorizonSummary) else {}
     return analysis.result(
-        CalibrationTestResult,
-        statistic,
-        prepared=prepared,
-        notes=() if clusters is None else clusters.notes,
-        null=null,
-        two_sided=two_sided,
-        centre=centre,
-        estimate=estimate,
-        pvalue=float(pvalue),
-        pvalue_bracket=bracket,
-        pvalue_error=error,
-        null_mean=law.mean(),
-        null_std=law.std(),
-        n_resamples=n_draws,
-        impossible=prepared.data.impossible.size,
-        ended=ended,
-        clusters=clusters,
-        null_distribution=law,
-        **series,
-    )
+        CalibrationTestResult, statistic, prepared=prepared,
+        notes=() if clusters is None else clusters.notes, null=null, two_sided=two_sided,
+        centre=centre, estimate=estimate, pvalue=float(pvalue), pvalue_bracket=bracket,
+        pvalue_error=error, null_mean=law.mean(), null_std=law.std(), n_resamples=n_draws,
+        impossible=prepared.data.impossible.size, ended=ended, clusters=clusters,
+        null_distribution=law, **series,
+    )  # fmt: skip

@@ -114,18 +114,9 @@ def meta_analysis(
     )
     mean_curve = _mean_curve(induced, level, notes) if curve else None
     return analysis.result(
-        MetaAnalysis,
-        curve=mean_curve,
-        sites=tuple(fits),
-        counts=counts,
-        events=events,
-        log_oe=log_oe,
-        intercept=intercept,
-        slope=slope,
-        level=level,
-        n=sum(counts),
-        notes=notes,
-    )
+        MetaAnalysis, curve=mean_curve, sites=tuple(fits), counts=counts, events=events,
+        log_oe=log_oe, intercept=intercept, slope=slope, level=level, n=sum(counts), notes=notes,
+    )  # fmt: skip
 
 
 def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:

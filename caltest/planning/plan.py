@@ -121,22 +121,13 @@ def plan(
     task = Task(*question, n_datasets, generator)
     answer, notes = _answered(task, by_formula)
     return Plan(
-        statistic=named,
-        lens=name_of(through),
-        purpose=purpose,
+        statistic=named, lens=name_of(through), purpose=purpose,
         method="formula" if by_formula else "simulation",
-        power=None if width is not None else float(power),
-        alpha=float(alpha),
-        width=width,
-        tolerance=tolerance,
-        like=str(population),
-        alternative=population.assumed,
-        present=population.present,
-        n_classes=first.n_classes,
-        seed=seed_of(rng),
-        notes=notes,
+        power=None if width is not None else float(power), alpha=float(alpha), width=width,
+        tolerance=tolerance, like=str(population), alternative=population.assumed,
+        present=population.present, n_classes=first.n_classes, seed=seed_of(rng), notes=notes,
         **vars(answer),
-    )
+    )  # fmt: skip
 
 
 def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:

@@ -204,16 +204,10 @@ class Predictions(NamedClasses):
         arguments = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
         arguments |= {"ids": ids, "folds": folds, "features": features, "time": time}
         request = Request(
-            classes=classes,
-            pos_label=pos_label,
-            predicted_label=predicted_label,
-            from_logits=from_logits,
-            renormalise=renormalise,
-            drop_missing=drop_missing,
-            drop_labels=drop_labels,
-            horizon=horizon,
-            ordered=ordered,
-        )
+            classes=classes, pos_label=pos_label, predicted_label=predicted_label,
+            from_logits=from_logits, renormalise=renormalise, drop_missing=drop_missing,
+            drop_labels=drop_labels, horizon=horizon, ordered=ordered,
+        )  # fmt: skip
         return read(cls, probs, arguments, request)
 
     @classmethod

@@ -96,21 +96,12 @@ def reliability_difference(
     count, p, y = (values[:, common] for values in (count, p, y))
     difference, low, high = _band(count, p, y, covariance[common], level, simultaneous)
     return ReliabilityDifference(
-        predicted=np.sort(predicted, kind="stable"),
-        difference=difference,
-        low=low,
-        high=high,
-        count_a=count[0].astype(np.int64),
-        count_b=count[1].astype(np.int64),
-        cell=common,
-        names=names,
-        name=views[0].event,
-        subject=views[0].lens.subject,
-        bins=name_of(binning),
-        level=level,
-        simultaneous=simultaneous,
+        predicted=np.sort(predicted, kind="stable"), difference=difference, low=low, high=high,
+        count_a=count[0].astype(np.int64), count_b=count[1].astype(np.int64), cell=common,
+        names=names, name=views[0].event, subject=views[0].lens.subject, bins=name_of(binning),
+        level=level, simultaneous=simultaneous,
         **views[0].facts | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
-    )
+    )  # fmt: skip
 
 
 def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,

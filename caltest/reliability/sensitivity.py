@@ -91,16 +91,8 @@ def bin_sensitivity(
 
     sizes = [b.n_bins if isinstance(b, NUMBERED) else occupied(b) for b in binnings]
     return BinSensitivity(
-        bins=tuple(map(name_of, binnings)),
-        size=np.array(sizes),
-        estimate=estimate,
-        null_mean=mean,
-        low=low,
-        high=high,
-        pvalue=pvalue,
-        distance=name_of(distance),
-        level=level,
+        bins=tuple(map(name_of, binnings)), size=np.array(sizes), estimate=estimate,
+        null_mean=mean, low=low, high=high, pvalue=pvalue, distance=name_of(distance), level=level,
         n_resamples=max(test.n_resamples for test in tests),
-        ended=ending(*(test.ended for test in tests)),
-        **view.facts,
-    )
+        ended=ending(*(test.ended for test in tests)), **view.facts,
+    )  # fmt: skip

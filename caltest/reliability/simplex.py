@@ -140,21 +140,12 @@ def reliability_simplex(
     test = view.test(ECE(bins), induced, run)
     pvalue, adjusted, n_draws, ended = _pvalues(induced, cells, test, run)
     return ReliabilitySimplex(
-        bin_low=bin_low,
-        bin_high=bin_high,
-        count=cells.counts,
+        bin_low=bin_low, bin_high=bin_high, count=cells.counts,
         predicted=np.stack([cells.mean(column) for column in induced.probs.T], axis=1),
-        observed=np.stack([cells.mean(column) for column in onehot.T], axis=1),
-        pvalue=pvalue,
-        adjusted=adjusted,
-        names=view.components,
-        bins=name_of(bins),
-        level=level,
-        test=test,
-        n_resamples=n_draws,
-        ended=ending(test.ended, ended),
-        **view.facts,
-    )
+        observed=np.stack([cells.mean(column) for column in onehot.T], axis=1), pvalue=pvalue,
+        adjusted=adjusted, names=view.components, bins=name_of(bins), level=level, test=test,
+        n_resamples=n_draws, ended=ending(test.ended, ended), **view.facts,
+    )  # fmt: skip
 
 
 def _pvalues(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.simulate.streams import FIRST_FACTOR, GAMMA, SECOND_FACTOR
 
 #: Rows of a sample, and numbers in their predictions, at most.
 SIZE, NUMBERS = 50_000, 2**23
@@ -19,7 +20,6 @@ SIZE, NUMBERS = 50_000, 2**23
 TELLING = 1024
 #: The largest rank: every row may be in the sample.
 UNBOUNDED = np.uint64(2**64 - 1)
-GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 UIntArray = NDArray[np.uint64]
 
@@ -86,9 +86,8 @@ class RowSample:
             content = mixed(content * GAMMA + column)
         order = np.lexsort((content, self.rank))[: most_rows(self.probs.shape[1])]
         weights = None if self.weights is None else self.weights[order]
-        return type(self)(
-            self.n, self.rank[order], self.probs[order], self.labels[order], weights
-        )  # fmt: skip
+        columns = self.rank[order], self.probs[order], self.labels[order]
+        return type(self)(self.n, *columns, weights)
 
     def __add__(self, other: RowSample) -> RowSample:
         """Return the sample of the rows of both: those of smallest rank."""
@@ -96,13 +95,9 @@ class RowSample:
         if not (self.weights is None and other.weights is None):
             each = (np.ones(s.rank.size) if s.weights is None else s.weights for s in (self, other))
             weights = np.concatenate([*each])
-        return RowSample(
-            self.n + other.n,
-            np.concatenate([self.rank, other.rank]),
-            np.concatenate([self.probs, other.probs]),
-            np.concatenate([self.labels, other.labels]),
-            weights,
-        )._smallest()
+        columns = ([vars(s)[name] for s in (self, other)] for name in ("rank", "probs", "labels"))
+        rank, probs, labels = map(np.concatenate, columns)
+        return RowSample(self.n + other.n, rank, probs, labels, weights)._smallest()
 
     def described(self) -> dict[str, object]:
         """Return the sample as JSON takes it, bit by bit."""
@@ -165,6 +160,6 @@ def part_of(labels: IntArray) -> np.uint64:
 
 def mixed(z: UIntArray) -> UIntArray:
     """Return 64 bits of each number that look random (Steele, Lea & Flood 2014)."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR
+    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
     return z ^ (z >> np.uint64(31))
