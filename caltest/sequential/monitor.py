@@ -210,7 +210,8 @@ class Monitor(Watch):
     ) -> Self:
         """Move on, by the number of rows and the evidence after them, and what they add to sums."""
         moved = self._traced(path, path[:, 1], times)
-        sums = np.vstack([self.sums, seen]).cumsum(axis=0)[1:]  # the same for any splitting
+        seen[0] += self.sums
+        sums = seen.cumsum(axis=0) if len(seen) > 1 else seen  # the same for any splitting
         if "alarm" in moved:
             moved["alarm_sums"] = tuple(sums[path[:, 0] == moved["alarm"]][0].tolist())
         return self._moved(
