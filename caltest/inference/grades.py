@@ -44,9 +44,10 @@ def grade_tests(
         A row for each grade.
     n, events, probability, names : str, optional
         Its columns: rows, events among them, the probability of the event, and what grades are
-        called. By default found by names such as ``n``, ``obligors``, ``accounts``; ``events``,
-        ``defaults``, ``bad``; ``probability``, ``PD``, ``p``; ``grade``, ``rating``, ``pool``. A
-        row ``Total`` that is the sum of the others is left out. ``notes`` say what was read.
+        called. By default found by names in English, German, French, Italian and Spanish, such as
+        ``n``, ``obligors``; ``events``, ``defaults``; ``probability``, ``PD``; ``grade``,
+        ``rating``. A row ``Total`` that is the sum of the others is left out. ``notes`` say what
+        was read.
     percent : bool, optional
         Whether probabilities are percents; by default where cells or the heading have a sign.
     alternative : {"greater", "less", "two-sided"}
@@ -131,7 +132,8 @@ def grade_tests(
         if row.rate == certain
     )
     if bare:
-        notes += (f"where all rows are alike, the bare formula of Jeffreys gives {bare}",)
+        where = "no row has an event" if alternative == "greater" else "every row has an event"
+        notes += (f"where {where}, Jeffreys' p-value is 1 by convention; the formula gives {bare}",)
     *grades, portfolio = rows
     answer = (tuple(grades), portfolio, alternative, method, alpha)
     return GradeTests(*answer, n=int(N[-1]), n_classes=2, notes=notes)

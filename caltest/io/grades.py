@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -18,64 +17,19 @@ from caltest._base.resolution import meant
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io.assembly import source_of
+from caltest.io.grade_columns import (
+    TERMS,
+    are_words,
+    column_called,
+    is_sum,
+    likely_options,
+    of_percents,
+    ungrouped,
+)
 from caltest.predictions.matching import source_in_memory
 from caltest.tables import cells
 from caltest.tables.source import Request, Source, listing
 
-#: What columns of grades are called, in lower case and without ``BESIDE``; the second row of
-#: names if there is none of the first.
-TERMS = {
-    "n": (
-        (
-            *("n", "obligors", "borrowers", "accounts", "customers", "loans", "patients"),
-            *("impressions", "schuldner", "kreditnehmer", "kunden", "kredite"),
-        ),
-        ("rows", "total", "size", "count", "anzahl"),
-    ),
-    "events": (
-        (
-            *("events", "defaults", "defaulted", "defaulters", "observed defaults"),
-            *("observed events", "ausfälle", "ausfaelle"),
-        ),
-        ("clicks", "observed", "bad", "bads", "default", "deaths", "d"),
-    ),
-    "probability": (
-        (
-            "probability",
-            "pd",
-            "ctr",
-            "p",
-            "probability default",
-            "default probability",
-            "ausfallwahrscheinlichkeit",
-        ),
-        ("predicted", "forecast", "risk"),
-    ),
-    "names": (
-        ("grade", "rating", "bin", "name", "rating grade", "risk grade", "rating class"),
-        ("pool", "segment", "band", "bucket", "class", "score band", "ratingklasse", "ratingstufe"),
-    ),
-}
-#: Words that stand beside these.
-BESIDE = {
-    *("number", "no", "num", "nr", "n", "count", "of", "in", "percent", "pct"),
-    *("predicted", "estimated", "assigned", "model", "mean", "average", "avg"),
-    *("anzahl", "mittlere", "prognostizierte", "beobachtete", "master", "scale", "skala"),
-}
-#: What the row that sums up the others is called.
-TOTALS = (
-    "total",
-    "totals",
-    "grand total",
-    "sum",
-    "all",
-    "overall",
-    "portfolio",
-    "gesamt",
-    "summe",
-    "gesamtsumme",
-    "insgesamt",
-)
 #: Of more rows than these, one that is the sum of all others in every count is no grade.
 LEAST_SUMMED = 4
 #: Larger counts are a slip, or no longer whole numbers.
@@ -113,10 +67,11 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
     """Return columns by what they are; they have one length."""
     absent = {what: name for what, name in heads.items() if name not in source.names}
     if absent:
+        known = {what: name for what, name in heads.items() if what not in absent}
         raise InvalidPredictionsError(
             f"there is no column {' and none '.join(map(repr, absent.values()))} among "
             f"{listing(source.names)}: name it with " + ", ".join(f"{what}=" for what in absent),
-            [tuple(word for what in absent for word in (f"--{what}", "COLUMN"))],
+            [likely_options(source, known, list(absent))],
         )
     columns = dict(zip(heads, source.read(list(heads.values())), strict=True))
     sizes = {heads[what]: np.shape(column) for what, column in columns.items()}
@@ -136,15 +91,17 @@ def read_grades(
     """Read and check a table of grades; columns without ``heads`` are found by ``TERMS``."""
     heads: dict[str, str] = {}
     for what, terms in TERMS.items():
-        name = request.get(what) or _column(source.names, what, terms)
+        name = request.get(what) or column_called(source.names, what, terms)
         heads |= {} if name is None and what == "names" else {what: name or what}
+    if "names" not in heads and (head := source.names[0]) not in heads.values():
+        heads |= {"names": head} if are_words(source.readable([head])) else {}
     if len(set(heads.values())) < len(heads):
         twice = ", ".join(f"{what} {name}" for what, name in heads.items())
         raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")
     columns = read_columns(source, heads)
     called = columns["names"] if "names" in heads else np.arange(1, len(columns["n"]) + 1)
     names = [str(name).strip() for name in cells.marks(called).tolist()]
-    sums_up = np.array([_bare(name) in TOTALS for name in names]) & (len(names) > 2)
+    sums_up = np.array([is_sum(name) for name in names]) & (len(names) > 2)
     for what, column in columns.items():
         gaps = cells.missing(column) & ~(sums_up & (what == "probability"))
         if gaps.any():
@@ -152,7 +109,9 @@ def read_grades(
                 f"column {heads[what]}: {nth(*first(gaps))} has no value; complete the row, or "
                 "leave it out"
             )
-    n, events = (whole_numbers(columns[what], heads[what], 0) for what in ("n", "events"))
+    n, events = (
+        whole_numbers(ungrouped(columns[what]), heads[what], 0) for what in ("n", "events")
+    )
     counts = {"n": n, "events": events}
     if not sums_up.any() and len(names) > LEAST_SUMMED and events.any():
         sums_up = np.all([2 * column == column.sum() for column in counts.values()], axis=0)
@@ -169,37 +128,9 @@ def read_grades(
     parts[list(heads).index("probability")] += " in percent" * percents
     if list(heads) != list(heads.values()) or percents or notes:
         notes.insert(0, f"read {several(p.size, 'grade')}: {', '.join(parts)}")
+    notes += source.notes
     listed = tuple(name for name, other in zip(names, sums_up, strict=True) if not other)
     return Grades(n[~sums_up], events[~sums_up], p, listed, tuple(notes))
-
-
-def _column(names: list[str], what: str, terms: tuple[tuple[str, ...], ...]) -> str | None:
-    """Return the column that is called so; more than one is refused."""
-    for tier in terms:
-        likely = [
-            name
-            for name in names
-            if _bare(name) in tier and not (_of_percents(name) and what in ("n", "events"))
-        ]
-        if len(likely) > 1:
-            raise InvalidPredictionsError(
-                f"{what} could be column {' or '.join(likely)}; say {what}={likely[0]!r} "
-                f"(--{what} {likely[0]!r}) or another of them"
-            )
-        if likely:
-            return likely[0]
-    return None
-
-
-def _bare(name: str) -> str:
-    """Return the words of a name in lower case, but those that are ``BESIDE`` others."""
-    words = re.findall(r"[A-ZÄÖÜ]+(?![a-zäöüß])|[A-ZÄÖÜa-zäöüß][a-zäöüß]*", name)
-    words = [word.lower() for word in words]
-    return " ".join([word for word in words if word not in BESIDE] or words)
-
-
-def _of_percents(name: str) -> bool:
-    return bool(re.search(r"%|\bpct\b|\bpercent", name.lower().replace("_", " ")))
 
 
 def _in_percent(column: AnyArray, name: str, percent: bool | None) -> bool:
@@ -217,7 +148,7 @@ def _in_percent(column: AnyArray, name: str, percent: bool | None) -> bool:
             )
         if signed.any():
             return True
-    if not _of_percents(name):
+    if not of_percents(name):
         return False
     if not (cells.with_gaps(column, name) > 1.0).any():
         raise InvalidPredictionsError(

@@ -163,6 +163,10 @@ def test_command_line(tmp_path, capsys):
         (("pool", "N", "D", "PD"), "{:g} %"),
         (("bin", "nAccounts", "n_bad", "pd_pct"), "{:g}"),
         (("name", "borrowers", "observed", "Probability of default"), "{:g}%"),
+        (("Bonitätsklasse", "Anzahl Kunden", "davon ausgefallen", "Mittlere PD"), "{:g} %"),
+        (("Classe de risque", "Nombre d'emprunteurs", "Défauts observés", "PD moyenne"), "{:g}%"),
+        (("Classe di rating", "Numero clienti", "Insolvenze", "Probabilità di default"), "{:g}%"),
+        (("Calificación", "Nº de clientes", "Impagos", "Probabilidad de impago"), "{:g}%"),
     ],
 )
 def test_columns_have_the_names_that_people_give_them(names, cell, tmp_path):
@@ -184,6 +188,15 @@ def test_columns_have_the_names_that_people_give_them(names, cell, tmp_path):
     frame[names[1]] = [*n, sum(n) + 1]
     with pytest.raises(ct.InvalidPredictionsError, match="row 7, Total, has n 12761, and the oth"):
         ct.grade_tests(frame)
+
+
+def test_columns_of_other_names_are_proposed_by_their_cells(tmp_path, done, refused):
+    path = tmp_path / "g.csv"
+    head = "Stage,Cases,Lost,Rate,Expected\n"
+    path.write_text(head + "1,1'200,2,0.17,0.1\n2,900,14,1.56,1.0\n3,300,31,10.3,8.0\n")
+    options = "--n Cases --events Lost --probability Expected --names Stage --percent"
+    refused(f"run: caltest grades {path} {options}", "grades", path)
+    assert "n=2400" in done("grades", path, *options.split())
 
 
 @pytest.mark.parametrize(
