@@ -20,8 +20,8 @@ def redraw_two(  # type: ignore[no-untyped-def]
     # (T, 1, B) where only the whole is wanted. Rows are outside, lanes inside: a row is read once
     # for all lanes, and lanes are vectors.
     lanes, weighted, n_tables = key.size, weights.size > 0, tables.shape[0]
-    event = np.empty(lanes, dtype=np.int64)
-    count = np.empty(lanes, dtype=np.int64)
+    event = np.empty(lanes, dtype=np.int32)
+    count = np.empty(lanes, dtype=np.int32)
     mass = np.empty(lanes)
     added_out[:] = 0.0
     for b in range(starts.size - 1):
