@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from os.path import commonprefix
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
-from caltest._base.event_words import event_of
+from caltest._base.event_words import RIGHT_WORDS, event_of, judges
 from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.resolution import meant
 from caltest._base.written import several
@@ -256,10 +257,15 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
         listed, order = ", ".join(repr(str(v)) for v in words[:5]), ""
         if words.size == n_classes <= 20:
             order = f", which scikit-learn sorts: classes={words.tolist()}"
+        remedies: list[tuple[str, ...]] = [("--classes", ",".join(words.tolist()))] * bool(order)
+        rest = [word for word in words.tolist() if word.lower() not in chain(*RIGHT_WORDS)]
+        if n_classes == 2 and rest and judges(array):
+            remedies = [tuple(part for word in rest for part in ("--drop-label", word))]
+            order += f"; or leave out rows without a verdict with drop_labels={rest} (--drop-label)"
         raise InvalidPredictionsError(
             f"labels are text{in_column()} ({listed}, …): pass classes=[…] (--classes), the label "
             f"values in the order of the columns of probs{order}",
-            [("--classes", ",".join(words.tolist()))] * bool(order),
+            remedies,
         )
     numbers = as_numbers(array, "labels")
     for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:
@@ -268,7 +274,7 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
             f"0 to {n_classes - 1}"
         )
     for row in np.flatnonzero((numbers < 0) | (numbers >= n_classes))[:1]:
-        advice, remedies = "", list[tuple[str, str]]()
+        advice, remedies = "", []
         if numbers.min() >= 1 and numbers.max() == n_classes:
             advice = f". They seem to run from 1: pass {counting(1, n_classes)}"
             remedies = [("--classes", f"1,…,{n_classes}")]

@@ -161,7 +161,7 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
             return None
     if not answers and names:
         truth = cells.labels(source.read([label])[0])
-        if truth.dtype.kind == "U":
+        if truth.dtype.kind == "U" and event_of(truth) is None:
             values, columns = np.unique(truth), source.readable([label, *names])
             labels = [(name, cells.labels(columns[name])) for name in names if name in columns]
             texts = [(n, c) for n, c in labels if c.dtype.kind == "U" and c.shape == truth.shape]

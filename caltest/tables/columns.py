@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from os.path import commonprefix
 
 import numpy as np
 
@@ -102,6 +103,7 @@ def choose_labels(
     likely, sure = outcomes_among(source, others)
     sure = [name for name in sure if key(name) not in PREDICTED] or sure
     called = [name for name in sure if OUTCOMES & {*words(name)}]
+    called = called or [name for name in sure if key(name) == "status"]
     times = [name for name in names if TIMES & {*words(name)}]
     events = [n for n in names if key(n) in EVENTS or (n in sure and EVENTS & {*words(n)})]
     if events and times:
@@ -110,6 +112,8 @@ def choose_labels(
         _refuse_followed(source, (sure if len(sure) == 1 else called)[0], followed)
     if len(sure) == 1:
         return Choice(sure)
+    if len(sure) > 1 and (one_hot := _one_hot(source, sure)):
+        return one_hot
     if len(called) == 1:
         note = f"labels are column {called[0]!r} by its name, among columns of two values "
         return Choice(called, notes=(f"{note}({shortened(sure)}){source.to_be_sure('label')}",))
@@ -132,6 +136,17 @@ def _is_place(source: Source, name: str) -> bool:
     if name.lower() != "y" or not {"x", "X"} & {*source.names}:
         return False
     return len(set(source.read([name])[0][:FIRST].tolist())) > 2
+
+
+def _one_hot(source: Source, names: Sequence[str]) -> Choice | None:
+    """Return columns of one beginning, of which one is 1 in each row, as outcomes of classes."""
+    head = commonprefix(list(names))  # noqa: RUF071 (names are no paths)
+    head = head[: 1 + max(head.rfind(mark) for mark in "_- .")]
+    columns = source.read(names)
+    if not head or any(column.dtype.kind not in "biuf" for column in columns):
+        return None
+    whole = bool((np.sum(columns, axis=0, dtype=np.float64) == 1.0).all())
+    return numbered({name: name.removeprefix(head) for name in names}) if whole else None
 
 
 def _judged(source: Source, names: Sequence[str]) -> Choice | None:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caltest._base.event_words import EVENT_WORDS, PENDING
+from caltest._base.event_words import EVENT_WORDS, PENDING, judges
 from caltest._base.reading import sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
-from caltest.tables.source import FIRST, MISSING, Column, Source, is_number
+from caltest.tables.source import FIRST, Column, Source, is_number
 
 #: Columns up to which all are looked at.
 SUGGESTED = 40
@@ -32,14 +32,18 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     columns = {n: c for n, c in columns.items() if gaps.get(n, 0.0) <= 0.5} or columns
 
     def values_of(column: Column) -> set[str]:
-        cells = set(map(str, set(column.tolist())))
-        return {c for c in cells if c.strip().lower() not in (*MISSING, *PENDING)}
+        different = np.array(list(set(column.tolist())), dtype=object)
+        texts = map(str, different[~cells.missing(different)].tolist())
+        return {text for text in texts if text.strip().lower() not in PENDING}
 
     few = [n for n, c in columns.items() if c.ndim == 1 and len(values_of(c[:FIRST])) <= 2]
     values = {name: values_of(columns[name]) for name in few}
     two = [name for name in few if len(values[name]) == 2]
     events = ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS))
     sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
+    sure += [
+        n for n, c in columns.items() if c.dtype.kind in "UO" and n not in few and judges(c[:FIRST])
+    ]
     sure = [name for name in sure if not gaps[name]] or sure
     of_columns = [n for n, c in columns.items() if n not in sure and _name_columns(c, n, names)]
     in_words = [n for n in two if not any(map(is_number, values[n]))]

@@ -63,6 +63,7 @@ OUTCOMES = {
     *("default", "defaulted", "defaults", "churn", "churned", "attrition", "click", "clicked"),
     *("fraud", "fraudulent", "chargeback", "conversion", "converted", "bought", "purchased"),
     *("relapse", "relapsed", "recurrence", "readmission", "readmitted", "deceased", "malignant"),
+    *("ausfall", "ereignis", "ergebnis", "rechute", "esito", "resultado", "verdict"),
     *("rain", "rained", "occurred", "happened", "outcome", "label", "target", "truth", "won"),
 }
 #: Words in names of fractions that are no probabilities.

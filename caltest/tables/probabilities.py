@@ -54,6 +54,8 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         only += f"1{source.to_be_sure('probs')}"
         return Choice(likely, notes=(only,) * (not whole))
     percents = [name for name in names if percent_above(name) == 1.0] * (not likely)
+    if len(percents) > 1 and _sum_to_100(dict(zip(percents, source.read(percents), strict=True))):
+        return Choice(percents)
     if len(percents := _may_be(source, percents)) == 1 and not from_logits:
         only = f"probabilities are column {percents[0]!r}, the only one in percent"
         return Choice(percents, notes=(only + source.to_be_sure("probs"),))
@@ -168,11 +170,16 @@ def in_percent(
         return False
     if len(probs) == 1:
         return cells.in_percent(columns[probs[0]], percent_above(probs[0]))
-    if all(columns[name].dtype.kind in "iuf" and columns[name].ndim == 1 for name in probs):
-        sums = np.sum([columns[name] for name in probs], axis=0)
-        positive = all(columns[name].min() >= 0.0 for name in probs)
-        return positive and bool((np.abs(sums - 100.0) <= min(0.5 * len(probs), 5.0)).all())
-    return all(cells.in_percent(columns[name]) for name in probs)
+    signed = all(cells.in_percent(columns[name]) for name in probs)
+    return signed or _sum_to_100({name: columns[name] for name in probs})
+
+
+def _sum_to_100(columns: dict[str, Column]) -> bool:
+    """Say whether numbers, none negative, sum to 100 in each row but for rounding."""
+    if any(c.dtype.kind not in "iuf" or c.ndim > 1 or c.min() < 0 for c in columns.values()):
+        return False
+    sums = np.sum([*columns.values()], axis=0)
+    return bool((np.abs(sums - 100.0) <= min(0.5 * len(columns), 5.0)).all())
 
 
 def refuse_lone(choice: Choice) -> None:

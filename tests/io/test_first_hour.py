@@ -76,6 +76,10 @@ def test_answers_in_words_are_not_compared_with_whether_they_were_right(tmp_path
 @pytest.mark.filterwarnings("ignore::caltest.ShortFollowupWarning")
 def test_verdicts_in_words_come_before_texts_of_answers(tmp_path):
     columns = {"model_answer": [*"xyzx"], "stated_confidence": [0.9, 0.7, 0.8, 0.6]}
+    graded = {"grade": ["correct", "wrong", "refused", "incorrect"] * 2, "p": [0.7] * 8}
+    with pytest.raises(InvalidPredictionsError, match="labels are text in column grade") as caught:
+        read_predictions(written(tmp_path / "f.csv", graded | {"topic": [*"aabb"] * 2}))
+    assert caught.value.remedies == (("--drop-label", "refused"),)
     columns |= {"gold": [*"vwvw"], "verdict": ["correct", "Incorrect", "correct", "correct"]}
     for label in (None, "verdict"):
         data = read_predictions(written(tmp_path / "f.csv", columns), label=label)
@@ -417,6 +421,11 @@ def test_probabilities_of_all_classes_are_known_by_their_sum(tmp_path):
     data = read_predictions(written(tmp_path / "f.csv", signed | {"True class": [*probs]}))
     np.testing.assert_allclose(data.probs.T, [*probs.values()])
     assert data.classes == tuple(probs)
+    truth = {f"true_{name}": row for name, row in zip(probs, np.eye(3, dtype=int), strict=True)}
+    of_100 = {f"% {name}": [100 * p for p in column] for name, column in probs.items()}
+    data = Predictions.of(of_100 | truth)
+    np.testing.assert_allclose(data.probs.T, [*probs.values()])
+    assert data.labels.tolist() == [0, 1, 2]
     rows = [dict(zip(probs, row, strict=True)) for row in zip(*probs.values(), strict=True)]
     records = [{"probs": row, "answer": "flu", "choices": [*probs]} for row in rows]
     (tmp_path / "f.json").write_text(json.dumps({"run": 1, "results": records}))
