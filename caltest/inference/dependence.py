@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from caltest._base.facts import FEWEST
 from caltest._base.written import Fields
 from caltest.errors import FewClustersWarning, StatisticError
 from caltest.inference.series import summary_of
@@ -18,8 +19,6 @@ from caltest.simulate import Scheme, SharedRedraws, WildSigns
 from caltest.simulate.agreement import Agreement
 from caltest.simulate.dependent import Coupling, Degree, Dependence
 
-#: Clusters below which dependence cannot be told from chance.
-FEWEST = 5
 #: Effective clusters below which power is low; clusters with a rare label below which labels that
 #: rows share are too few (failures were seen at 4 and fewer).
 FEW = 10.0

@@ -82,8 +82,8 @@ def grade_tests(
     Examples
     --------
     >>> grades = {"grade": ["A", "B"], "n": [406, 480], "events": [55, 41], "pd": [0.1034, 0.0995]}
-    >>> found = grade_tests(grades, method="jeffreys")
-    >>> round(found.grades[0].jeffreys_pvalue, 3), str(found.grades[0].verdict)
+    >>> result = grade_tests(grades, method="jeffreys")
+    >>> round(result.grades[0].jeffreys_pvalue, 3), str(result.grades[0].verdict)
     (0.02, 'no evidence')
     """
     from scipy.special import betainc, betaincinv

@@ -8,9 +8,10 @@ from functools import partial
 
 import numpy as np
 
+from caltest._base.facts import FEWEST
 from caltest.errors import StatisticError
 from caltest.exact import enumerated_null, n_label_vectors
-from caltest.inference.dependence import FEWEST, Coupled, clustered
+from caltest.inference.dependence import Coupled, clustered
 from caltest.nulls import ExactNull
 from caltest.predictions import FloatArray, Predictions
 from caltest.results import ClusterSummary, ending

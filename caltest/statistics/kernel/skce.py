@@ -167,8 +167,9 @@ class TiledSKCE(Prepared):
         """Return draws in larger batches, which share lanes and fresh kernel values."""
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
-        n, kept = self.data.n, self.tiles.in_memory
-        at_once = max(LANES, AT_ONCE // n) if kept else max(CHUNK, min(4 * CHUNK, 2**24 // n))
+        n, at_once = self.data.n, max(LANES, AT_ONCE // self.data.n)
+        if not self.tiles.in_memory:
+            at_once = max(CHUNK, min(4 * CHUNK, 2**24 // n))
         evaluate = partial(self.values, factor=factor)
         return Batches(scheme.drawer(self.data), n, evaluate, labels_at_once=at_once * n)
 
