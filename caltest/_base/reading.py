@@ -13,7 +13,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, names_of
-from caltest._base.event_words import RIGHT_WORDS, event_of, judges
+from caltest._base.event_words import PENDING, RIGHT_WORDS, event_of, judges
 from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.resolution import meant
 from caltest._base.written import several
@@ -258,10 +258,14 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
         if words.size == n_classes <= 20:
             order = f", which scikit-learn sorts: classes={words.tolist()}"
         remedies: list[tuple[str, ...]] = [("--classes", ",".join(words.tolist()))] * bool(order)
-        rest = [word for word in words.tolist() if word.lower() not in chain(*RIGHT_WORDS)]
-        if n_classes == 2 and rest and judges(array):
+        rest = [word for word in words.tolist() if word.lower() in PENDING]
+        if judges(array):
+            rest = [word for word in words.tolist() if word.lower() not in chain(*RIGHT_WORDS)]
+        if n_classes == 2 and rest:
             remedies = [tuple(part for word in rest for part in ("--drop-label", word))]
-            order += f"; or leave out rows without a verdict with drop_labels={rest} (--drop-label)"
+            order += (
+                f"; or leave out rows without an outcome with drop_labels={rest} (--drop-label)"
+            )
         raise InvalidPredictionsError(
             f"labels are text{in_column()} ({listed}, …): pass classes=[…] (--classes), the label "
             f"values in the order of the columns of probs{order}",

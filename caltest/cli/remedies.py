@@ -74,7 +74,7 @@ def path_of(error: Exception, words: list[str], group: click.Group) -> tuple[lis
         if PLACES & {*words} or "-" in words:
             break
         following = obstacle(words, group)
-        if following is None:
+        if following is None or isinstance(following, click.Abort):
             break
         file = str(error).partition(": ")[0] + ": "
         further.append(message_of(following).removeprefix(file))

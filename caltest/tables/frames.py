@@ -43,7 +43,9 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
     if keys is not None and (named or several or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
         _refuse_absent(named, columns)
-    elif request.drop_missing or request.drop_labels:  # all columns are probabilities
+    elif "labels" in rows and (
+        request.drop_missing or request.drop_labels
+    ):  # all columns are probabilities
         truth, names = _column(rows["labels"], "labels"), request.classes
         if names is None and truth.ndim == 1:
             names = column_classes(table, cells.labels(truth[~cells.missing(truth)]))
