@@ -9,11 +9,10 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
-from scipy.special import logit
 
 import caltest as ct
 from caltest.cli.remedies import Legible, Refusal, corrected
-from caltest.io.pooling import parts_of
+from caltest.io.pooling import lent_labels, parts_of
 from caltest.tables.source import Request
 
 if TYPE_CHECKING:
@@ -107,13 +106,15 @@ def read_models(
 ) -> dict[str, Any]:
     """Read the files of several models, each as probabilities or as logits, whichever it holds.
 
-    What could be either is refused where others can only be logits.
+    What could be either is refused where others can only be logits. Labels that a file lacks are
+    those of the same ids in another.
     """
+    lent = lent_labels(files.values()) if options["ids"] and options["label"] is None else {}
     data: dict[str, Any] = {}
     logits: dict[str, ct.InvalidPredictionsError] = {}
     for name, path in files.items():
         try:
-            data[name] = reader(path, options)
+            data[name] = reader(path, options | lent.get(path, {}))
         except ct.InvalidPredictionsError as error:
             if error.remedies != (("--from-logits",),) or options["from_logits"]:
                 raise
@@ -121,7 +122,8 @@ def read_models(
     if logits and not data:
         raise next(iter(logits.values()))
     for name in logits:
-        data[name] = reader(files[name], options | {"from_logits": True})
+        more = lent.get(files[name], {}) | {"from_logits": True}
+        data[name] = reader(files[name], options | more)
     of_logits = {name for name, rows in data.items() if options["from_logits"] and _is_wide(rows)}
     for name in data.keys() - of_logits if of_logits else ():
         raise Refusal(
@@ -136,6 +138,8 @@ def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
     """Say whether probabilities are of logits outside [0, 1], or of more than two classes."""
     if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
         return True
+    from scipy.special import logit
+
     z = logit(rows.probs[:, 1])
     return bool(((z < 0.0) | (z > 1.0)).any())
 

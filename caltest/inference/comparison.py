@@ -292,7 +292,7 @@ def _same_rows(
     def outcomes(model: object) -> object:
         if isinstance(labels, str) or isinstance(model, Predictions):
             return labels
-        return None if has_labels(model) else shared
+        return None if has_labels(model, shared) else shared
 
     data = {str(name): _predictions(name, p, outcomes(p), facts) for name, p in probs.items()}
     data = match_rows(data)

@@ -23,7 +23,7 @@ from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import choose_labels
 from caltest.tables.meaning import understood
-from caltest.tables.names import LABELS
+from caltest.tables.names import IDS, LABELS, words
 from caltest.tables.source import Column, Request, Source
 
 #: What ``format`` may be.
@@ -78,6 +78,7 @@ def _with_labels(source: Source, path: Path) -> Source:
         name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
         (labels,) = other.read([name])
         common = [n for n in other.names if n != name and n in source.names]
+        common.sort(key=lambda n: not IDS & {*words(n)})
         keys = other.read(common[:1]) if common else []
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if keys:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from itertools import combinations
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,7 +18,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.assembly import source_of
 from caltest.predictions import matching
 from caltest.tables.chosen import Chosen, chosen_of
-from caltest.tables.columns import refuse_unknown
+from caltest.tables.columns import choose_labels, refuse_unknown
 from caltest.tables.names import MODELS, key
 from caltest.tables.source import Column, Request, Source
 
@@ -155,3 +155,19 @@ def shared_ids(paths: Sequence[Path]) -> str | None:
     """Return the column by which the rows of all files are named, as its name says."""
     with ExitStack() as stack:
         return matching.shared_ids([stack.enter_context(source_of(p, Request())) for p in paths])
+
+
+def lent_labels(paths: Iterable[Path]) -> dict[Path, dict[str, Path]]:
+    """Return the label= of files without the column of labels that another has: that other."""
+    columns: dict[Path, list[str]] = {}
+    with ExitStack() as stack:
+        sources = {path: stack.enter_context(source_of(path, Request())) for path in paths}
+        for path, source in sources.items():
+            with suppress(InvalidPredictionsError):
+                columns[path] = choose_labels(source, None).probs
+        return {
+            path: {"label": other}
+            for path in sources.keys() - columns.keys()
+            for other, labels in columns.items()
+            if not {*labels} & {*sources[path].names}
+        }

@@ -16,7 +16,7 @@ from caltest.inference.admission import ROWS, checked, tallies_of
 from caltest.inference.analysis import Analysis
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
-from caltest.predictions.matching import has_labels, match_rows, with_ids
+from caltest.predictions.matching import has_labels, lent_labels, match_rows, with_ids
 from caltest.reports.size import Bounds
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
@@ -165,10 +165,11 @@ def _models(
     if against is None:
         return data, None, (data, None)
     complete = isinstance(against, Predictions) or tallies_of(against) or not paired
-    if complete or has_labels(against):
-        outcomes: object = labels if isinstance(labels, str) else None
-    else:
-        outcomes = data.labels if labels is None else labels
+    outcomes = labels
+    if complete or has_labels(against, labels):
+        outcomes = labels if isinstance(labels, str) else None
+    elif labels is None and isinstance(data, Predictions):
+        outcomes = lent_labels(data, against, facts.get("ids"))
     old = checked("gate", against, outcomes, facts, ROWS, lens)
     tallies = tallies_of(probs, against)
     if paired and len(tallies) == 2:  # whose samples say which rows go together

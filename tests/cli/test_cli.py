@@ -78,10 +78,11 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
         refused("each label is as frequent in both, as in another", *words, models / "bare.csv")
         refused(" --ids COLUMN", *words, models / "bare.csv")
         assert "rows of steep brought into the order of good" in run(*words, steep)[1]
-    frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "y": [0, 1, 1] * 3}] * 2
+    frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "won": [0, 1, 1] * 3}] * 2
     frames[1] = {name: values[::-1] for name, values in frames[0].items()}
-    found = ct.gate(frames[0], statistic=ct.ECE(2), against=frames[1], margin=0.1)
-    assert "rows of old brought" in found.notes[1]
+    for old in (frames[1], {name: frames[1][name] for name in ("txn_id", "p")}):
+        found = ct.gate(frames[0], statistic=ct.ECE(2), against=old, margin=0.1)
+        assert ("rows of old brought" in found.notes[1], found.checks[0].estimate) == (True, 0.0)
     table = ct.compare_models(dict(zip("ab", frames, strict=True)), statistic=ct.DebiasedL2(2))
     assert table.pairs[0].difference == 0.0
     pair = ct.ComparisonResult.from_json(done("compare", good, steep, "--json"))
@@ -94,7 +95,12 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
     for three, code in (((good, flat, steep), 1), ((steep, flat, good), 0)):
         assert run("compare", "--id", "id", "--fail-if-worse", *three)[0] == code
     steep.write_text(steep.read_text().replace("id7,", "id8,"))
-    refused("steep has ids more than once (1 in all): id8", "compare", good, steep, "--id", "id")
+    flat.write_text("\n".join(row.rpartition(",")[0] for row in flat.read_text().split()))
+    assert "flat: labels of good.csv matched by id" in done("compare", good, flat)
+    for more in ([], ["--id", "id"]):
+        refused("steep has ids more than once: id8 (1 in all)", "compare", good, steep, *more)
+    steep.write_text(steep.read_text().partition("id8,")[0])
+    refused(" lacks ids of good: id0, id1, id2, ", "compare", good, steep)
 
 
 @pytest.mark.parametrize(
