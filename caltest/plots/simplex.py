@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: Where the corners of the triangle lie, and those of a tetrahedron seen from above one edge.
 TRIANGLE: FloatArray = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
 TETRAHEDRON: FloatArray = np.array([[0.0, 0.1], [0.65, 0.0], [1.0, 0.22], [0.45, 0.85]])
+#: Densities of a smaller ratio would be written over each other.
+APART = 1.5
 #: Cells may not be thinner than this share of the triangle when their density is shown.
 THIN = 1e-3
 
@@ -87,8 +89,9 @@ def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar
     """Draw the scale of the density in the empty corner at the upper right."""
     place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)
-    ends = np.unique([f"{d:.2g}" for d in (density.min(), density.max())]).astype(float)
-    bar.set_ticks(ends.tolist(), labels=[f"{end:g}" for end in ends], minor=False)
+    low, high = (float(f"{d:.2g}") for d in (density.min(), density.max()))
+    ends = [high] if high < APART * low else [low, high]
+    bar.set_ticks(ends, labels=[f"{end:g}" for end in ends], minor=False)
     bar.minorticks_off()
     bar.ax.tick_params(labelsize=SMALL, length=1.5, width=0.5, pad=1.5)
     bar.outline.set_linewidth(0.4)
