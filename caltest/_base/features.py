@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -20,6 +21,8 @@ MOST_LEVELS = 20
 Kind = Literal["number", "date", "level", "other", "missing"]
 #: Column, kind, low < x ≤ high, and the level, or of "other" those that are not meant.
 Condition = tuple[str, Kind, float | str | None, float | str | None, str | tuple[str, ...] | None]
+#: What columns of ids are called, and rows of an id below which all its rows are no segment.
+IDS, SHARED = re.compile(r"(?i:(?:^|[_\s.-])id)$|[a-z]I[dD]$"), 30
 #: What a cell must not be, and what is a number.
 NESTED = (list, dict, tuple, set, np.ndarray, complex)
 NUMBERS = (int, float, np.integer, np.floating, Decimal)
@@ -57,12 +60,15 @@ class Features:
 
 
 def identifies(column: Feature) -> bool:
-    """Say whether a column names the rows, or numbers them by increasing whole numbers."""
+    """Say whether a column names or numbers rows, or holds ids of few rows, without an order."""
     values, n = column.values, column.values.size
     if column.levels is not None:
         return len(column.levels) > max(MOST_LEVELS, 0.5 * n)
+    whole = bool((values[~column.missing] % 1.0 == 0.0).all())
+    if IDS.search(column.name) and whole and np.unique(values).size > max(MOST_LEVELS, n / SHARED):
+        return True
     rising = n > MOST_LEVELS and bool((np.diff(values) > 0.0).all())
-    return rising and not column.dates and bool((values % 1.0 == 0.0).all())
+    return rising and not column.dates and whole
 
 
 def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Features:

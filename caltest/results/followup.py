@@ -33,9 +33,10 @@ class FollowupSummary(Record):
 
     def __str__(self) -> str:
         by = "by prediction" if self.by_prediction else "as given"
-        strata = f"{self.strata} strata {by}" if self.strata > 1 else "one stratum"
+        strata = f"{self.strata} groups {by}" if self.strata > 1 else "all together"
         return (
-            f"horizon {self.horizon:g} · {self.events} events, {self.competing} competing, "
-            f"{self.free} free, {self.unknown} unknown · {strata} · heaviest weight "
-            f"{self.heaviest:.1f} · effective n {self.effective_n:.0f}"
+            f"by {self.horizon:g}: {self.events} had the event, {self.competing} a competing one, "
+            f"{self.free} neither, {self.unknown} were censored before, for whom others of their "
+            f"group stand ({strata}; largest weight {self.heaviest:.1f}, effective n "
+            f"{self.effective_n:.0f})"
         )

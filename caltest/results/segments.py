@@ -166,9 +166,9 @@ class SegmentSearch(Result):
         impossible = several(self.impossible, "observed outcome")
         sentences = {
             "None is listed: the segments of most evidence are shown.": not self.segments,
-            "Evidence is what recalibrating the segment gains, in nats, less the price of the "
-            f"search; calibrated models show more than {self.bar:.1f} in {100 * self.alpha:g} % of "
-            "data sets.": True,
+            "Evidence is by how much recalibrating the segment makes its outcomes likelier (the "
+            "logarithm), less a price for the search; the most evidence in a calibrated model is "
+            f"above {self.bar:.1f} in {100 * self.alpha:g} % of data sets.": True,
             f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
             f"Finding: no error found (p {format_p(self.pvalue)}). "
@@ -192,7 +192,7 @@ class SegmentSearch(Result):
     def gain_in_words(self) -> str:
         """What correcting the segments would gain, in a sentence."""
         if self.error == 0.0:
-            return "Corrections that some rows teach do not lower the Brier score of the others."
+            return "Corrected on some rows, the Brier score of the others does not fall."
         return (
             "Corrected where it shows, the Brier score of new rows would fall by "
             f"{format_value(self.error**2)}; error given the features {self.error:.3f}, at least "

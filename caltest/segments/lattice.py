@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.compiled import kernel
-from caltest._base.features import MOST_LEVELS, Condition, Feature
+from caltest._base.features import MOST_LEVELS, Condition, Feature, words_of
 
 #: Parts into which numbers are cut, alone and in pairs.
 ALONE, PAIRED = 8, 4
@@ -95,6 +95,15 @@ class Column:
         if a == last and self.feature.missing.any():
             return name, "missing", None, None, None
         return name, "other", None, None, self.levels
+
+    def words(self, cut: Cut, a: int, b: int) -> str:
+        """Return this condition as people write it, of one number that it is that number."""
+        condition, part = self.condition(cut, a, b), cut.of[self.code]
+        values = np.unique(self.feature.values[(a <= part) & (part < b)])
+        if condition[1] == "number" and values.size == 1:
+            number = np.format_float_positional(values[0], trim="-")
+            condition = self.feature.name, "level", None, None, number
+        return words_of(condition)
 
     def _threshold(self, at: float) -> float | str:
         """Return the shortest decimal or date from a cut on and below the next larger value."""
@@ -199,6 +208,11 @@ class Lattice:
     def conditions(self, segment: int) -> tuple[Condition, ...]:
         """Return the conditions of a segment; none of all rows."""
         return tuple(column.condition(cut, a, b) for column, cut, a, b in self._parts(segment))
+
+    def name(self, segment: int) -> str:
+        """Return its conditions in words."""
+        words = [column.words(cut, a, b) for column, cut, a, b in self._parts(segment)]
+        return " and ".join(words) or "all rows"
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the sums of vectors (m, n) of the rows over all segments: (m, S)."""

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from caltest._base.arrays import RNG
 from caltest._base.checks import fraction, one_of, whole
 from caltest._base.facts import by_appearance
-from caltest._base.features import Feature, words_of
+from caltest._base.features import Feature
 from caltest.errors import DoubtfulInputWarning, StatisticError
 from caltest.inference.analysis import Analysis
 from caltest.lenses import LensLike, OneVsRest, TopK
@@ -276,7 +276,7 @@ def _described(
     ratios = [1.0 + end / predicted if predicted > 0.0 else np.nan for end in ends]
     conditions = scan.lattice.conditions(segment)
     return Segment(
-        name=" and ".join(map(words_of, conditions)) or "all rows",
+        name=scan.lattice.name(segment),
         conditions=conditions,
         depth=len(conditions),
         n=int(m.sum()),
