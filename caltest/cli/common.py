@@ -95,7 +95,8 @@ def check_out(options: dict[str, Any]) -> None:
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
     arguments = {name: value for name, value in options.items() if name in _READ}
-    arguments = {name: v for name, v in arguments.items() if v not in (None, False, ())}
+    absent = (type(None), bool, tuple)  # 0 is a number, though equal to False
+    arguments = {k: v for k, v in arguments.items() if v or not isinstance(v, absent)}
     if options["classes"] is not None:
         arguments["classes"] = classes_of(options["classes"])
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
