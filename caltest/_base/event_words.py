@@ -38,12 +38,16 @@ def lowered(texts: AnyArray) -> AnyArray:
 
 
 def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
-    """Return the word for the event and where it is, or None where the words are not two such."""
+    """Return the word for the event and where it is, or None where the words are not two such.
+
+    One word alone, as in a batch without events, is enough where it never means both.
+    """
     words = {*np.unique(lowered(texts)).tolist()}
-    for no, yes in EVENT_WORDS:
-        if words == {no, yes}:
-            return yes, lowered(texts) == yes
-    return None
+    pairs = [pair for pair in EVENT_WORDS if words and words <= {*pair}]
+    if not pairs or (len(words) == 1 and len({pair.index(*words) for pair in pairs}) > 1):
+        return None
+    yes = pairs[0][1]
+    return yes, lowered(texts) == yes
 
 
 def judges(texts: AnyArray) -> bool:

@@ -85,7 +85,8 @@ def monitor(
                 raise Refusal(f"{option} is for files of rows, not tallies", (f"!{option}",))
             (watch, records, counts), blocked, notes = added(watch, records, tallies), None, []
         write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
-    notes += [*map(in_words, counts, counts.values()), *([str(blocked)] if blocked else [])]
+    moved = {name: n for name, n in counts.items() if any(n) or len(counts) == 1}
+    notes += [*map(in_words, moved, moved.values()), *([str(blocked)] if blocked else [])]
     doubt = watch.neighbours if options["horizon"] is None else 0.0
     watch = replace(watch, neighbours=doubt, notes=tuple(dict.fromkeys((*notes, *watch.notes))))
     if picture is not None:

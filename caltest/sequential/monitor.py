@@ -335,7 +335,11 @@ class Monitor(Watch):
             f"  e-value     {value}  (what a bet of 1 against it has become)",
             f"  alarm       {self.alarm_words}  ({rings})",
             *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
-            f"  gain        {self.gain:.2g} nats a row",
+            *(
+                [f"  gain        {self.gain:.2g} nats a row"]
+                if abs(self.log_evidence) < 600
+                else []
+            ),
             f"  best bet    {self.leader}",
             f"  means       {in_words(self.n, self.sums, self.alarm_sums)}",
         ]

@@ -83,7 +83,7 @@ def probabilities_among(source: Source, names: Sequence[str]) -> tuple[list[str]
         return [], False
     columns = source.readable(names)
     signed = [name for name, c in columns.items() if cells.in_percent(c)]
-    columns |= {name: cells.numbers(columns[name], name, percent=True) for name in signed}
+    columns |= {name: cells.with_gaps(columns[name], name, percent=True) for name in signed}
     likely = [name for name, column in columns.items() if are_fractions(column)]
     if rows := [name for name in likely if columns[name].ndim == 2]:
         return rows, False

@@ -68,6 +68,17 @@ def test_rows_wait_for_labels(run, tmp_path):
     assert "0 new rows, 100 wait" in seen([""] * 100)
 
 
+def test_a_batch_without_events_is_read(done, tmp_path):
+    p = [f"{100 * v:.4f} %" for v in rows(30)[0]]
+    p[3] = ""
+    first = written(tmp_path / "week-1.csv", p, ["no"] * 30)
+    second = written(tmp_path / "week-2.csv", p[4:], ["no", "yes"] * 13)
+    state = tmp_path / "s.json"
+    for files in ((first,), (first, second)):
+        done("monitor", *files, "--state", state, "--drop-missing")
+    assert state_of(state).n == 55
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_rows_whose_label_is_lost_are_left_out_for_good(run, done, tmp_path, refused, timed):
     p, y = rows(300)
