@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from caltest.inference import confidence_interval
 from caltest.reports.questions import Pair
 from caltest.results import format_range
 from caltest.simulate import Run
 from caltest.tally import Source
-
-#: Rows to tell are those that tell with this probability.
-POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -43,14 +39,14 @@ class Bounds:
         return False if self.low > limit else True if self.high <= limit else None
 
     def rows_to_tell(self, n: int, limit: float) -> int | None:
-        """Return how many rows would tell in 80 % of data sets, if the error is as estimated.
+        """Return how many rows would bring the bounds as close to each other as ``limit`` is to 0.
 
-        Distances shrink like 1/√n. None where the estimate is too close to the limit.
+        These tell unless the truth is within about half the limit of it. Distances shrink like
+        1/√n; the estimate is too noisy to say how far from the limit it will be. None where the
+        bounds are as close already.
         """
-        away = abs(limit - self.corrected)
-        reach = self.high - self.corrected if self.corrected < limit else self.corrected - self.low
-        reach *= 1.0 - ndtri(POWER) / ndtri(self.alpha)
-        return None if away < 0.01 * reach else int(np.ceil(n * (reach / away) ** 2 / 100.0)) * 100
+        width = self.high - self.low
+        return int(np.ceil(n * (width / limit) ** 2 / 100.0)) * 100 if width > limit > 0.0 else None
 
     def __str__(self) -> str:
         ends = format_range(self.low, self.high, " and ")

@@ -200,7 +200,8 @@ def _beside(
         real = ": real, but too little to matter" * rejected
         return verdicts[rejected], f", so it is within {limit}{real}."
     needed = bounds.rows_to_tell(n, tolerance)
-    tells = "" if needed is None else f"; about {needed} rows like these would tell"
+    tells = f"; about {needed} rows like these would tell, unless it is close to that"
+    tells *= needed is not None
     undecided = f", so whether it is larger than {limit} cannot be told{tells}."
     return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
 

@@ -60,8 +60,8 @@ class GateCheck(Record):
     high: float
     limit: float = entry("The tolerance or the margin.")
     verdict: GateVerdict = entry("Passed when high ≤ limit, failed when low > limit.")
-    rows: int | None = entry("Rows that would tell in 80 % of data sets if the truth is as "
-                             "estimated, unless that is too close to the limit.")  # fmt: skip
+    rows: int | None = entry("Rows that would bring the bounds as close to each other as the limit "
+                             "is to 0, unless they are.")  # fmt: skip
 
 
 @described(
@@ -91,9 +91,11 @@ class GateResult(Result):
     def _in_words(self) -> list[str]:
         words = [f"Verdict: {self.verdict.upper()}"]
         for check in (c for c in self.checks if c.verdict is GateVerdict.CANNOT_TELL):
-            needed = "No number of rows nearby would tell: the estimate is at the limit."
+            needed = "the truth is close to the limit, more rows may not tell."
             if check.rows is not None:
-                needed = f"About {several(check.rows, 'row')} would tell; there are {self.n}."
+                needed = f"about {several(check.rows, 'row')} would bring the bounds within "
+                needed += f"{check.limit:g} of each other, there are {self.n}; fewer tell if the "
+                needed += "truth is further from the limit than half of it, more if it is nearer."
             words.append(f"{check.question}: {needed}")
         return words
 
