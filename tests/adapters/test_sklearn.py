@@ -129,8 +129,7 @@ def test_display_of_an_estimator():
     assert display.curve.names == ("class red",)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
-    again = CalibrationTestDisplay(display.curve).plot()
-    assert again.ax_ is not ax
+    assert CalibrationTestDisplay(display.curve).plot().ax_ is not ax
 
 
 def test_a_fitted_classifier_is_left_as_it_is():

@@ -84,6 +84,5 @@ def test_tensors_of_any_kind():
     torch = pytest.importorskip("torch")
     metric = CalibrationMetric(lens=ct.OneVsRest(2))
     for rows in BATCHES:
-        probs = torch.tensor(PROBS[rows], requires_grad=True)
-        metric.update(probs, torch.tensor(LABELS[rows]))
+        metric.update(torch.tensor(PROBS[rows], requires_grad=True), torch.tensor(LABELS[rows]))
     assert answer(metric.compute()) == answer(filled().compute())

@@ -20,8 +20,7 @@ def rows(n, seed=0, slope=0.7):
 
 def written(path, *columns):
     lines = (",".join(map(str, row)) for row in zip(*columns, strict=True))
-    head = ",".join(("p", "label", "time")[: len(columns)])
-    path.write_text("\n".join([head, *lines, ""]))
+    path.write_text("\n".join([",".join(("p", "label", "time")[: len(columns)]), *lines, ""]))
     return path
 
 

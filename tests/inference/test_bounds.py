@@ -219,8 +219,7 @@ def test_sizes_of_error_against_their_twins(noise):
     assert inversion.squared_corrected(noise) == pytest.approx(twin.second_corrected(noise))
     drawn = np.sqrt(noise.null_variance) * noise.calibrated
     n, size = noise.size.sum(), noise.size[:, None]
-    null = twin.noise(noise, 0.0, 0.0)
-    assert null == pytest.approx(drawn)
+    assert twin.noise(noise, 0.0, 0.0) == pytest.approx(drawn)
     assert inversion.absolute_null(noise) == pytest.approx(np.abs(drawn).sum(axis=(1, 2)) / n)
     assert inversion.squared_null(noise) == pytest.approx((drawn**2 / size).sum(axis=(1, 2)) / n)
 
@@ -231,8 +230,7 @@ def test_bounds_against_their_twins(noise, bound, alpha):
     order, end = bound.split("_")
     size = inversion.SIZES["absolute" if order == "first" else "squared"]
     found = size.above(noise).high(alpha) if end == "high" else size.low(noise, alpha)
-    expected = getattr(twin, bound)(noise, alpha)
-    assert found == pytest.approx(expected, rel=5e-4, abs=1e-8)
+    assert found == pytest.approx(getattr(twin, bound)(noise, alpha), rel=5e-4, abs=1e-8)
 
 
 def test_pvalue_of_a_margin_and_the_bound_agree(noise):

@@ -97,5 +97,4 @@ def test_every_verb_tells_of_copies():
         assert result.copies == 900
         assert "900 of 1000 rows repeat another" in str(result)
         assert type(result).from_json(result.to_json()).copies == 900
-    whole = ct.confidence_interval(p, y, clusters=np.tile(np.arange(100), 10))
-    assert whole.copies == 0
+    assert ct.confidence_interval(p, y, clusters=np.tile(np.arange(100), 10)).copies == 0

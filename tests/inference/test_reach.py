@@ -84,8 +84,7 @@ def test_changes_of_labels_against_computing_them_afresh(k):
     probs, labels, cells = problem(3, 9, k, 3, 1)
     side, slow = both(probs, labels, cells)
     assert side.error.changes == pytest.approx(slow.changes, abs=1e-15)
-    afresh = twin.other_labels(probs, labels, cells)
-    assert side.error.changes == pytest.approx(afresh, abs=1e-14)
+    assert side.error.changes == pytest.approx(twin.other_labels(probs, labels, cells), abs=1e-14)
 
 
 def pair_of(n_lone, n=40):

@@ -108,10 +108,8 @@ def test_several_classes_share_what_they_should():
     ratios = np.maximum(probs[3][None] / probs[3][:, None], probs[4][None] / probs[4][:, None])
     common = (1.0 / ratios.sum(axis=1)).sum() - probs[3] @ probs[4]
     r = hits - probs
-    found = (r[:, 3] * r[:, 4]).sum(axis=1).mean()
-    assert found == pytest.approx(common * 2 / 3, abs=0.006)
-    x = Overlap(data)
-    np.testing.assert_allclose(x(rows[:4])[0], _overlap(data, rows[0]), atol=1e-9)
+    assert (r[:, 3] * r[:, 4]).sum(axis=1).mean() == pytest.approx(common * 2 / 3, abs=0.006)
+    np.testing.assert_allclose(Overlap(data)(rows[:4])[0], _overlap(data, rows[0]), atol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -80,8 +80,7 @@ def test_weighted_kernel_errors_are_weighted_means_over_pairs(rng, n_classes):
         expected = np.average(h[pairs], weights=np.outer(w, w)[pairs])
         fixed = prepare(ct.SKCE(KERNEL, estimator=rule), data)
         assert fixed(y) == pytest.approx(expected, rel=1e-9)
-        moved = fixed.values(Flips(np.ones((1, n))))
-        assert moved[0] == pytest.approx(expected, rel=1e-9)
+        assert fixed.values(Flips(np.ones((1, n))))[0] == pytest.approx(expected, rel=1e-9)
         assert not fixed.laws
 
 

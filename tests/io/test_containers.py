@@ -110,8 +110,7 @@ def test_columns_say_which_class_they_are_of():
         Predictions.of(pandas.DataFrame(PROBS, columns=["p1", "p2", "p3"]), TEXT)
     headed = pandas.DataFrame({f"p_{name}": COLUMNS[name] for name in NAMES[::-1]})
     assert Predictions.of(headed, TEXT).classes == tuple(NAMES[::-1])
-    given = Predictions.of(turned, LABELS, classes=["x", "y", "z"])
-    assert given.classes == ("x", "y", "z")
+    assert Predictions.of(turned, LABELS, classes=["x", "y", "z"]).classes == ("x", "y", "z")
 
 
 @pytest.mark.parametrize("fact", ["labels", "weights", "clusters", "by", "ids"])
@@ -131,8 +130,7 @@ def test_columns_may_have_any_name():
     pandas = pytest.importorskip("pandas")
     odd = ["collect", "detach", "fetchnumpy", "with_format", "column_names", "dtype"]
     frame = pandas.DataFrame(np.eye(6), columns=odd)
-    data = Predictions.of(frame, odd)
-    np.testing.assert_array_equal(data.labels, range(6))
+    np.testing.assert_array_equal(Predictions.of(frame, odd).labels, range(6))
     assert Predictions.of(frame.assign(cpu=odd), "cpu").classes == tuple(odd)
 
 

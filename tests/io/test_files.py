@@ -81,8 +81,7 @@ def test_compressed(tmp_path, name, pack):
 )
 def test_standard_input(run, monkeypatch, pack, done):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(CSV))))
-    out = done("test", "-")
-    assert "read 4 rows, 3 classes" in out
+    assert "read 4 rows, 3 classes" in done("test", "-")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
     assert "standard input is empty" in run("test", "-")[2]
 
@@ -171,8 +170,7 @@ def test_json_arrays(tmp_path):
     check(read_predictions(written(tmp_path / "f.json", json.dumps(records, indent=1))))
     columns = {"probs": PROBS.tolist(), "labels": LABELS.tolist(), "model": "m"}
     check(read_predictions(written(tmp_path / "g.json", json.dumps(columns))))
-    lines = "\n".join(map(json.dumps, records))
-    check(read_predictions(written(tmp_path / "h.json", lines)))
+    check(read_predictions(written(tmp_path / "h.json", "\n".join(map(json.dumps, records)))))
     check(read_predictions(written(tmp_path / "f.jsonl", json.dumps(records))))
     columns["labels"].pop()
     path = written(tmp_path / "g.json", json.dumps(columns))
@@ -298,8 +296,7 @@ def test_missing_cells(tmp_path, monkeypatch, fast):
     assert data.notes[1] == "dropped 2 of 5 rows with missing cells (y 1, A 1)"
     bad = written(tmp_path / "f.csv", MISSING.replace("5,0.25", "5,1.25"))
     refused(bad, "row 5 is 1.25", probs="A", drop_missing=True)
-    empty = written(tmp_path / "f.csv", "p,y\n,1\n0.5,\n")
-    refused(empty, "no row is complete", drop_missing=True)
+    refused(written(tmp_path / "f.csv", "p,y\n,1\n0.5,\n"), "no row is complete", drop_missing=True)
 
 
 def test_many_forecasters_of_one_file(run, tmp_path, done):
@@ -423,8 +420,7 @@ def test_lm_eval(tmp_path):
     ],
 )
 def test_refused_lm_eval(tmp_path, sample, message):
-    path = written(tmp_path / TASK, "\n".join(map(json.dumps, [*SAMPLES, sample])))
-    refused(path, message)
+    refused(written(tmp_path / TASK, "\n".join(map(json.dumps, [*SAMPLES, sample]))), message)
 
 
 def inspect_sample(i, confidence, value, epoch=1):

@@ -86,8 +86,7 @@ def test_sums_of_bfloat16_may_be_off_by_a_256th():
         rows = np.tile([0.5, total - 0.5 - 0.125, 0.125], (2, 1))
         assert not (rows.astype(np.float32).view(np.uint32) & 0xFFFF).any()
         if accepted:
-            data = Predictions.of(rows, [0, 1])
-            assert "values have the resolution of bfloat16" in data.notes[0]
+            assert "values have the resolution of bfloat16" in Predictions.of(rows, [0, 1]).notes[0]
         else:
             assert "further than 0.00390625 from 1; values" in refusal(rows, [0, 1])
 

@@ -314,8 +314,7 @@ def test_log_odds_axis(rng):
         y = y - np.log(1 - curve.observed[some])
         np.testing.assert_allclose(offsets[some, 0], x[some])
         np.testing.assert_allclose(offsets[some, 1], y - x[some] if style == "deviation" else y)
-        below = picture.artists["edge"][1].get_offsets()
-        np.testing.assert_allclose(below[:, 0], x[~some])
+        np.testing.assert_allclose(picture.artists["edge"][1].get_offsets()[:, 0], x[~some])
         histogram = picture.artists["histogram"]
         assert sum(column.get_height() for column in histogram) == pytest.approx(1.0)
 
@@ -417,8 +416,7 @@ def test_simplex_holds_the_numbers(lens, m):
     labels = [text.get_text() for text in artists["corners"]]
     assert labels == list(simplex.names)
     if lens is GROUPS:  # 25 equal cells: the density that is 1 on average
-        density = artists["cells"].get_array()
-        np.testing.assert_allclose(density, 25 * simplex.count / simplex.n)
+        np.testing.assert_allclose(artists["cells"].get_array(), 25 * simplex.count / simplex.n)
 
 
 # --- nulls, numbers of bins, several models ------------------------------------------------------
@@ -581,8 +579,7 @@ def test_command_line_writes_a_picture_and_prints_the_numbers(done, tmp_path, ki
     file, out = tmp_path / "model.npz", tmp_path / f"{kind}.png"
     data = ct.examples.GaussianMixture(0.3, -2.0).sample(300, 1)
     probs = np.column_stack([0.5 * data.probs[:, 0], data.probs[:, 1], 0.5 * data.probs[:, 0]])
-    labels = np.where(data.labels == 1, 1, 2 * (np.arange(300) % 2))
-    np.savez(file, probs=probs, labels=labels)
+    np.savez(file, probs=probs, labels=np.where(data.labels == 1, 1, 2 * (np.arange(300) % 2)))
     more = ["--against", file] if kind == "difference" else []
     assert "caltest" in done("plot", file, "--kind", kind, "-o", out, "--no-recipe", *more)
     assert out.stat().st_size > 5000

@@ -292,8 +292,7 @@ def test_rows_are_known_by_their_ids():
     by_name = PlattScaling().fit(p, labels, ids=[str(i) for i in range(60)])
     with pytest.raises(ct.StatisticError, match="was fitted on 10 of these 10 rows"):
         refuse_fitted_rows(by_name(data.take(np.arange(10))))
-    others = ct.Predictions.of(p, labels, ids=np.arange(60, 120))
-    refuse_fitted_rows(by_name(others))
+    refuse_fitted_rows(by_name(ct.Predictions.of(p, labels, ids=np.arange(60, 120))))
 
 
 def test_equal_predictions_are_not_equal_rows():

@@ -27,8 +27,7 @@ def test_two_bins_are_truthful():
     generator = np.random.default_rng(0)
     for size in (0.01, 0.1, 0.3):
         for _ in range(20):
-            told = np.clip(truth + size * generator.standard_normal(5), 0, 1)
-            assert expected(told) > best
+            assert expected(np.clip(truth + size * generator.standard_normal(5), 0, 1)) > best
 
 
 def test_observed_over_expected_is_tested_around_1():
@@ -71,8 +70,7 @@ def test_loess_against_slow_twin(n, span):
     assert ct.ICI(curve="loess", span=span)(p, y) == pytest.approx(np.abs(curve - p).mean())
     square, constant = ((curve - p) ** 2).mean(), ((y.mean() - p) ** 2).mean()
     assert ct.ECI(curve="loess", span=span)(p, y) == pytest.approx(square / constant)
-    flat = ct.ECI(curve="loess", span=span, relative=False)
-    assert flat(p, y) == pytest.approx(square)
+    assert ct.ECI(curve="loess", span=span, relative=False)(p, y) == pytest.approx(square)
 
 
 # scikit-misc 0.5.3, the code of Cleveland and Grosse: loess(p, y, span, degree=2). 60 rows of two

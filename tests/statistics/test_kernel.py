@@ -237,8 +237,7 @@ def test_one_and_two_rows(n_classes):
         with pytest.raises(StatisticError, match=r"needs at least 2 rows, not 1"):
             SKCE(estimator=estimator)(probs[:1], labels[:1])
     residual = np.eye(n_classes)[labels[0]] - probs[0]
-    one = SKCE(estimator="biased")(probs[:1], labels[:1])
-    assert one == pytest.approx(residual @ residual)
+    assert SKCE(estimator="biased")(probs[:1], labels[:1]) == pytest.approx(residual @ residual)
     with pytest.raises(StatisticError, match="differ"):
         SKCE(TVKernel(0.5), estimator="linear").prepare(problem_of(seen(probs))).laws["asymptotic"](
             labels

@@ -138,8 +138,7 @@ def test_a_curve_has_bars_of_cluster_sums():
     half = 1.6448536269514722 * np.sqrt(np.square(sums).sum()) / inside.sum()
     assert curve.high[2] - curve.predicted[2] == pytest.approx(half, rel=0.03)
     assert curve.band == "WildSigns()"
-    together = ct.reliability_curve(TALLY, bins=10, simultaneous=True, rng=0)
-    assert (together.high >= curve.high).all()
+    assert (ct.reliability_curve(TALLY, bins=10, simultaneous=True, rng=0).high >= curve.high).all()
 
 
 def test_from_a_database():

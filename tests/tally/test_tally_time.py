@@ -114,8 +114,7 @@ def test_the_order_of_rows_in_a_batch_does_not_matter_and_mixing_works():
     assert mixed.n == 3000
     assert mixed.log_evidence > 10.0
     assert mixed.alarm in (1000, *range(1001, 2001), 3000)
-    text = mixed.to_json()
-    assert ct.Monitor.from_json(text) == mixed
+    assert ct.Monitor.from_json(mixed.to_json()) == mixed
 
 
 def test_very_many_rows_neither_overflow_nor_end_a_monitor():
