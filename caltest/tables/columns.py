@@ -81,7 +81,7 @@ def choose_labels(
     names = source.names
     if label is not None:
         return Choice([label]) if label in names else named(names, label)
-    followed = [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
+    followed = times_of_follow_up(names)
     for tier in LABELS:
         candidates = [name for name in names if key(name) in tier and not _is_place(source, name)]
         if len(candidates) == 1:
@@ -174,6 +174,11 @@ def _verdict(source: Source, label: str) -> Choice | None:
         return None
     note = f"{verdicts[0]} says where {answers[0]} was right: it is not compared with {label}"
     return Choice(verdicts, notes=(note,))
+
+
+def times_of_follow_up(names: Sequence[str]) -> list[str]:
+    """Return the columns that by their names say how long rows were followed."""
+    return [n for n in names if FOLLOW_UP & {*words(n)} or "followup" in n.lower()]
 
 
 def _refuse_followed(source: Source, label: str, times: Sequence[str]) -> None:

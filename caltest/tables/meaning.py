@@ -24,7 +24,7 @@ from caltest.errors import DoubtfulInputWarning, InPlace, InvalidPredictionsErro
 from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
-from caltest.tables.columns import Choice, says_right, shortened
+from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.names import CONFIDENCE, DATES, FACTS, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
@@ -111,6 +111,13 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
     note = ", ".join([read, remark, *remarks])
     notes = (note, *chosen.notes, *source.notes, *dropped)
+    if (lengths := times_of_follow_up(unused)) and n_classes == 2 and request.event is None:
+        options = shlex.join(["--event", outcomes[0], "--time", lengths[0], "--horizon", "T"])
+        notes += (
+            f"{lengths[0]} seems to say how long rows were followed, and rows without the event "
+            "are taken as followed to the end: if some were not, audit with event=, time= and "
+            f"horizon= in place of labels ({options})",
+        )
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
                       _searchable(source, unused))  # fmt: skip
 
