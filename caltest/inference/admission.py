@@ -46,7 +46,7 @@ _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 def refuse_strange(verb: str, facts: RowFacts) -> None:
     """Refuse a keyword that is no fact, with the fact that is called nearly so."""
     for name in sorted(set(facts) - set(Facts.__annotations__)):
-        raise unknown(verb, name, Facts.__annotations__)
+        raise unknown(verb, name, ["labels", *Facts.__annotations__])
 
 
 def admitted(

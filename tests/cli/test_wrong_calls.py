@@ -398,7 +398,7 @@ compared(p, p[:3], y[:3]) -> model A: probs has 12 rows but labels has 3
 compared(D, ct.Predictions.of(p[:4], y[:4])) -> A has 12 rows of 2 classes, B has 4
 compared(p, p) -> labels are missing
 compared(p, p, y, weight=y) -> no argument 'weight': did you mean weights=?
-several({{"a": p, "b": p}}, y, weight=y) -> compare_models has no argument 'weight'
+several({{"a": p, "b": p}}, label=y) -> has no argument 'label': did you mean labels=?
 compared(y, p, p) -> model A: probs and labels look swapped
 several({{"a": p, "b": p[:3]}}, y) -> model b: probs has 3 rows but labels has 12
 compared({{"a": p, "b": p}}, y) -> several models are compared by compare_models
