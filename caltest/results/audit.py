@@ -124,6 +124,15 @@ class AuditReport(Result):
         names = ", ".join([*self.unsearched[:NAMED], *more])
         return f"Not searched for segments: {names}. Run: {call}"
 
+    @property
+    def _size(self) -> str:
+        """Return how many rows there are, and their means."""
+        rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
+        y, p, words = self.observed, self.predicted, "events {}, predicted {}"
+        if y != y:
+            y, p, words = self.accuracy, self.confidence, "right in {}, mean confidence {}"
+        return f"{rows}, {words.format(percent(y, p), percent(p, y))}"
+
     def _made(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
         tolerance = [] if self.tolerance is None else [f"tolerance={self.tolerance:g}"]
@@ -134,7 +143,8 @@ class AuditReport(Result):
 
     def _in_words(self) -> list[str]:
         remarks = [TOGETHER] if any(row.worst for row in self.rows) else []
-        return [*remarks, f"Verdict: {HEADLINES[self.verdict][0]}", *self.summary, *self.details]
+        verdict = f"Verdict: {HEADLINES[self.verdict][0]}"
+        return [*remarks, f"{self._size}.", verdict, *self.summary, *self.details]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
@@ -151,14 +161,8 @@ class AuditReport(Result):
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
-        rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
-        a, c = self.accuracy, self.confidence
-        means = f"right in {percent(a, c)}, mean confidence {percent(c, a)}"
-        if self.observed == self.observed:
-            y, p = self.observed, self.predicted
-            means = f"events {percent(y, p)}, predicted {percent(p, y)}"
         remarks = [TOGETHER] if "worst" in columns else []
-        table = [f"Calibration audit  {rows}, {means}", "", *lines, *remarks, ""]
+        table = [f"Calibration audit  {self._size}", "", *lines, *remarks, ""]
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]
         *notes, _, _ = map(str.strip, self._foot())
