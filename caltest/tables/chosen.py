@@ -123,7 +123,7 @@ def _remedies(
 ) -> Iterator[tuple[str, ...]]:
     """Yield those options of labels with which a table can be read, and what else these need."""
     for remedy in labels:
-        option, name, *_ = remedy
+        option, name = remedy[0], remedy[-1]
         try:
             if option == "--label":
                 _chosen(source, replace(request, label=name))

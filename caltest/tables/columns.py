@@ -119,6 +119,7 @@ def choose_labels(
         return Choice(called, notes=(f"{note}({shortened(sure)}){source.to_be_sure('label')}",))
     such = " or ".join(dict.fromkeys(likely))
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
+    grades = any(key(name) in COUNTS or COUNTS & {*words(name)} for name in names)
     what = f"no labels found among {source.listing(names)}; name them"
     if len(likely) > 1:
         what = f"which column is the label: {such}? Name it"
@@ -126,8 +127,8 @@ def choose_labels(
         f"{what} with {source.advice('label')}"
         f"{f', such as {such}' * (len(likely) == 1)}"
         f"{', a column or a file' * (not likely and not source.frame)}"
-        f"{counts if COUNTS & {key(name) for name in names} else ''}",
-        [("--label", name) for name in likely],
+        f"{counts * grades}",
+        [("--label", name) for name in likely] or [("grades",)] * grades,
     )
 
 
