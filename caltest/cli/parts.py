@@ -73,8 +73,8 @@ class Part:
 
     def is_after(self, record: Record) -> bool:
         """Whether its first rows are those of a record."""
-        count, known = record["rows"], self.after(record)
-        return count <= self.labels.size and known.mark(count) == record["sha256"]
+        count, same = record["rows"], self.after(record)
+        return count <= self.labels.size and same.mark(count) == record["sha256"]
 
     def row(self, place: int, timed: bool) -> str:
         """Return what a row is called: its number in the file, and its time."""

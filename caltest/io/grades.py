@@ -67,11 +67,11 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
     """Return columns by what they are; they have one length."""
     absent = {what: name for what, name in heads.items() if name not in source.names}
     if absent:
-        known = {what: name for what, name in heads.items() if what not in absent}
+        present = {what: name for what, name in heads.items() if what not in absent}
         raise InvalidPredictionsError(
             f"there is no column {' and none '.join(map(repr, absent.values()))} among "
             f"{listing(source.names)}: name it with " + ", ".join(f"{what}=" for what in absent),
-            [likely_options(source, known, list(absent))],
+            [likely_options(source, present, list(absent))],
         )
     columns = dict(zip(heads, source.read(list(heads.values())), strict=True))
     sizes = {heads[what]: np.shape(column) for what, column in columns.items()}

@@ -22,7 +22,7 @@ from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
-from caltest.sequential.seen import in_words, means_of, one_row, seen_in
+from caltest.sequential.rows import addends_of, in_words, means_of, one_row
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.tally import AnyTally, Source
@@ -180,7 +180,7 @@ class Monitor(Watch):
         state = np.frombuffer(self.state).copy()
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
         impossible = int((rows[places, labels] == 0.0).sum())
-        seen = seen_in(rows[:, :-2], labels)
+        addends = addends_of(rows[:, :-2], labels)
         if self.rounded:
             certain = (rows[:, :-2] == 0.0).any(axis=1)
             rows[certain, :-2], rows[certain, -1] = 1.0 / self.n_induced, 0.0
@@ -189,29 +189,29 @@ class Monitor(Watch):
         else:
             path = self._dealt(rows, labels, steps % self.horizon, state)
         path = np.column_stack([self.n + 1.0 + places, path])
-        return self._moved_on(path, state, impossible, seen, int(steps[-1]) + 1, times)
+        return self._moved_on(path, state, impossible, addends, int(steps[-1]) + 1, times)
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
         kernels.bet_two(row, self.mode, state, path[0, 1:])
         impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
-        seen = np.array([[1.0, row[0, 0], row[0, 2]]])
-        return self._moved_on(path, state, impossible, seen, self.steps + 1, None)
+        addends = np.array([[1.0, row[0, 0], row[0, 2]]])
+        return self._moved_on(path, state, impossible, addends, self.steps + 1, None)
 
     def _moved_on(
         self,
         path: FloatArray,
         state: FloatArray,
         impossible: int,
-        seen: FloatArray,
+        addends: FloatArray,
         steps: int,
         times: Times,
     ) -> Self:
         """Move on, by the number of rows and the evidence after them, and what they add to sums."""
         moved = self._traced(path, path[:, 1], times)
-        seen[0] += self.sums
-        sums = seen.cumsum(axis=0) if len(seen) > 1 else seen  # the same for any splitting
+        addends[0] += self.sums
+        sums = addends.cumsum(axis=0) if len(addends) > 1 else addends  # the same for any splitting
         if "alarm" in moved:
             moved["alarm_sums"] = tuple(sums[path[:, 0] == moved["alarm"]][0].tolist())
         return self._moved(

@@ -10,7 +10,7 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest.results.numbers import percent
 
 
-def seen_in(probs: FloatArray, labels: IntArray) -> FloatArray:
+def addends_of(probs: FloatArray, labels: IntArray) -> FloatArray:
     """Return 1, p and y of every row, of the event, or the likeliest of more than two classes."""
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
