@@ -63,8 +63,7 @@ class Monitor(Watch):
         not known before the next forecasts, and a plain product is wrong. Rows are dealt to that
         that many processes, whose largest, divided by their number, is the evidence.
     rounded : bool, default False
-        Whether probabilities of exactly 0 may be rounded: there is no bet on a row that has one,
-        whatever happens, which is known before its outcome.
+        Whether a probability of 0 may be rounded: no bet is made on a row that has one.
 
     Notes
     -----
