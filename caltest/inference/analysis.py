@@ -140,7 +140,7 @@ class Analysis:
             "seed": seed_of(self.rng),
             "copies": self.data.copies,
             "followup": self.followup,
-            "notes": (*self.data.notes, *(() if folds is None else folds.notes)),
+            "notes": (*self.data.notes, *(n for d in (folds, series) if d for n in d.notes)),
         }
 
     def result(

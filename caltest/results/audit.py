@@ -39,6 +39,12 @@ WIDTH = 118
 TOGETHER = (
     "Of several tests the worst one's error or score is shown, and the p-value of all together."
 )
+#: Scores in sd that readers take for evidence, and what is said where they are none.
+LARGE_SCORE = 2.0
+SKEWED = (
+    "A score above 2 sd is no evidence where chance is skewed, or several were looked at: the "
+    "p-value decides."
+)
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
 LESS_IMPORTANT = (
     *(("p",), ("question",), ("if calibrated",)),
@@ -141,10 +147,16 @@ class AuditReport(Result):
     def _tables(self) -> list[Columns]:
         return [self._columns(10_000)]
 
+    @property
+    def _below(self) -> list[str]:
+        """Say how to read rows of several tests, and large scores without evidence."""
+        scores = [r.test for r in self.rows if r.shown[2] and not r.verdict.rejects]
+        high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)
+        return [TOGETHER] * any(row.worst for row in self.rows) + [SKEWED] * high
+
     def _in_words(self) -> list[str]:
-        remarks = [TOGETHER] if any(row.worst for row in self.rows) else []
         verdict = f"Verdict: {HEADLINES[self.verdict][0]}"
-        return [*remarks, f"{self._size}.", verdict, *self.summary, *self.details]
+        return [*self._below, f"{self._size}.", verdict, *self.summary, *self.details]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
@@ -161,7 +173,7 @@ class AuditReport(Result):
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
-        remarks = [TOGETHER] if "worst" in columns else []
+        remarks = [words for words in self._below if words != TOGETHER or "worst" in columns]
         table = [f"Calibration audit  {self._size}", "", *lines, *remarks, ""]
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]

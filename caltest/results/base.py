@@ -195,6 +195,8 @@ class Result(Record):
         facts = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
         facts += "" if self.folds is None else f", {self.folds.count} folds"
         facts += "" if self.series is None else f", horizon {self.series.horizon}"
+        if self.series is not None and self.series.rows > self.series.times:
+            facts += f" of {self.series.times} times"
         weighted = f", weighted: effective n = {self.effective_n or 0.0:.1f}"
         return facts + ("" if self.effective_n is None else weighted)
 

@@ -208,6 +208,6 @@ class GradeTests(Result):
         several_grades = len(self.grades) > 1
         whole = f"Portfolio: {self.portfolio.verdict}. " if several_grades else ""
         none = f"no evidence in any of {len(self.grades)}" if several_grades else "no evidence"
-        together = "Where they come together, as defaults in a recession do, these p-values"
-        independent = f"Events are taken to be independent. {together} are too small."
+        independent = "Events are taken to be independent. Where one cause brings many at once, "
+        independent += "these p-values are too small."
         return [f"Verdict: {whole}Grades: {wrong or none}.", independent]

@@ -177,6 +177,13 @@ class HorizonSummary(Record):
     estimated: bool = entry("Whether λ is the upper 95 % limit of what labels show.", default=True)
     rows: int = entry("The number of rows; several may have one time.", default=0)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What rows of the same times mean for a reader."""
+        near = f" or less than {self.horizon} times apart" * (self.horizon > 1)
+        note = f"rows are of {self.times} times: those of one time{near} are taken to depend"
+        return (note,) * (self.rows > self.times)
+
     def __str__(self) -> str:
         several = self.rows > self.times
         of = f"{self.times} times, {self.rows} rows" if several else f"{self.times} rows"

@@ -363,3 +363,8 @@ def test_an_audit_names_columns_that_it_has_not_searched():
     assert report.unsearched == ("age",)
     assert "Not searched for segments: age. Run: segment_search(..., features='*')" in str(report)
     assert ct.audit(table, "y", features=["age"], rng=0).unsearched == ()
+    (score,) = (row for row in report.rows if row.aspect == "shape")
+    for sd, said in ((1.9, False), (2.1, True)):
+        test = replace(score.test, estimate=score.test.null_mean + sd * score.test.null_std)
+        loud = replace(report, rows=(replace(score, test=test),))
+        assert ("A score above 2 sd is no evidence" in str(loud)) is said
