@@ -118,7 +118,7 @@ def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> 
             numbers[name] = cells.with_gaps(ungrouped(column), name, True if signed else None)
     free = [name for name in numbers if name not in heads.values()]
     whole = [name for name in free if (numbers[name] % 1 == 0).all()]
-    counters = [name for name in whole if (np.diff(numbers[name]) == 1).all()]
+    counters = [name for name in whole if _counts_on(numbers[name])]
     fractions = [name for name in free if name not in whole]
     whole = [name for name in whole if name not in counters]
     counts = [[heads[w]] if heads.get(w) in numbers else whole for w in ("n", "events")]
@@ -142,6 +142,11 @@ def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> 
     options = [word for what in wanted for word in (f"--{what}", likely.get(what, "COLUMN"))]
     percents = "probability" in absent and fractions and np.nanmax(numbers[fractions[0]]) > 1.0
     return (*options, *["--percent"] * bool(percents))
+
+
+def _counts_on(numbers: FloatArray) -> bool:
+    """Say whether numbers are those of rows, or years."""
+    return bool((np.diff(numbers) == 1).all() or ((numbers >= 1900) & (numbers <= 2100)).all())
 
 
 def of_percents(name: str) -> bool:

@@ -175,7 +175,7 @@ class GradeTest(Record):
 @described(
     title="Tests of grades",
     records="grades portfolio",
-    columns="grade=name n events rate p=probability exact_pvalue Jeffreys_pvalue=jeffreys_pvalue "
+    columns="grade=name n events rate predicted=probability exact_pvalue Jeffreys_pvalue=jeffreys_pvalue "
     "adjusted interval finding=verdict",
     plotter="tables.grades",
 )
@@ -210,4 +210,9 @@ class GradeTests(Result):
         none = f"no evidence in any of {len(self.grades)}" if several_grades else "no evidence"
         independent = "Events are taken to be independent. Where one cause brings many at once, "
         independent += "these p-values are too small."
-        return [f"Verdict: {whole}Grades: {wrong or none}.", independent]
+        sides = {"greater": "higher", "less": "lower"}
+        one_side = [
+            f"Asked was whether risks are {sides[self.alternative]} than predicted; "
+            'alternative "two-sided" asks both ways.'
+        ] if self.alternative in sides else []  # fmt: skip
+        return [f"Verdict: {whole}Grades: {wrong or none}.", *one_side, independent]
