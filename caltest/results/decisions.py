@@ -175,8 +175,8 @@ class GradeTest(Record):
 @described(
     title="Tests of grades",
     records="grades portfolio",
-    columns="grade=name n events rate predicted=probability exact_pvalue Jeffreys_pvalue=jeffreys_pvalue "
-    "adjusted interval finding=verdict",
+    columns="grade=name n events rate predicted=probability exact_pvalue "
+    "Jeffreys_pvalue=jeffreys_pvalue adjusted interval finding=verdict",
     plotter="tables.grades",
 )
 class GradeTests(Result):
