@@ -80,7 +80,8 @@ KINDS = [
     Kind("very confident", 500, draws.confident, error=0.0),
     Kind("rate .01, gamma(.5, .02)", 1000, partial(draws.gamma, 0.5, 0.02), error=0.0),
     Kind("nine values", 200, draws.tied, error=0.0),
-    Kind("one value, .1", 100, partial(draws.constant, 0.1), error=0.0),
+    # A binary fraction, of which n rows expect whole events: 0 is 0 in every package.
+    Kind("one value, .125", 104, partial(draws.constant, 0.125), error=0.0),
     Kind("too sure, slope 0.7", 500, draws.uniform, partial(sloped, 0.7)),
     Kind("too unsure, slope 1.5", 500, draws.uniform, partial(sloped, 1.5)),
     Kind("too low by .05", 500, middling, partial(higher, 0.05), 0.05),
@@ -205,8 +206,9 @@ HEADER = """# How do tests and intervals of other packages do?
 
 What tests and intervals of other packages do on the same data, called as their documentation shows.
 Percentiles of the ECE of resampled rows, the usual recipe for an interval, leave out the true error
-of 0 in every calibrated data set, whichever package makes them. Tests whose law is right hold their
-level wherever they come from.
+of 0 in every calibrated data set whose predictions vary, whichever package makes them: only the gap
+of a single bin is now and then 0 in a resample. Tests whose law is right hold their level wherever
+they come from.
 
 Predictions are of class 1 of two; {{doc}}`validity` says how data are drawn. A rate is in bold
 where calibrated data are rejected more often than chance allows, one false alarm in a thousand such
