@@ -101,7 +101,7 @@ def page(found):
             cells += [f"{of_new_data(s)[name]:.2g}", f"**{rate:.3f}**" if above else f"{rate:.3f}"]
         rows.append([s.name, f"`{s.bins!r}`", s.n, found.sets(design.key), *cells])
     head = ["data", "bins", "n", "data sets"]
-    lines = ["## At the margin", "", AT, ""]
+    lines = ["## At the tolerance", "", AT, ""]
     lines += table([*head, "ECE", "accepted", "DebiasedL2", "accepted"], rows, left=2)
     rows = []
     for design in plans:
@@ -113,21 +113,21 @@ def page(found):
             broken.append(f"power, {design.key}: {rate:.3f}")
         error = of_new_data(s)["ECE"]
         rows.append([s.name, f"{error:.4f}", design.margin, s.n, sets, f"{rate:.3f}"])
-    head = ["data", "ECE", "margin", "n", "data sets", "accepted"]
+    head = ["data", "ECE", "tolerance", "n", "data sets", "accepted"]
     lines += ["", "## Where a plan says 80 %", "", *table(head, rows), ""]
     words = {"mean": sum(sizes) / len(sizes), "worst": max(sizes), "count": len(sizes)}
     words |= {"least": min(powers), "most": max(powers), "b": B}
     return HEADER.format(**words, **opening(found)) + "\n".join(lines), broken
 
 
-AT = """"Accepted" is wrong here: the error *is* the margin. At most 0.05 is wanted."""
+AT = """"Accepted" is wrong here: the error *is* the tolerance. At most 0.05 is wanted."""
 HEADER = """# How often is "close enough" wrong?
 
-`equivalence_test` accepts an error of the margin in {mean:.3f} of data sets at the 5 % level, on
+`equivalence_test` accepts an error of the tolerance in {mean:.3f} of data sets at the 5 % level, on
 average over {count} kinds of data below, and in {worst:.3f} in the worst. With the rows that `plan`
 asks for it accepts, where it should, in {least:.3f} to {most:.3f} of data sets; 0.80 is planned.
 
-The margin is the true error of the cells, of `ECE` in total variation and of `DebiasedL2` squared.
+The tolerance is the true error of the cells, of `ECE` in total variation and of `DebiasedL2` squared.
 Names of the data are those of {{doc}}`coverage`. Bounds use {b} draws. A rate in bold is larger
 than 0.05 by more than chance allows, one false alarm in a thousand such studies.
 

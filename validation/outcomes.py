@@ -177,7 +177,9 @@ rest on {b} draws of `RedrawFollowup()`, with strata by prediction.
 
 Risks are Beta(0.7, 13) (rare, of mean 0.05), Beta(1.2, 2.2) (mid) and Beta(4, 1.6) (high), times of
 events exponential, those of censoring too, where "× e^2" says how much larger its hazard is for the
-highest prediction than for the lowest. How such data are tested: {{doc}}`tutorials/followup`.
+highest prediction than for the lowest. O:E is observed over expected events, a and b are intercept
+and slope of Cox's line, "given b = 1" is its intercept at slope 1. How such data are tested:
+{{doc}}`tutorials/followup`.
 
 {made}
 

@@ -65,9 +65,10 @@ def page(found):
 
 HEADER = """# Why not compare by Brier scores, swaps or two p-values?
 
-The default of `compare`, `z`, finds models of different error (P3) and leaves models of equal error
-alone (all others). Swapping answers another question, and "one is significantly miscalibrated, the
-other is not" finds differences where there are none. Brier scores compare skill, not calibration.
+The default of `compare`, `z`, leaves models of equal error alone, and finds models of different
+error (P3) when there are enough rows. Swapping answers another question, and "one is significantly
+miscalibrated, the other is not" finds differences where there are none. Brier scores compare skill,
+not calibration.
 
 The tables show the share of data sets in which the models are called different at the 5 % level.
 The pairs are those of {{doc}}`comparison`, with 15 bins: in S0 two calibrated models could change
