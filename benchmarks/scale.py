@@ -145,7 +145,7 @@ def processes(folder: Path, powers: int) -> None:
     """Print whole processes."""
     print("\n| process | wall s | CPU s | peak MB |\n|---|--:|--:|--:|")
     for name, job in {
-        "`import caltest`": "ct.Predictions",
+        "`import caltest`, and `ct.Predictions`": "ct.Predictions",
         "`caltest audit`, 2·10⁶ rows": f"cli.main(['audit', {parts(folder, 2 * 10**6, 1)!r}])",
     }.items():
         print("| {} | {:.1f} | {:.1f} | {} |".format(name, *alone(job)))

@@ -19,7 +19,7 @@ SECTIONS = {
     "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
     "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
     "Models compared": ("comparison", "difference"),
-    "Subgroups and sites": ("forest", "subgroups", "sites"),
+    "Subgroups, segments and sites": ("forest", "subgroups", "where", "sites"),
     "While the data come in": ("monitor", "forecasters"),
 }
 HEAD = """# Gallery
