@@ -127,9 +127,9 @@ HEADER = """# How often is "close enough" wrong?
 average over {count} kinds of data below, and in {worst:.3f} in the worst. With the rows that `plan`
 asks for it accepts, where it should, in {least:.3f} to {most:.3f} of data sets; 0.80 is planned.
 
-The tolerance is the true error of the cells, of `ECE` in total variation and of `DebiasedL2` squared.
-Names of the data are those of {{doc}}`coverage`. Bounds use {b} draws. A rate in bold is larger
-than 0.05 by more than chance allows, one false alarm in a thousand such studies.
+The tolerance is the true error of the cells, of `ECE` in total variation and of `DebiasedL2`
+squared. Names of the data are those of {{doc}}`coverage`. Bounds use {b} draws. A rate in bold is
+larger than 0.05 by more than chance allows, one false alarm in a thousand such studies.
 
 {made}
 
