@@ -10,8 +10,7 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.poisson_binomial import clopper_pearson
@@ -241,7 +240,7 @@ class _Event:
         else:
             sums = np.bincount(np.unique(clusters, return_inverse=True)[1].ravel(), shares)
             variance = sums.size / (sums.size - 1.0) * (sums**2).sum()
-            half = float(student.ppf(0.5 + self.level / 2.0, sums.size - 1) * np.sqrt(variance))
+            half = float(stdtrit(sums.size - 1, 0.5 + self.level / 2.0) * np.sqrt(variance))
         return value, value - half, value + half
 
     def scaled(self) -> Triple:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from caltest._base.arrays import FloatArray
 from caltest.errors import StatisticError
@@ -40,7 +40,7 @@ def lowess(view: View, level: float) -> ReliabilityFit:
     gaps = ICI().prepare(RowProblem(data))
     fitted = gaps.smoother @ _events(gaps)
     half = _error(gaps, np.interp(gaps.ordered, gaps.anchors, fitted))
-    half *= student.ppf(0.5 + 0.5 * level, units - 1)
+    half *= stdtrit(units - 1, 0.5 + 0.5 * level)
     return ReliabilityFit(
         predicted=gaps.anchors,
         fitted=np.clip(fitted, 0.0, 1.0),
