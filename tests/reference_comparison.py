@@ -6,9 +6,11 @@ import numpy as np
 from reference import residuals
 
 
-def kernel(probs, labels, cells):
-    """w_ij r_i · r_j for all pairs of rows; two classes are one-dimensional."""
+def kernel(probs, labels, cells, centred=False):
+    """w_ij r_i · r_j for all pairs of rows, of residuals less the mean of their cell if centred."""
     n, r = len(probs), residuals(probs, labels)
+    for c in set(cells) if centred else ():
+        r[cells == c] -= r[cells == c].mean(axis=0)
     h = np.zeros((n, n))
     for i, j in product(range(n), repeat=2):
         if i != j and cells[i] == cells[j]:
@@ -28,20 +30,6 @@ def omitting(probs, labels, cells):
             for i in range(len(labels))
         ]
     )
-
-
-def centred_kernel(probs, labels, cells):
-    """The kernel of residuals less the mean of their cell."""
-    n, k = probs.shape
-    r = np.eye(k)[labels] - probs
-    r = r[:, : 1 if k == 2 else k]
-    for c in set(cells):
-        r[cells == c] -= r[cells == c].mean(axis=0)
-    h = np.zeros((n, n))
-    for i, j in product(range(n), repeat=2):
-        if i != j and cells[i] == cells[j]:
-            h[i, j] = r[i] @ r[j] / ((cells == cells[i]).sum() - 1)
-    return h
 
 
 def swap_pvalue(statistic, a, b):

@@ -7,7 +7,7 @@ import math
 from functools import cache, cached_property
 
 import numpy as np
-from reference_comparison import centred_kernel, debiased_squared_error, kernel, omitting
+from reference_comparison import debiased_squared_error, kernel, omitting
 from scipy.special import gammaincinv, ndtr, ndtri
 
 
@@ -78,8 +78,8 @@ class Model:
         return debiased_squared_error(self.probs, self.labels, self.cells)
 
 
-def quadratic(a, b, what, paired):
-    ha, hb = what(a.probs, a.labels, a.cells), what(b.probs, b.labels, b.cells)
+def quadratic(a, b, paired, centred=False):
+    ha, hb = (kernel(m.probs, m.labels, m.cells, centred) for m in (a, b))
     if paired:
         return 2.0 * ((ha - hb) ** 2).sum() / len(a.labels) ** 2
     return 2.0 * (ha**2).sum() / len(a.labels) ** 2 + 2.0 * (hb**2).sum() / len(b.labels) ** 2
@@ -96,9 +96,9 @@ def parts(a, b, paired):
     """Base, H and ū."""
     gone = [a.gone - b.gone] if paired else [a.gone, b.gone]
     jackknife = sum((g.size - 1) / g.size * ((g - g.mean()) ** 2).sum() for g in gone)
-    centred, raw = (quadratic(a, b, w, paired) for w in (centred_kernel, kernel))
+    centred, raw = (quadratic(a, b, paired, less) for less in (True, False))
     base = max(jackknife - centred, raw, centred)
-    base += 1e-14 * quadratic(a, b, kernel, False)
+    base += 1e-14 * quadratic(a, b, False)
     hidden = anywhere = 0.0
     k = a.probs.shape[1]
     if paired:

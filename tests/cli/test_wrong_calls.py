@@ -336,6 +336,7 @@ ct.plan(lambda rng, n: rng.random(n), against=p) -> like predictions, not like a
 ct.plan(p, statistic=ct.Monitor().update(p, y), alternative=SLOPE) -> without rows
 ct.Monitor(alpha=0.0) -> alpha must lie in (0, 1)
 ct.Monitor(run_length=3) -> run_length must be a whole number ≥ 32
+ct.Monitor().plot() -> update
 ct.Monitor(horizon=0) -> horizon must be a whole number ≥ 1
 ct.Monitor().update(p, y, weights=2 * y) -> row 1 is 2; a monitor stakes at most
 ct.Monitor().update(p, y, clusters=CLUSTERS) -> Monitor does not take clusters
@@ -430,6 +431,7 @@ ct.bin_sensitivity(p, y, bins=5) -> bins must be a list of numbers or binnings
 ct.cox_recalibration(p, y, method="x") -> method must be 'wald' or 'profile', not 'x'
 ct.cox_recalibration(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3
 ct.cox_recalibration(p, 0 * y) -> all outcomes are 0: the intercept is infinite
+ct.cox_recalibration(p, 0 * y + 1) -> all outcomes are 1: the intercept is infinite
 ct.cox_recalibration(0 * p + 0.5, y) -> all predictions are equal
 ct.corp_decomposition(p, y, score="x") -> score must be 'brier' or 'log', not 'x'
 ct.corp_decomposition(P, Y, lens=ct.Canonical()) -> is for two classes, but there are 3

@@ -73,24 +73,19 @@ def _as_in_a_terminal(result):
 
 
 @pytest.mark.parametrize(("command", "shown"), SESSIONS, ids=[line for line, _ in SESSIONS])
-def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, capsys):
+def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, run):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(cli, "_print", _as_in_a_terminal)
-    words = shlex.split(command.split(">")[0])
-    with pytest.raises(SystemExit) as stop:
-        cli.main(words[1:])
-    printed = f"{stop.value.code}" if "echo $?" in command else capsys.readouterr().out
-    assert printed.strip() == shown.strip()
+    code, out, _ = run(*shlex.split(command.split(">")[0])[1:])
+    assert (f"{code}" if "echo $?" in command else out.strip()) == shown.strip()
 
 
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_audit_shown_is_what_the_audit_prints_first(capsys):
+def test_the_audit_shown_is_what_the_audit_prints_first(run):
     (shown,) = re.findall(r"```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    with pytest.raises(SystemExit):
-        cli.main(["audit"])
-    assert capsys.readouterr().out.strip().startswith(shown.strip())
+    assert run("audit")[1].strip().startswith(shown.strip())
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len(lines) < 120
     commands = [line.partition(" #")[0].split() for line in lines if line.startswith("caltest ")]

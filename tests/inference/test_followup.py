@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import kstest
 
 import caltest as ct
-from caltest import cli
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
 from caltest.problem import Drawn
 from caltest.statistics.base import prepare
@@ -362,7 +361,7 @@ def test_size(case):
     assert (hits / 300).max() < 0.085 + 0.032
 
 
-def test_files_and_commands(tmp_path, capsys):
+def test_files_and_commands(tmp_path, done, refused):
     rng = np.random.default_rng(4)
     p, seen = survival(200, rng)
     site = np.where(rng.random(200) < 0.5, "a", "b")
@@ -375,26 +374,17 @@ def test_files_and_commands(tmp_path, capsys):
     run = {"n_resamples": 99, "rng": 0}
     test = ct.calibration_test(data, **run)
     assert test.pvalue == ct.calibration_test(p, expected, **run).pvalue
-    asked = [str(path), "--probs", "risk", "--time", "years", "--event", "status"]
+    asked = [path, "--probs", "risk", "--time", "years", "--event", "status"]
     more = ["--horizon", "1", "--n-resamples", "99", "--json"]
-
-    def run_cli(*arguments):
-        with pytest.raises(SystemExit) as end:
-            cli.main(list(arguments))
-        return end.value.code
-
-    assert run_cli("test", *asked, *more, "--strata", "site") == 0
-    assert ct.CalibrationTestResult.from_json(capsys.readouterr().out).pvalue == test.pvalue
-    assert run_cli("interval", *asked, "--horizon", "1", "--json", "--statistic", "O:E") == 0
-    limits = json.loads(capsys.readouterr().out)
+    out = done("test", *asked, *more, "--strata", "site")
+    assert ct.CalibrationTestResult.from_json(out).pvalue == test.pvalue
+    limits = json.loads(done("interval", *asked, "--horizon", 1, "--json", "--statistic", "O:E"))
     plain = ct.Followup(seen.time, seen.event, horizon=1.0)
     assert [limits["low"][0], limits["high"][0]] == [*ct.cox_recalibration(p, plain).oe_interval]
-    assert run_cli("interval", *asked, "--horizon", "1") == 2
-    assert "cox_recalibration gives intervals of O:E" in capsys.readouterr().err
+    refused("cox_recalibration gives intervals of O:E", "interval", *asked, "--horizon", 1)
     for wrong, words in {
         (): "an event is one by a horizon",
         ("--horizon", "0"): "horizon must be a number > 0",
         ("--horizon", "1", "--label", "status"): "leave out label=",
     }.items():
-        assert run_cli("audit", *asked, *wrong) == 2
-        assert words in capsys.readouterr().err
+        refused(words, "audit", *asked, *wrong)

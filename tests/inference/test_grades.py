@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 import caltest as ct
-from caltest import cli
 from caltest._base.multiplicity import holm
 
 #: Rows, events and PD of seven rating grades.
@@ -132,28 +131,19 @@ def test_certain_grades_and_empty_ones():
     assert [row.adjusted for row in found.grades if row.n] == [r.adjusted for r in fewer.grades]
 
 
-def test_command_line(tmp_path, capsys):
+def test_command_line(tmp_path, run, done, refused):
     path = tmp_path / "grades.csv"
-    head = ["grade", "obligors", "defaults", "pd"]
-    rows = [head, *zip(*GRADES.values(), strict=True)]
+    rows = [["grade", "obligors", "defaults", "pd"], *zip(*GRADES.values(), strict=True)]
     path.write_text("\n".join(",".join(map(str, row)) for row in rows))
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            cli.main(["grades", str(path), *arguments])
-        return stop.value.code, *capsys.readouterr()
-
-    assert (run()[0], run("--fail-on-miscalibration")[0]) == (0, 1)
-    assert run("--fail-on-miscalibration", "--alternative", "less")[0] == 0
-    code, out, _ = run("--json", "--out", str(tmp_path / "grades.md"), "--method", "jeffreys")
-    assert json.loads(out)["method"] == "jeffreys"
+    done("grades", path)
+    assert run("grades", path, "--fail-on-miscalibration")[0] == 1
+    done("grades", path, "--fail-on-miscalibration", "--alternative", "less")
+    asked = ("--json", "--out", tmp_path / "grades.md", "--method", "jeffreys")
+    assert json.loads(done("grades", path, *asked))["method"] == "jeffreys"
     path.write_text("obligors,defaults,pd\n10,2,3.5\n")
-    code, _, error = run()
-    assert code == 2
-    assert "pd: row 1 is 3.5" in error
-    assert "percent=True" in error
-    path.write_text("obligors,defaults,pd\n10,2,3.5\n")
-    assert "pd in percent" in run("--percent")[1]
+    for words in ("pd: row 1 is 3.5", "percent=True"):
+        refused(words, "grades", path)
+    assert "pd in percent" in done("grades", path, "--percent")
 
 
 @pytest.mark.parametrize(

@@ -473,9 +473,7 @@ def test_audits_and_reports_say_where():
         ct.audit(rows, adjust="max-T")
 
 
-def test_the_command_line_searches(tmp_path, capsys):
-    from caltest import cli
-
+def test_the_command_line_searches(tmp_path, run):
     p, y, f = data()
     rows = enumerate(zip(p, y, f["age"], f["site"], strict=True))
     lines = [f"{a:.6f},{b},{c:g},{s},{10 + 3 * i},name {i}" for i, (a, b, c, s) in rows]
@@ -494,11 +492,6 @@ def test_the_command_line_searches(tmp_path, capsys):
         (["--weights", "age", "--features", "age"], 0, "features from age"),
         (["--features", "label"], 2, "no column 'label' among age"),
     ):
-        with pytest.raises(SystemExit) as stop:
-            cli.main(["segments", str(path), "--n-resamples", "99", *options])
-        told = capsys.readouterr()
-        assert stop.value.code == code, options
-        assert words in told.out + told.err
-    with pytest.raises(SystemExit):
-        cli.main(["audit", str(path), "--features", "age", "--n-resamples", "199"])
-    assert "OneVsRest(1) segments" in capsys.readouterr().out
+        status, out, error = run("segments", path, "--n-resamples", 99, *options)
+        assert (status, words in out + error) == (code, True), options
+    assert "OneVsRest(1) segments" in run("audit", path, "--features", "age")[1]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import cli
 from caltest.tally import batches
 from caltest.tally.reading import Reading
 
@@ -142,7 +141,7 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
         ct.scan(pattern, resume=state)
 
 
-def test_interruption_says_what_was_read(parts, monkeypatch, capsys):
+def test_interruption_says_what_was_read(parts, monkeypatch, run):
     first = Reading.batch
 
     def interrupted(self, table, *where):
@@ -154,11 +153,8 @@ def test_interruption_says_what_was_read(parts, monkeypatch, capsys):
     done: list[int] = []
     monkeypatch.setattr(Reading, "batch", interrupted)
     monkeypatch.setattr(batches, "ROWS", 100)
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["audit", str(parts / "part-*.parquet"), "--resume", str(parts / "state")])
-    assert stop.value.code == 130
-    told = capsys.readouterr().err
-    assert "Counted before: 700 rows of 1 of 3 parts; kept in" in told
+    code, _, told = run("audit", parts / "part-*.parquet", "--resume", parts / "state")
+    assert (code, "Counted before: 700 rows of 1 of 3 parts; kept in" in told) == (130, True)
     monkeypatch.undo()
     assert ct.scan(parts / "part-*.parquet", resume=parts / "state") == whole()
 
