@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar, Self, Unpack
@@ -22,7 +23,7 @@ from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
-from caltest.sequential.rows import addends_of, in_words, means_of, one_row
+from caltest.sequential.rows import in_words, means_of, one_row, sums_after
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.tally import AnyTally, Source
@@ -170,7 +171,8 @@ class Monitor(Watch):
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(tally, self.mode, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
-        sums = tally.n * np.array([[1.0, *TallyProblem.of(tally).means()]])
+        means = TallyProblem.of(tally).means()
+        sums = [np.add(self.sums, np.multiply(tally.n, [1.0, *means]))]
         moved = new._moved_on(path, states, tally.impossible.size, sums, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
@@ -179,7 +181,7 @@ class Monitor(Watch):
         state = np.frombuffer(self.state).copy()
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
         impossible = int((rows[places, labels] == 0.0).sum())
-        addends = addends_of(rows[:, :-2], labels)
+        sums = sums_after(self.sums, rows[:, :-2], labels)
         if self.rounded:
             certain = (rows[:, :-2] == 0.0).any(axis=1)
             rows[certain, :-2], rows[certain, -1] = 1.0 / self.n_induced, 0.0
@@ -188,34 +190,34 @@ class Monitor(Watch):
         else:
             path = self._dealt(rows, labels, steps % self.horizon, state)
         path = np.column_stack([self.n + 1.0 + places, path])
-        return self._moved_on(path, state, impossible, addends, int(steps[-1]) + 1, times)
+        return self._moved_on(path, state, impossible, sums, int(steps[-1]) + 1, times)
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
         kernels.bet_two(row, self.mode, state, path[0, 1:])
-        impossible = int(row[0, 0 if row[0, 2] else 1] == 0.0)
-        addends = np.array([[1.0, row[0, 0], row[0, 2]]])
-        return self._moved_on(path, state, impossible, addends, self.steps + 1, None)
+        p, _, y, _ = row[0].tolist()
+        sums = [(self.sums[0] + 1.0, self.sums[1] + p, self.sums[2] + y)]
+        impossible = int((p if y else 1.0 - p) == 0.0)
+        return self._moved_on(path, state, impossible, sums, self.steps + 1, None)
 
     def _moved_on(
         self,
         path: FloatArray,
         state: FloatArray,
         impossible: int,
-        addends: FloatArray,
+        sums: Sequence[Iterable[float]],
         steps: int,
         times: Times,
     ) -> Self:
-        """Move on, by the number of rows and the evidence after them, and what they add to sums."""
+        """Move on, by the number of rows, the evidence and the sums after each of them."""
         moved = self._traced(path, path[:, 1], times)
-        addends[0] += self.sums
-        sums = addends.cumsum(axis=0) if len(addends) > 1 else addends  # the same for any splitting
         if "alarm" in moved:
-            moved["alarm_sums"] = tuple(sums[path[:, 0] == moved["alarm"]][0].tolist())
+            row = path[:, 0].tolist().index(moved["alarm"])
+            moved["alarm_sums"] = tuple(map(float, sums[row]))
         return self._moved(
             **moved,
-            sums=tuple(sums[-1].tolist()),
+            sums=tuple(map(float, sums[-1])),
             state=state.tobytes(),
             highest=max(self.highest, float(path[:, 1].max())),
             impossible=self.impossible + impossible,
@@ -334,11 +336,7 @@ class Monitor(Watch):
             f"  e-value     {value}  (what a bet of 1 against it has become)",
             f"  alarm       {self.alarm_words}  ({rings})",
             *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
-            *(
-                [f"  gain        {self.gain:.2g} nats a row"]
-                if abs(self.log_evidence) < 600
-                else []
-            ),
+            *[f"  gain        {self.gain:.2g} nats a row"] * (abs(self.log_evidence) < 600),
             f"  best bet    {self.leader}",
             f"  means       {in_words(self.n, self.sums, self.alarm_sums)}",
         ]

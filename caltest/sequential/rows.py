@@ -10,11 +10,15 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest.results.numbers import percent
 
 
-def addends_of(probs: FloatArray, labels: IntArray) -> FloatArray:
-    """Return 1, p and y of every row, of the event, or the likeliest of more than two classes."""
+def sums_after(sums: tuple[float, ...], probs: FloatArray, labels: IntArray) -> FloatArray:
+    """Return the sums of 1, p and y after every row, the same however rows are split.
+
+    p and y are those of the event, of more than two classes of the likeliest.
+    """
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
-    return np.column_stack([np.ones(len(rows)), probs[rows, top], labels == top])
+    addends = np.column_stack([np.ones(len(rows)), probs[rows, top], labels == top])
+    return np.vstack([sums, addends]).cumsum(axis=0)[1:]
 
 
 def means_of(
