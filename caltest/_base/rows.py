@@ -10,17 +10,9 @@ import numpy as np
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, dtype_of, names_of
 from caltest._base.event_words import event_of
+from caltest._base.labels import as_event, as_labels, class_names, column_classes
 from caltest._base.naming import nth
-from caltest._base.reading import (
-    as_array,
-    as_event,
-    as_labels,
-    as_probabilities,
-    class_names,
-    column_classes,
-    is_text,
-    refuse_swapped,
-)
+from caltest._base.reading import as_array, as_probabilities, is_text, refuse_swapped
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 

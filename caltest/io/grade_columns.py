@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, FloatArray
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
+from caltest.tables.names import says_percent, words
 from caltest.tables.source import Source, is_number
 
 #: What columns of grades are called in English, German, French, Italian and Spanish, in lower case
@@ -70,9 +71,9 @@ GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
 def column_called(names: list[str], what: str, terms: tuple[tuple[str, ...], ...]) -> str | None:
     """Return the column that is called so; more than one is refused."""
     counts = what in ("n", "events")
-    beside = frozenset(BESIDE | OBSERVED if counts else BESIDE)
+    beside = BESIDE | OBSERVED if counts else BESIDE
     for tier in terms:
-        likely = [n for n in names if _bare(n, beside) in tier and not (counts and of_percents(n))]
+        likely = [n for n in names if _bare(n, beside) in tier and not (counts and says_percent(n))]
         if len(likely) > 1:
             raise InvalidPredictionsError(
                 f"{what} could be column {' or '.join(likely)}; say {what}={likely[0]!r} "
@@ -84,17 +85,15 @@ def column_called(names: list[str], what: str, terms: tuple[tuple[str, ...], ...
     return None
 
 
-def _bare(name: str, beside: frozenset[str]) -> str:
+def _bare(name: str, beside: set[str]) -> str:
     """Return the words of a name in lower case, but those that are beside others."""
-    words = re.findall(r"[A-ZÀ-Þ]+(?![a-zß-ÿ])|[A-ZÀ-Þa-zß-ÿ][a-zß-ÿ]*", name)
-    words = [word.lower() for word in words]
-    return " ".join([word for word in words if word not in beside] or words)
+    parts = words(name)
+    return " ".join([word for word in parts if word not in beside] or parts)
 
 
 def is_sum(name: str) -> bool:
     """Say whether a row is called as one that sums up the others."""
-    words = set(_bare(name, frozenset()).split())
-    return bool(words) and words <= TOTALS
+    return bool(words(name)) and {*words(name)} <= TOTALS
 
 
 def are_words(columns: dict[str, AnyArray]) -> bool:
@@ -136,8 +135,8 @@ def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> 
         ]
         fractions = [fractions[place] for place in np.argsort(gaps)[::-1]]
     likely |= {"probability": fractions[0]} if fractions else {}
-    words = [name for name in columns if name not in numbers] + counters
-    likely |= {"names": words[0]} if words else {}
+    texts = [name for name in columns if name not in numbers] + counters
+    likely |= {"names": texts[0]} if texts else {}
     wanted = [*absent, *["names"] * ("names" in likely and heads.keys() | {*absent} == REQUIRED)]
     options = [word for what in wanted for word in (f"--{what}", likely.get(what, "COLUMN"))]
     percents = "probability" in absent and fractions and np.nanmax(numbers[fractions[0]]) > 1.0
@@ -147,11 +146,6 @@ def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> 
 def _counts_on(numbers: FloatArray) -> bool:
     """Say whether numbers are those of rows, or years."""
     return bool((np.diff(numbers) == 1).all() or ((numbers >= 1900) & (numbers <= 2100)).all())
-
-
-def of_percents(name: str) -> bool:
-    """Say whether a heading says that a column is in percent."""
-    return bool(re.search(r"%|\bpct\b|\bpercent", name.lower().replace("_", " ")))
 
 
 def ungrouped(column: AnyArray) -> AnyArray:

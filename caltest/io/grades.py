@@ -23,11 +23,11 @@ from caltest.io.grade_columns import (
     column_called,
     is_sum,
     likely_options,
-    of_percents,
     ungrouped,
 )
 from caltest.predictions.matching import source_in_memory
 from caltest.tables import cells
+from caltest.tables.names import says_percent
 from caltest.tables.source import Request, Source, listing
 
 #: Of more rows than these, one that is the sum of all others in every count is no grade.
@@ -137,18 +137,9 @@ def _in_percent(column: AnyArray, name: str, percent: bool | None) -> bool:
     """Say whether probabilities are percents: as asked, or by a sign in cells or heading."""
     if percent is not None:
         return percent
-    if column.dtype.kind in "UO":
-        signed = np.array([str(cell).strip().endswith("%") for cell in column])
-        bare = ~signed & ~cells.missing(column)
-        if signed.any() and bare.any():
-            row = first(bare)
-            raise InvalidPredictionsError(
-                f"{at(name, row)} is {column[row]}, and others have a percent sign: write all "
-                "in one way"
-            )
-        if signed.any():
-            return True
-    if not of_percents(name):
+    if cells.in_percent(column):
+        return True
+    if not says_percent(name):
         return False
     if not (cells.with_gaps(column, name) > 1.0).any():
         raise InvalidPredictionsError(

@@ -8,6 +8,7 @@ import numpy as np
 
 from caltest._base.arrays import BoolArray
 from caltest._base.event_words import PENDING
+from caltest._base.labels import marks as marks
 from caltest._base.naming import nth
 from caltest._base.reading import listed_rows
 from caltest._base.written import several
@@ -136,12 +137,6 @@ def labels(column: Column) -> Column:
         if set(np.unique(lowered)) <= {"true", "false"}:
             return lowered == "true"
         return text
-
-
-def marks(column: Column) -> Column:
-    """Return the clusters, names or weights of the rows; numbers such as 7.0 are the number 7."""
-    whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
-    return column.astype(np.int64) if whole else column
 
 
 def alike(first: Column, second: Column) -> tuple[Column, Column]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest._base.containers import as_ndarray, can, column_of, names_of, opened
 from caltest._base.features import as_features
-from caltest._base.reading import column_classes
+from caltest._base.labels import column_classes
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.chosen import chosen_of

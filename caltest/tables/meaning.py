@@ -17,8 +17,9 @@ from caltest._base.copies import MISSES
 from caltest._base.event_words import event_of
 from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
+from caltest._base.labels import as_event, dropping
 from caltest._base.naming import in_a_file
-from caltest._base.reading import as_event, listed_rows
+from caltest._base.reading import listed_rows
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InPlace, InvalidPredictionsError
 from caltest.followup import Followup
@@ -313,7 +314,7 @@ def _left_out(
     if not drop and request.classes is None and not others:
         waits = cells.pending(column)
         if unknown := sorted(set(map(str, column[waits].tolist()))):
-            flags = tuple(part for word in unknown for part in ("--drop-label", word))
+            flags = dropping(unknown)
             raise InvalidPredictionsError(
                 f"column {name} holds {listing(map(repr, unknown))} in {listed_rows(waits)}, no "
                 f"outcome yet: leave them out with drop_labels={unknown} ({shlex.join(flags)})",

@@ -72,7 +72,7 @@ NO_PROBABILITIES = {
     *("latency", "seconds", "temperature", "loss", "entropy", "similarity", "distance", "lon"),
 }
 #: Words that say percent, and those of columns of which it is asked whether they are percents.
-PERCENT = {"pct", "percent", "percentage", "perc", "prozent", "pourcent", "porcentaje"}
+PERCENT = {"pct", "percent", "percents", "percentage", "perc", "prozent", "pourcent", "porcentaje"}
 PERCENTS = {*SHARES, *PERCENT, "share", "score", "likelihood"}
 #: Names of a column that says whose forecasts rows are.
 MODELS = ("model", "model_name", "model_id", "classifier", "forecaster", "algorithm", "llm")
@@ -100,7 +100,13 @@ def key(name: str) -> str:
 
 def words(name: str) -> list[str]:
     """Return the words of a name in lower case: "risk_5y" and "Risk 5y" have "risk" and "y"."""
-    return [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*", name)]
+    parts = re.findall(r"[A-ZÀ-Þ]+(?![a-zß-ÿ])|[A-ZÀ-Þa-zß-ÿ][a-zß-ÿ]*", name)
+    return [part.lower() for part in parts]
+
+
+def says_percent(name: str) -> bool:
+    """Say whether a name says that a column is in percent."""
+    return "%" in name or bool(PERCENT & {*words(name)}) or "pc" in key(name).split("_")
 
 
 def percent_above(name: str) -> float:
@@ -108,6 +114,6 @@ def percent_above(name: str) -> float:
 
     A name that says percent leaves no doubt above 1; others may be of a scale up to 10.
     """
-    if "%" in name or PERCENT & {*words(name)} or "pc" in key(name).split("_"):
+    if says_percent(name):
         return 1.0
     return 10.0 if SHARES & {name.lower(), *words(name)} else float("inf")

@@ -25,6 +25,7 @@ from caltest.tables.names import (
     WHOLE,
     key,
     percent_above,
+    says_percent,
     words,
 )
 from caltest.tables.source import Column, Request, Source, listing
@@ -53,7 +54,7 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
         only = f"probabilities are column {likely[0]!r}, the only one with fractions between 0 and "
         only += f"1{source.to_be_sure('probs')}"
         return Choice(likely, notes=(only,) * (not whole))
-    percents = [name for name in names if percent_above(name) == 1.0] * (not likely)
+    percents = [name for name in names if says_percent(name)] * (not likely)
     if len(percents) > 1 and _sum_to_100(dict(zip(percents, source.read(percents), strict=True))):
         return Choice(percents)
     if len(percents := _may_be(source, percents)) == 1 and not from_logits:
@@ -75,7 +76,7 @@ def _none(
     hint = f"name them with {source.advice('probs')}{f', such as {family!r}' * bool(family)}"
     remedies: list[tuple[str, ...]] = [("--probs", family)] * bool(family)
     if not likely and len(names) <= SUGGESTED:
-        of_100 = _may_be(source, [n for n in names if "%" in n or PERCENTS & {*words(n)}])
+        of_100 = _may_be(source, [n for n in names if says_percent(n) or PERCENTS & {*words(n)}])
         hint += f", such as {' or '.join(of_100)} with --percent" if of_100 else ""
         remedies = [("--probs", name, "--percent") for name in of_100]
         if source.frame:

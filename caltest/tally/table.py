@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from caltest._base.arrays import AnyArray
+from caltest._base.labels import class_names
 from caltest._base.naming import nth
-from caltest._base.reading import as_numbers, class_names
+from caltest._base.reading import as_numbers
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.grades import Grades, read_columns, read_grades, table_of, whole_numbers

@@ -205,7 +205,7 @@ BAD = [
     ({"n": [10, None, 10]}, r"column n: row 1 has no value"),
     ({"probability": [0.1, 1.2, 0.1]}, r"probability: row 1 is 1.2, outside \[0, 1\] \(1 such"),
     ({"probability": [0.1, 100.0, 1.5]}, r"2 such values in all\); if these are percents"),
-    ({"probability": ["1%", "2%", "3"]}, r"row 2 is 3, and others have a percent sign"),
+    ({"probability": ["1%", "2%", "3"]}, r"row 0: .1%. is .* write all in one way"),
     ({"probability": [0.1, 0.2]}, r"one length"),
     ({"n": [], "events": [], "probability": []}, r"no rows"),
     ({"n": [2**32] * 3}, r"at most 8589934591 rows"),
