@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar, Self, Unpack
@@ -171,8 +170,7 @@ class Monitor(Watch):
         states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
         bet_sums(tally, self.mode, states[steps[0] % self.horizon])
         path = np.array([[self.n + tally.n, new._of_all(states)]])
-        means = TallyProblem.of(tally).means()
-        sums = [np.add(self.sums, np.multiply(tally.n, [1.0, *means]))]
+        sums = self.sums + tally.n * np.array([[1.0, *TallyProblem.of(tally).means()]])
         moved = new._moved_on(path, states, tally.impossible.size, sums, int(steps[-1]) + 1, times)
         return moved._moved(notes=tally.notes)
 
@@ -206,7 +204,7 @@ class Monitor(Watch):
         path: FloatArray,
         state: FloatArray,
         impossible: int,
-        sums: Sequence[Iterable[float]],
+        sums: FloatArray | list[tuple[float, ...]],
         steps: int,
         times: Times,
     ) -> Self:
