@@ -204,7 +204,7 @@ class Monitor(Watch):
         path: FloatArray,
         state: FloatArray,
         impossible: int,
-        sums: FloatArray | list[tuple[float, ...]],
+        sums: FloatArray | list[tuple[float, float, float]],
         steps: int,
         times: Times,
     ) -> Self:
