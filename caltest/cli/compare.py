@@ -40,8 +40,9 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     """Compare the calibration of several models.
 
     Each of FILES, two or more, holds the probabilities of one model and the labels. Rows are
-    matched by their order, or by --ids. Models in columns of one FILE are named by --probs A,B,…;
-    with --drop-missing they are compared on the rows that all of them have.
+    matched by --ids, or a column such as id that names them in all files, else by their order.
+    Models in columns of one FILE are named by --probs A,B,…; with --drop-missing they are compared
+    on the rows that all of them have.
     """
     check_out(options)
     if len(files) == 1 and options["probs"] is not None:

@@ -82,8 +82,8 @@ def confidence_interval(
 
     Notes
     -----
-    95 % intervals of ``"inversion"`` covered in 0.91 to 1 of data sets (the page on coverage),
-    those of ``"bootstrap"`` of the ECE in 0 to 0.97. 0 is in that of ``"inversion"`` exactly if the
+    95 % intervals of ``"inversion"`` covered in 0.93 to 1 of data sets (the page on coverage),
+    those of ``"bootstrap"`` of the ECE in 0 to 1. 0 is in that of ``"inversion"`` exactly if the
     test of calibration has a p-value above (1 − level)/2 (the exact one for two classes and at most
     24 cells, without clusters and weights), or the errors of a refuted model cancel in its cells,
     which is noted. O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.

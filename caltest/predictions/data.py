@@ -152,7 +152,7 @@ class Predictions(NamedClasses):
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
             several with at least 50 rows are subgroups too.
         ids : array_like of shape (n,), optional
-            The name of each row, by which two models are checked to have the same rows.
+            The name of each row, by which the rows of two models are matched.
         folds : array_like of shape (n,), optional
             Which model predicted each row, of cross-validation: it has not seen the row, but those
             of other folds. Each model's log-odds are moved by a constant, so that all folds have

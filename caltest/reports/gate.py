@@ -61,7 +61,7 @@ def gate(
         The largest error that can be lived with, and by how much the root mean squared error may be
         larger than that of ``against``.
     statistic : Statistic, default ECE(UniformBins(15))
-        The error beside the tolerance, and the cells of both checks.
+        The error that the tolerance limits, and the cells of both checks.
     paired : bool, default True
         Whether the rows of ``against`` are those of ``probs``; if not, both are
         :class:`Predictions`, or tallies.

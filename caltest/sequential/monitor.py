@@ -60,7 +60,7 @@ class Monitor(Watch):
         Rows to a false alarm with ``change=True``, on average, at least.
     horizon : int, default 1
         How many rows, or with ``time`` how many times, ahead the forecasts are made: outcomes are
-        not known before the next forecasts, and a plain product is wrong. Rows are dealt to that
+        not known before the next forecasts, and a plain product is wrong. Rows are dealt to
         that many processes, whose largest, divided by their number, is the evidence.
     rounded : bool, default False
         Whether a probability of 0 may be rounded: no bet is made on a row that has one.
