@@ -95,6 +95,16 @@ def as_ndarray(values: object, name: str) -> AnyArray:
         ) from None
 
 
+def as_column(values: object, name: str) -> AnyArray:
+    """Return an array, None where a cell is masked; a table of one column is that column."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        cells: AnyArray = np.ma.getdata(values).astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        values = cells
+    array = as_ndarray(values, name)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def _read(values: object, name: str) -> AnyArray:
     if not can(values, "__array__"):
         names = names_of(values)

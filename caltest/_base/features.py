@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.containers import as_ndarray, column_of, names_of, opened
+from caltest._base.containers import as_column, as_ndarray, column_of, names_of, opened
 from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, StatisticError
@@ -125,11 +125,7 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
 
 def _feature(name: str, values: object) -> Feature:
     """Read one column."""
-    if isinstance(values, np.ma.MaskedArray):
-        mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
-        values[mask] = None
-    array = as_ndarray(values, f"features[{name!r}]")
-    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    array = as_column(values, f"features[{name!r}]")
     absent = np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "O" and array.ndim == 1:
         absent = np.array([_is_missing(v) for v in array], dtype=bool)

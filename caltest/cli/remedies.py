@@ -77,17 +77,15 @@ def path_of(error: Exception, words: list[str], group: click.Group) -> tuple[lis
         if following is None or isinstance(following, click.Abort):
             break
         file = str(error).partition(": ")[0] + ": "
-        further.append(message_of(following).removeprefix(file))
+        message = str(following)
+        if isinstance(following, click.ClickException):
+            message = following.format_message()
+        further.append(message.removeprefix(file))
         error, onwards = following, ways_on(following, words, group)
         commands = onwards or commands
         if not onwards:
             break
     return further, commands
-
-
-def message_of(error: Exception) -> str:
-    """Return what an error says."""
-    return error.format_message() if isinstance(error, click.ClickException) else str(error)
 
 
 def obstacle(words: list[str], group: click.Group) -> Exception | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from caltest._base.arrays import IntArray
 from caltest._base.checks import one_of
+from caltest._base.containers import as_column
 from caltest.errors import InvalidPredictionsError
 from caltest.io.formats import READERS
 from caltest.io.logs import log_format, read_log
@@ -76,11 +77,10 @@ def _with_labels(source: Source, path: Path) -> Source:
     with file.file:
         other = READERS.get(file.format, READERS["json"])(file)
         name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
-        (labels,) = other.read([name])
+        labels = as_column(other.read([name])[0], name)
         common = [n for n in other.names if n != name and n in source.names]
         common.sort(key=lambda n: not IDS & {*words(n)})
         keys = other.read(common[:1]) if common else []
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if keys:
         labels = labels[_places(source.read(common[:1])[0], keys[0], common[0], path.name)]
 

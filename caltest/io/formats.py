@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
+from caltest._base.containers import as_column
 from caltest._base.progress import progress
 from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
@@ -217,8 +218,7 @@ def _read_numpy(opened: Opened) -> Source:
 
     def read(names: Sequence[str]) -> list[Column]:
         with readable("NumPy"):
-            arrays = [stored if bare else stored[name] for name in names]
-            return [a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in arrays]
+            return [as_column(stored if bare else stored[name], name) for name in names]
 
     if isinstance(stored, NpzFile) == bool(bare):
         raise InvalidPredictionsError(f"it does not hold {'one array' if bare else 'named arrays'}")

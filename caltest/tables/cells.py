@@ -13,6 +13,7 @@ from caltest._base.naming import nth
 from caltest._base.reading import listed_rows
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
+from caltest.tables.names import CONFIDENCE
 from caltest.tables.source import FIRST, MISSING, Column, is_number
 
 
@@ -58,13 +59,12 @@ def numbers(column: Column, name: str, percent: bool | None = None) -> Column:
         return numbers(np.asarray(plain), name) / 100.0
     if column.dtype.kind not in "UO":
         return column
-    classes = [isinstance(cell, (bool, np.bool_)) for cell in column.ravel()]
-    wrong = [truth or not is_number(c) for truth, c in zip(classes, column.ravel(), strict=True)]
-    if not any(wrong):
+    numeric = [*map(is_number, column.ravel())]
+    if all(numeric):
         return column.astype(np.float64)
-    place = wrong.index(True)
+    place = numeric.index(False)
     cell, advice = str(column.ravel()[place]), ""
-    if classes[place]:
+    if isinstance(column.ravel()[place], (bool, np.bool_)):
         advice = " but a class"
     elif "%" in cell and not all("%" in str(other) for other in column.ravel()):
         advice = ", and other cells have no percent sign: write all in one way"
@@ -109,7 +109,7 @@ def feature(column: Column) -> Column:
     texts[absent] = None
     if column.dtype.kind not in "UO" or absent.all():
         return column if column.dtype.kind == "f" or not absent.any() else texts
-    if all(map(is_number, texts[~absent])) and not isinstance(texts[~absent][0], bool):
+    if all(map(is_number, texts[~absent])):
         return np.where(absent, np.nan, texts).astype(np.float64)
     try:
         return np.where(absent, "NaT", column.astype(str)).astype("datetime64[us]")
@@ -147,12 +147,7 @@ def alike(first: Column, second: Column) -> tuple[Column, Column]:
 
 
 def right(
-    label: Column,
-    predicted: Column,
-    confidence: Column,
-    names: tuple[str, str],
-    sure: bool,
-    confidences: tuple[str, ...],
+    label: Column, predicted: Column, confidence: Column, names: tuple[str, str], sure: bool
 ) -> BoolArray | None:
     """Return where a prediction was right, or None where ``confidence`` is that of label 1.
 
@@ -180,7 +175,7 @@ def right(
                 return None
             break
     else:
-        if (confidence >= 0.5).all() or prob.lower() in confidences:
+        if (confidence >= 0.5).all() or prob.lower() in CONFIDENCE:
             return equal
         event = max(classes)
     rows = f"; {answer} and {prob} ≥ 1/2 say different classes in {listed_rows(off[event])}, "
@@ -202,8 +197,7 @@ def garbled(column: Column, percent: bool = False) -> BoolArray:
     """Return which rows hold a cell that is no number, where the column has some that are."""
     if column.dtype.kind not in "UO" or column.ndim > 1:
         return np.zeros(len(column), dtype=bool)
-    cells = [bare(c) for c in column] if percent else column
-    wrong = np.array([isinstance(c, (bool, np.bool_)) or not is_number(c) for c in cells])
+    wrong = np.array([not is_number(bare(c) if percent else c) for c in column])
     return wrong & (not wrong.all())
 
 

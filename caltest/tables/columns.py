@@ -117,13 +117,18 @@ def choose_labels(
     if len(called) == 1:
         note = f"labels are column {called[0]!r} by its name, among columns of two values "
         return Choice(called, notes=(f"{note}({shortened(sure)}){source.to_be_sure('label')}",))
-    such = " or ".join(dict.fromkeys(likely))
+    raise _no_labels(source, likely)
+
+
+def _no_labels(source: Source, likely: Sequence[str]) -> InvalidPredictionsError:
+    """Return a refusal that names what may be meant."""
+    such = " or ".join(likely)
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
-    grades = any(key(name) in COUNTS or COUNTS & {*words(name)} for name in names)
-    what = f"no labels found among {source.listing(names)}; name them"
+    grades = any(key(name) in COUNTS or COUNTS & {*words(name)} for name in source.names)
+    what = f"no labels found among {source.listing(source.names)}; name them"
     if len(likely) > 1:
         what = f"which column is the label: {such}? Name it"
-    raise InvalidPredictionsError(
+    return InvalidPredictionsError(
         f"{what} with {source.advice('label')}"
         f"{f', such as {such}' * (len(likely) == 1)}"
         f"{', a column or a file' * (not likely and not source.frame)}"

@@ -101,10 +101,10 @@ def _numbers(column: Column) -> Column | None:
     if column.dtype.kind not in "UO" or column.ndim > 1:
         return None
     first = column[:FIRST]
-    numeric = [is_number(c) and not isinstance(c, bool) for c in first[~cells.missing(first)]]
+    numeric = [*map(is_number, first[~cells.missing(first)])]
     if 2 * sum(numeric) <= len(numeric):
         return None
-    numbers = (c if is_number(c) and not isinstance(c, bool) else np.nan for c in column.tolist())
+    numbers = (cell if is_number(cell) else np.nan for cell in column.tolist())
     return np.fromiter(numbers, dtype=np.float64, count=column.size)
 
 

@@ -7,9 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from caltest._base.containers import as_ndarray, can, column_of, names_of, opened
+from caltest._base.containers import as_column, as_ndarray, can, column_of, names_of, opened
 from caltest._base.features import as_features
 from caltest._base.labels import column_classes
 from caltest.errors import InvalidPredictionsError
@@ -43,10 +41,8 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
     if keys is not None and (named or several or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
         _refuse_absent(named, columns)
-    elif "labels" in rows and (
-        request.drop_missing or request.drop_labels
-    ):  # all columns are probabilities
-        truth, names = _column(rows["labels"], "labels"), request.classes
+    elif "labels" in rows and (request.drop_missing or request.drop_labels):  # of arrays
+        truth, names = as_column(rows["labels"], "labels"), request.classes
         if names is None and truth.ndim == 1:
             names = column_classes(table, cells.labels(truth[~cells.missing(truth)]))
         keys, columns = ["probs"], {"probs": table}
@@ -60,7 +56,7 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
             columns[f"{what}="], named[what] = values, f"{what}="
 
     def read(wanted: Sequence[str]) -> list[Column]:
-        return [_column(columns[name], name) for name in wanted]
+        return [as_column(columns[name], name) for name in wanted]
 
     question = replace(request, label=named.pop("labels", None))
     question = replace(question, **dict[str, Any](named))
@@ -85,15 +81,6 @@ def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
         several = what in ("labels", "clusters") and re.search(r"[*?[,]", name)
         if name not in columns and not several:
             raise InvalidPredictionsError(f"{what}: {no_column(name, columns)}")
-
-
-def _column(values: Any, name: str) -> Column:
-    if np.ma.is_masked(values):
-        mask = np.ma.getmaskarray(values)
-        values = np.ma.getdata(values).astype(object)
-        values[mask] = None
-    column = as_ndarray(values, name)
-    return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
 
 
 def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
-from caltest.tables.names import CONFIDENCE, DATES, FACTS, IDS, MODELS, PREDICTED, key, words
+from caltest.tables.names import DATES, FACTS, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
 
@@ -83,24 +83,12 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
                 DoubtfulInputWarning,
                 stacklevel=4,
             )
-        alike = values.ndim == 2 and values.shape == columns[outcomes[0]].shape
-        if values.ndim > 2 or (alike and (columns[outcomes[0]].sum(axis=1) != 1).any()):
-            raise InvalidPredictionsError(
-                f"{choice.probs[0]} has the shape {values.shape}: of pixels give one row each, "
-                "probs.ravel() and labels.ravel(), with the image of each for clusters= "
-                "(--clusters)"
-            )
-        truth, classes, remark = _labels(columns, values, request, chosen, source)
+        _refuse_pixels(choice.probs[0], values, columns[outcomes[0]])
+        outcome: Column | Followup
+        outcome, classes, remark = _labels(columns, values, request, chosen, source)
         facts, remarks = _facts(columns, rows.size, request, chosen, source)
-        outcome: Column | Followup = truth if request.pos_label is None else cells.marks(truth)
-        if request.event is not None and request.horizon is not None:
-            times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
-            remark = f"events from {outcomes[0]}"
-            if request.pos_label is not None:
-                truth = as_event(truth, request.pos_label)[0]
-            elif truth.dtype.kind == "U" and (event := event_of(truth)):
-                remark += f", {event[0]!r} the event"
-            outcome = Followup(times, truth, horizon=request.horizon, strata=strata)
+        if request.event is not None:
+            outcome, remark = _followed(outcome, facts, request)
     unused = [name for name in source.names if name and name not in wanted]
     likely = [name for name in unused if FACTS & {*words(name)}]  # which an answer may need
     others = [name for name in unused if name not in likely]
@@ -140,7 +128,7 @@ def _labels(
     remark = f"labels from {shortened(outcomes)}"
     if chosen.predicted is not None:
         answers, names = cells.labels(columns[chosen.predicted]), (probs[0], chosen.predicted)
-        right = cells.right(truth, answers, values, names, chosen.sure, CONFIDENCE)
+        right = cells.right(truth, answers, values, names, chosen.sure)
         if right is not None:
             truth, classes = right, RIGHT
             remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}"
@@ -150,6 +138,18 @@ def _labels(
         classes = _class_values(chosen.choice, values, truth)
         cells.refuse_indicator(values, truth, outcomes[0])
     return truth, classes, remark
+
+
+def _followed(truth: Column, facts: dict[str, Any], request: Request) -> tuple[Followup, str]:
+    """Return what was seen of rows that were followed, whose facts it takes, and a remark."""
+    times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
+    remark = f"events from {request.event}"
+    if request.pos_label is not None:
+        truth = as_event(truth, request.pos_label)[0]
+    elif truth.dtype.kind == "U" and (event := event_of(truth)):
+        remark += f", {event[0]!r} the event"
+    assert request.horizon is not None  # as an event has one
+    return Followup(times, truth, horizon=request.horizon, strata=strata), remark
 
 
 def _facts(
@@ -197,6 +197,16 @@ def doubt_labels(chosen: Chosen, labels: IntArray, probs: FloatArray) -> None:
         )
     if doubt:
         warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
+
+
+def _refuse_pixels(name: str, values: Column, truth: Column) -> None:
+    """Refuse images of probabilities; labels of their shape with a single 1 a row are one-hot."""
+    alike = values.ndim == 2 and values.shape == truth.shape
+    if values.ndim > 2 or (alike and (truth.sum(axis=1) != 1).any()):
+        raise InvalidPredictionsError(
+            f"{name} has the shape {values.shape}: of pixels give one row each, probs.ravel() and "
+            "labels.ravel(), with the image of each for clusters= (--clusters)"
+        )
 
 
 def _refuse_models(source: Source, request: Request, wanted: list[str]) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError
 
@@ -156,7 +158,9 @@ def listing(names: Iterable[str]) -> str:
 
 
 def is_number(cell: object) -> bool:
-    """Return whether a cell is a number, also one that is written."""
+    """Return whether a cell is a number, also one that is written, and no boolean."""
+    if isinstance(cell, (bool, np.bool_)):
+        return False
     try:
         float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
