@@ -27,12 +27,6 @@ PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson")
 SITES = ("forest", "sites")
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
-#: What is asked for a picture that all its options go to.
-VERBS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(DIAGRAMS, ct.reliability_curve),
-    **{fit: partial(ct.reliability_fit, fit=fit) for fit in CURVES},  # type: ignore[arg-type]
-    **{"simplex": ct.reliability_simplex, "bins": ct.bin_sensitivity, "audit": ct.audit},
-}
 #: The options that verbs take as they are.
 VALUES = ("lens", "bins", "band", "level", "simultaneous")
 #: The kinds of pictures that honour an option.
@@ -96,9 +90,14 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     if "log_odds" in names:
         look["axis"] = "log-odds" if options["log_odds"] else "probability"
     look |= {"style": kind} if kind in DIAGRAMS else {}
+    verbs: dict[str, Callable[..., Any]] = {
+        **dict.fromkeys(DIAGRAMS, ct.reliability_curve),
+        **{fit: partial(ct.reliability_fit, fit=fit) for fit in CURVES},  # type: ignore[arg-type]
+        **{"simplex": ct.reliability_simplex, "bins": ct.bin_sensitivity, "audit": ct.audit},
+    }
     result: Any
-    if kind in VERBS:
-        result = VERBS[kind](data, **arguments, **run)
+    if kind in verbs:
+        result = verbs[kind](data, **arguments, **run)
     elif kind in ("null", "forest"):
         statistic = ct.ECE(arguments.pop("bins")) if "bins" in arguments else ct.ECE()
         result = ct.calibration_test(data, None, statistic, **arguments, **run)
