@@ -147,6 +147,13 @@ PROBLEMS = st.builds(problem, SEEDS, st.integers(1, 60), st.sampled_from([2, 3, 
 EVENTS = st.builds(two, SEEDS, st.integers(1, 40), STYLES)
 
 
+def sloped(n: int, slope: float = 0.7, seed: int = 0) -> tuple[Any, Any]:
+    """Return probabilities of label 1, and labels that follow a slope in log-odds."""
+    generator = np.random.default_rng(seed)
+    p = generator.random(n)
+    return p, (generator.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
+
+
 def event(p: Any, y: Any = None) -> ct.Predictions:
     """Return probabilities of label 1 as a lens shows them that asks for it."""
     y = np.zeros(len(p), dtype=np.int64) if y is None else y

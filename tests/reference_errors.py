@@ -15,8 +15,7 @@ def atb(p, y):
         above = sum(a - b for a, b in zip(p, y, strict=True) if a >= q)
         return (below**2 + above**2) / len(p) ** 2
 
-    ends = np.unique([0.0, *p, 1.0])
-    pieces = pairwise(ends)
+    pieces = pairwise(np.unique([0.0, *p, 1.0]))
     return sum(scipy.integrate.fixed_quad(np.vectorize(squares), a, b)[0] for a, b in pieces)
 
 

@@ -77,8 +77,7 @@ def test_dollars_in_names_are_text_in_pictures():
 
     rng = np.random.default_rng(0)
     names = ["a$b$", r"$\frac$", "c$"]
-    probs = rng.dirichlet([1, 1, 1], 90)
-    data = ct.Predictions.of(probs, np.arange(90) % 3, classes=names)
+    data = ct.Predictions.of(rng.dirichlet([1, 1, 1], 90), np.arange(90) % 3, classes=names)
     whole = {"lens": ct.Canonical(), "n_resamples": 19, "rng": 0}
     results = [
         ct.reliability_curve(data, **whole),

@@ -10,10 +10,13 @@ import scipy.stats
 from conftest import cells_of
 
 import caltest as ct
+from caltest._base.poisson_binomial import clopper_pearson
 from caltest.inference import interval_methods, inversion
+from caltest.inference.analysis import evaluated
 from caltest.inference.cell_draws import poisson_noise
 from caltest.inference.cell_noise import CellNoise, cell_noise
 from caltest.predictions import Predictions
+from caltest.simulate import Run
 
 
 def problem(seed, n, k, n_cells, shift=0.0):
@@ -68,15 +71,11 @@ def test_sums_and_variances_against_their_twin(k, kind):
     given = design(kind, 30)
     found = noise_of(probs, labels, cells, **given)
     if kind:  # weights keep their ratios only
-        scale = found.size.sum() / (30.0 if given["weights"] is None else given["weights"].sum())
-        given["weights"] = scale * (1.0 if given["weights"] is None else given["weights"])
-        given["weights"] = given["weights"] * np.ones(30)
+        weights = np.ones(30) if given["weights"] is None else given["weights"]
+        given["weights"] = weights * found.size.sum() / weights.sum()
     expected = twin.facts(probs, labels, cells, **given)
-    assert found.size == pytest.approx(expected["size"])
-    assert found.predicted == pytest.approx(expected["predicted"])
-    assert found.sums == pytest.approx(expected["sums"])
-    assert found.variance == pytest.approx(expected["variance"], abs=1e-12)
-    assert found.hidden == pytest.approx(expected["hidden"], abs=1e-12)
+    for name in ("size", "predicted", "sums", "variance", "hidden"):
+        assert getattr(found, name) == pytest.approx(expected[name], abs=1e-12), name
     assert found.n == pytest.approx(expected["size"].sum())
     assert found.null_variance == pytest.approx(found.grain * expected["null"])
     if not kind:
@@ -255,9 +254,6 @@ def test_end_of_what_holds():
 
 
 def asked(statistic, probs, labels, **changes):
-    from caltest.inference.analysis import evaluated
-    from caltest.simulate import Run
-
     lens = changes.pop("lens", ct.OneVsRest(1))
     prepared, estimate = evaluated(statistic, lens(Predictions.of(probs, labels)))
     run = Run(n_resamples=changes.pop("n_resamples", 9999), rng=1, workers=1)
@@ -325,8 +321,6 @@ def test_chance_of_a_largest_gap_is_that_of_its_likeliest_cell():
 
 
 def test_ends_of_clopper_pearson():
-    from caltest._base.poisson_binomial import clopper_pearson
-
     low, high = clopper_pearson(np.array([0, 3, 7]), 7, 0.9)
     beta = scipy.stats.beta
     assert low == pytest.approx([0.0, beta.ppf(0.05, 3, 5), beta.ppf(0.05, 7, 1)])

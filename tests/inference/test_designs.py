@@ -30,8 +30,7 @@ def designed(probs, labels, clusters=None, weights=None):
 
 
 def error_of(data, bins=5):
-    cells = cells_of(as_binning(bins), data.probs, data.weights)
-    return SquaredError.of(cells, data)
+    return SquaredError.of(cells_of(as_binning(bins), data.probs, data.weights), data)
 
 
 def problem(rng, k, n=40, clustered=True, weighted=True):

@@ -195,8 +195,7 @@ def test_the_redraw_of_strata_with_competing_events_has_the_law_of_its_slow_twin
     "statistic", [ct.ECE(), ct.Kuiper(), ct.DebiasedL2(), ct.ScoreGap("log"), ct.ICI(), ct.CORP()]
 )
 def test_without_censoring_follow_up_is_labels(statistic):
-    rng = np.random.default_rng(1)
-    y = (rng.random(24) < P).astype(int)
+    y = (np.random.default_rng(1).random(24) < P).astype(int)
     seen = ct.Followup(np.where(y == 1, 1.0, 5.0), y, horizon=5)
     run = {"n_resamples": 999, "rng": 3}
     a = ct.calibration_test(P, seen, statistic, **run)

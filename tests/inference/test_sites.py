@@ -50,8 +50,7 @@ def test_reference_values_of_five_sites_and_of_a_spline():
     np.testing.assert_allclose(numbers, [*expected, -0.9532332594, 1.0664126135], atol=1e-9)
     z = np.linspace(-2.0, 2.0, 41)
     y = np.arange(41) * 7 % 11 < 4 + 2 * z
-    knots = np.quantile(z, (0.1, 0.5, 0.9))
-    basis = restricted_spline(np.array([0.7]), knots)[0]
+    basis = restricted_spline(np.array([0.7]), np.quantile(z, (0.1, 0.5, 0.9)))[0]
     np.testing.assert_allclose(basis, [1.0, 0.7, 1.12119140625], atol=1e-9)
     site = ct.Predictions(expit(np.column_stack([z, -z])), 1 - y.astype(int), induced=True)
     fit = centre_curve(site, z, np.array([-1.0, 0.0, 1.0]))

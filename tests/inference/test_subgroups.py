@@ -56,8 +56,7 @@ def test_the_worst_has_the_error_that_is_certainly_largest():
 def test_overlapping_subgroups_share_their_draws(people):
     p, y, sex, age = people
     by = {"sex": sex, "age": age, "old": age >= 60}
-    result = ct.calibration_test(p, y, ct.Kuiper(), by=by, n_resamples=199, rng=1)
-    found = result.subgroups
+    found = ct.calibration_test(p, y, ct.Kuiper(), by=by, n_resamples=199, rng=1).subgroups
     assert found.adjust == "max-T"
     quarters = [name for name in found.names if name.startswith("age=")]
     assert len(quarters) == 4

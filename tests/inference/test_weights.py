@@ -36,8 +36,7 @@ def test_enumerated_values(statistic, value, pvalue, signs):
         return
     assert test.null == "exact"
     assert test.pvalue == pytest.approx(pvalue, abs=1e-6)
-    data = ct.OneVsRest(1)(ct.Predictions.of(P, Y, weights=W))
-    prepared = prepare(statistic, data)
+    prepared = prepare(statistic, ct.OneVsRest(1)(ct.Predictions.of(P, Y, weights=W)))
     flips = np.array(list(product([1.0, -1.0], repeat=6)))
     values = prepared.values(Flips(flips))
     loud = np.abs(values) if prepared.two_sided else values

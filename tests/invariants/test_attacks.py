@@ -31,8 +31,7 @@ def exact_total_pvalue(p, events):
 @pytest.mark.parametrize(("p", "events"), [(0.9, 10), (0.9, 0), (0.5, 0), (0.1, 40), (0.7, 22)])
 def test_two_sided_exact_pvalues_keep_the_digits_of_both_tails(p, events):
     probs, labels = np.full(40, p), np.arange(40) < events
-    statistic = ct.CalibrationInTheLarge()
-    result = ct.calibration_test(probs, labels, statistic, lens=ct.OneVsRest(1))
+    result = ct.calibration_test(probs, labels, ct.CalibrationInTheLarge(), lens=ct.OneVsRest(1))
     expected = exact_total_pvalue(probs, events)
     assert result.pvalue == pytest.approx(expected, rel=1e-9, abs=0.0)
     low, high = result.pvalue_bracket
@@ -113,8 +112,7 @@ def test_compiled_and_plain_values_agree_to_the_last_ties(n_classes, distance):
     rng = np.random.default_rng(1)
     probs = np.full((20_000, n_classes), 1.5e-6 / (n_classes - 1))
     probs[:, 0] = 1.0 - 1.5e-6
-    data = seen(probs)
-    fixed = ct.ECE(1, distance=distance).prepare(problem_of(data))
+    fixed = ct.ECE(1, distance=distance).prepare(problem_of(seen(probs)))
     for _ in range(20):
         labels = (rng.random(20_000) < 1e-4).astype(np.int64)
         assert fixed.batch(labels[None])[0] == pytest.approx(fixed(labels), rel=1e-11, abs=1e-15)

@@ -145,8 +145,7 @@ def test_rows_of_two_relations_have_no_order():
 
 
 def test_a_chosen_part_of_a_dataset_is_read_in_its_order():
-    part = from_datasets(WHOLE).select([2, 0])
-    data = Predictions.of(part, "truth", by="site")
+    data = Predictions.of(from_datasets(WHOLE).select([2, 0]), "truth", by="site")
     np.testing.assert_array_equal(data.probs, PROBS[[2, 0]])
     np.testing.assert_array_equal(data.labels, [2, 0])
     np.testing.assert_array_equal(data.by, ["b", "a"])

@@ -8,6 +8,8 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, Predictions, read_predictions
+from caltest._base.facts import as_times
+from caltest.planning.population import Population
 
 RNG = np.random.default_rng(11)
 
@@ -59,8 +61,7 @@ def test_one_answer_to_all_may_be_right_or_wrong():
 def test_answers_in_words_are_known_by_their_cells(tmp_path):
     answer, confidence, truth = (np.array([*"ABCD"] * 15), stated()[1], np.array([*"ABDC"] * 15))
     columns = {"question": np.arange(60), "said": answer, "sure": confidence, "key": truth}
-    path = written(tmp_path / "f.csv", columns)
-    data = read_predictions(path, "sure", "key")
+    data = read_predictions(written(tmp_path / "f.csv", columns), "sure", "key")
     np.testing.assert_array_equal(data.labels, answer == truth)
     assert "as the probability that said equals key" in data.notes[0]
 
@@ -161,16 +162,14 @@ def test_remarks_are_no_labels_and_windows_text_is_read(tmp_path, refused):
 
 def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
     columns = {"p": [0.2, "refused", "", 0.4, 0.9], "y": [0, 1, 1, "", 1]}
-    path = written(tmp_path / "f.csv", columns)
-    data = read_predictions(path, drop_missing=True)
+    data = read_predictions(written(tmp_path / "f.csv", columns), drop_missing=True)
     np.testing.assert_allclose(data.probs[:, 1], [0.2, 0.9])
     assert data.notes[1].endswith("(y 1, p 1); p held no number in 1, such as 'refused'")
     p, y = np.array([0.2, np.nan, 0.4, 0.8]), np.array([0, 1, 1, 1])
     with pytest.raises(InvalidPredictionsError, match=r"row 1 is nan .1 such.*drop_missing=True"):
         ct.calibration_test(p, y)
     result = ct.calibration_test(p, y, drop_missing=True, by=[*"abab"])
-    note = "dropped 1 of 4 rows with missing cells (probs 1)"
-    assert (result.n, result.notes[0]) == (3, note)
+    assert (result.n, result.notes[0]) == (3, "dropped 1 of 4 rows with missing cells (probs 1)")
     data = Predictions.of({"b": p, "a": 1 - p}, [*"abbb"], drop_missing=True)
     assert (data.classes, data.labels.tolist()) == (("b", "a"), [1, 0, 0])
 
@@ -221,8 +220,6 @@ TIMES = [
 
 @pytest.mark.parametrize(("times", "seconds"), TIMES)
 def test_times_as_people_write_them(times, seconds):
-    from caltest._base.facts import as_times
-
     assert np.diff(as_times(times, 2)) == pytest.approx(seconds)
 
 
@@ -238,8 +235,7 @@ def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
     fit = ct.cox_recalibration(columns["p"], columns["y"])
     for options in ((), ("--clusters", "site")):
         for word in ("slope", "intercept", "O:E"):
-            asked = ("interval", path, "--statistic", word, "--json", *options)
-            found = json.loads(done(*asked))
+            found = json.loads(done("interval", path, "--statistic", word, "--json", *options))
             (low,), (high,) = found["low"], found["high"]
             assert low < high
             if word == "slope" and not options:
@@ -249,8 +245,6 @@ def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
 
 
 def test_a_plan_draws_whole_clusters(tmp_path, done):
-    from caltest.planning.population import Population
-
     p = np.repeat(RNG.uniform(0.2, 0.8, 60), 3)
     y, clusters = np.repeat(RNG.random(60) < p[::3], 3).astype(int), np.repeat(np.arange(60), 3)
     same = Population.of(p, y, None, lambda probs: probs, {"clusters": clusters})
@@ -283,8 +277,7 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     data = read_predictions(tmp_path / "a.csv")
     np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5, 1.0])
     assert "from column Chance, labels from Ereignis, not used: Datum" in data.notes[0]
-    text = "Größe;p;y\n1.234,5;0,25;1\n12;0,5;0\n"
-    (tmp_path / "a.csv").write_bytes(text.encode("cp1252"))
+    (tmp_path / "a.csv").write_bytes("Größe;p;y\n1.234,5;0,25;1\n12;0,5;0\n".encode("cp1252"))
     data = read_predictions(tmp_path / "a.csv", features="Größe")
     assert data.features.named["Größe"].values.tolist() == [1234.5, 12.0]
     assert ct.scan(tmp_path / "a.csv", "p", "y").n == 2

@@ -411,8 +411,7 @@ def test_simplex_holds_the_numbers(lens, m):
             heads = tails + np.column_stack([arrows.U, arrows.V])
             np.testing.assert_allclose(heads, simplex.observed[rows] @ corners, atol=1e-12)
     assert set(artists["arrows"]) == {"significant", "chance"}
-    labels = [text.get_text() for text in artists["corners"]]
-    assert labels == list(simplex.names)
+    assert [text.get_text() for text in artists["corners"]] == list(simplex.names)
     if lens is GROUPS:  # 25 equal cells: the density that is 1 on average
         np.testing.assert_allclose(artists["cells"].get_array(), 25 * simplex.count / simplex.n)
 
@@ -533,8 +532,7 @@ def test_parts_of_a_score_add_up_in_the_picture(every, kind):
     np.testing.assert_allclose(begins[1:-1], np.cumsum(widths)[:-2])
     assert sum(widths[:-1]) == pytest.approx(parts.mean_score, abs=1e-12)
     assert (widths[-1], widths[0]) == (parts.mean_score, parts.uncertainty)
-    hatched = [bool(bar.get_hatch()) for bar in bars]
-    assert hatched == [width < 0.0 for width in widths]
+    assert [bool(bar.get_hatch()) for bar in bars] == [width < 0.0 for width in widths]
 
 
 def test_cox_picture_holds_the_curve(every):

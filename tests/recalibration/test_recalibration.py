@@ -216,8 +216,7 @@ def test_probabilities_of_one_keep_the_logits_of_float64():
 @pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_separable_data_have_a_finite_map(method):
-    rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.ones(3), 50)
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 50)
     fitted = method.fit(probs, probs.argmax(axis=1))
     assert fitted.nll_after <= fitted.nll_before
     assert np.isfinite(fitted(probs)).all()
@@ -318,7 +317,6 @@ def test_against_published_temperature_of_digits():
     assert scaled.map.temperature == pytest.approx(1.69, abs=0.01)
     repaired = scaled(test)
     assert repaired.probs.max(axis=1).mean() == pytest.approx(0.796, abs=0.002)
-    seen = ct.TopK(1)(repaired)
-    assert ct.ECE(10)(seen) == pytest.approx(0.038, abs=0.001)
+    assert ct.ECE(10)(ct.TopK(1)(repaired)) == pytest.approx(0.038, abs=0.001)
     early = TemperatureScaling().fit(ct.examples.digits("best", "validation"))
     assert early.map.temperature == pytest.approx(0.88, abs=0.01)

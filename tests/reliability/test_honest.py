@@ -10,8 +10,7 @@ from caltest.reliability.fits import honest_band
 
 def _band(p, happened, level, grid):
     x, of = np.unique(p, return_inverse=True)
-    hits = np.bincount(of, happened).astype(int)
-    return honest_band(x, np.bincount(of), hits, level, grid)
+    return honest_band(x, np.bincount(of), np.bincount(of, happened).astype(int), level, grid)
 
 
 @pytest.mark.interpreted

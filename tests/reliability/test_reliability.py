@@ -13,8 +13,7 @@ from caltest.reliability.sensitivity import bin_sensitivity
 
 
 def _cells(p, m):
-    probs = np.column_stack([p, 1 - p])
-    return cells_of(ct.UniformBins(m), probs)
+    return cells_of(ct.UniformBins(m), np.column_stack([p, 1 - p]))
 
 
 def _limits(level, trials):
@@ -158,8 +157,7 @@ def test_quantile_bars_count_the_further_draw():
 
 
 def test_cell_pvalues_against_the_binomial_law():
-    p = np.repeat([0.1, 0.6], [40, 25])
-    cells = _cells(p, 2)
+    cells = _cells(np.repeat([0.1, 0.6], [40, 25]), 2)
     for hits in ([0, 0], [4, 15], [40, 25], [9, 21]):
         expected = []
         for s, n, q in zip(hits, (40, 25), (0.1, 0.6), strict=True):
@@ -224,15 +222,13 @@ def test_sensitivity_is_a_row_of_tests():
 
 
 def bars(p, m, level):
-    probs = np.column_stack([p, 1 - p])
-    cells = cells_of(ct.UniformBins(m), probs)
+    cells = cells_of(ct.UniformBins(m), np.column_stack([p, 1 - p]))
     return cells, *consistency_bars(cells, level)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_bars_of_equal_predictions_against_the_binomial_quantiles(level):
-    p = np.repeat([0.05, 0.3, 0.8], [400, 50, 7])
-    _, low, high = bars(p, 10, level)
+    _, low, high = bars(np.repeat([0.05, 0.3, 0.8], [400, 50, 7]), 10, level)
     for b, (value, n) in enumerate([(0.05, 400), (0.3, 50), (0.8, 7)]):
         law = scipy.stats.binom(n, value)
         assert round(low[b] * n) == law.ppf((1 - level) / 2 + 1e-12)

@@ -235,8 +235,7 @@ def test_the_search_finds_rows_whose_power_is_known(needed, power):
     logs = np.log([f.n / needed for f in found])
     assert abs(logs.mean()) < 0.05
     assert logs.std() < 0.12
-    covered = sum(f.low <= needed <= f.high for f in found)
-    assert covered >= binom.ppf(1e-4, 60, 0.93)
+    assert sum(f.low <= needed <= f.high for f in found) >= binom.ppf(1e-4, 60, 0.93)
 
 
 def test_lengths_and_alarms_are_found():

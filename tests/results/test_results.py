@@ -66,15 +66,13 @@ def test_null_distributions_speak_one_language(exact, simulated):
         assert null.rvs(10, rng=1).shape == (10,)
     replicates = np.asarray(simulated.null_distribution)
     assert replicates.shape == (99,)
-    exceeding = (replicates >= simulated.estimate - 1e-12).sum()
-    assert simulated.pvalue == (1 + exceeding) / 100
+    assert simulated.pvalue == (1 + (replicates >= simulated.estimate - 1e-12).sum()) / 100
 
 
 def test_audit_counts_impossible_outcomes():
     p = np.full(200, 0.0)
     p[:150] = 0.5
-    labels = np.r_[np.tile([0, 1], 75), np.zeros(49), 1]
-    report = ct.audit(p, labels)
+    report = ct.audit(p, np.r_[np.tile([0, 1], 75), np.zeros(49), 1])
     assert (report.impossible, report.verdict) == (1, "miscalibrated")
     assert "where 0 or 1 was predicted (the first in row 200, counted from 1)" in report.summary[-1]
     assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3

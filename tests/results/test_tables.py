@@ -98,8 +98,7 @@ def test_names_cannot_leave_their_quotes():
     table = '"; DROP TABLE x; --'
     result = in_duckdb(dict(zip(names, (p, y), strict=True)), *names, table=table)
     assert ct.Tally.from_table(result).n == p.size
-    query = ct.tally_sql(("risk", 'lo"ads'), "p", "y")
-    assert '"risk"."lo""ads"' in query
+    assert '"risk"."lo""ads"' in ct.tally_sql(("risk", 'lo"ads'), "p", "y")
 
 
 def test_rows_that_cannot_be_tallied_are_counted():
@@ -150,8 +149,7 @@ def test_postgresql_has_the_structure_of_duckdb():
     assert all(f" AS {name}" in query for name in COLUMNS)
     assert "//" not in query  # of which PostgreSQL knows nothing
     assert "TRY_CAST" not in query
-    steps = ct.tally_sql("loans", "p", "y").count("SELECT")
-    assert query.count("OFFSET 0") == steps - 1
+    assert query.count("OFFSET 0") == ct.tally_sql("loans", "p", "y").count("SELECT") - 1
 
 
 def test_the_query_in_postgresql():

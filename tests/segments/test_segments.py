@@ -226,8 +226,7 @@ def test_what_does_not_matter_changes_nothing():
     }
     for words, features in same.items():
         assert described(ct.segment_search(p, y, features, **FEW)) == expected, words
-    rising = f | {"age": np.exp(f["age"] / 9)}
-    found = ct.segment_search(p, y, rising, **FEW)
+    found = ct.segment_search(p, y, f | {"age": np.exp(f["age"] / 9)}, **FEW)
     assert described(found, names=False) == [row[1:] for row in expected]
     for scale in (0.1, 3.0):
         w = scale * (1 + np.arange(len(p)) % 3)
@@ -266,8 +265,7 @@ def test_forms_of_features_are_alike(tmp_path):
     rows = ct.Predictions.of(p, y, features=frame)
     assert ct.SegmentSearch.from_json(expected.to_json()) == expected
     assert ct.segment_search(rows, workers=2, **FEW) == expected
-    m = expected.members(0, frame)
-    assert m.sum() == expected.segments[0].n
+    assert expected.members(0, frame).sum() == expected.segments[0].n
     with pytest.raises(ct.StatisticError, match="does not take features"):
         ct.calibration_test(rows)
 
@@ -290,8 +288,7 @@ def test_evidence_above_the_bar_is_a_small_p_value():
 def test_intervals_of_alike_predictions_leave_zero_out():
     for seed in range(6):  # errors cannot cancel where all predictions are one: ψ = 1
         _, _, f = data(400, seed)
-        rng = np.random.default_rng(seed)
-        y = rng.random(400) < np.where(f["age"] > 70, 0.55, 0.3)
+        y = np.random.default_rng(seed).random(400) < np.where(f["age"] > 70, 0.55, 0.3)
         found = ct.segment_search(np.full(400, 0.3), y, f, **FEW)
         assert all(s.on_average and s.at_least > 0.0 for s in found.segments)
         assert "None is listed" not in str(found)
@@ -454,8 +451,7 @@ def test_conditions_say_what_they_select():
 def test_audits_and_reports_say_where():
     p, y, f = data()
     rows = ct.Predictions.of(p, y, features=f, by=f["site"])
-    audit = ct.audit(rows, n_resamples=199, rng=0)
-    row = audit.rows[-1]
+    row = ct.audit(rows, n_resamples=199, rng=0).rows[-1]
     found = ct.segment_search(p, y, f, n_resamples=199, rng=0)
     assert (row.lens, row.question) == ("OneVsRest(1) segments", "and in every segment?")
     assert (row.aspect, row.pvalue, row.worst) == ("segments", found.pvalue, found.segments[0].name)

@@ -10,6 +10,7 @@ import pytest
 import reference_sequential as ref
 import scipy.integrate
 import scipy.stats
+from conftest import sloped
 
 import caltest as ct
 from caltest.bets import kernels, mixture
@@ -25,12 +26,6 @@ P3 += [[0.5, 0.4, 0.1], [0.05, 0.9, 0.05], [0.6, 0.1, 0.3], [0.25, 0.5, 0.25], [
 Y3 = [0, 2, 2, 1, 2, 0, 1, 2, 0, 2]
 M3 = [0.9869340913, 1.022630252, 1.034698905, 1.179629818, 1.143082338]
 M3 += [1.096541582, 1.050378347, 1.081594756, 1.072983976, 2.877904564]
-
-
-def sloped(n, slope=0.7, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
 
 
 @pytest.mark.interpreted
@@ -98,8 +93,7 @@ def test_no_bet_has_an_expected_gain(K, mode, weight):
 def test_detector_gains_what_is_injected():
     p, y = sloped(300)
     state = mixture.start(2)
-    probs = np.column_stack([p, 1 - p])
-    path = mixture.bet(probs, 1 - y, np.ones(300), kernels.CHANGE, state)
+    path = mixture.bet(np.column_stack([p, 1 - p]), 1 - y, np.ones(300), kernels.CHANGE, state)
     for t in range(300, 340):
         mean, before = 0.0, state.copy()
         for k, share in enumerate((0.3, 0.7)):
@@ -114,8 +108,7 @@ def test_detector_gains_what_is_injected():
 
 
 def test_e_values_have_expectation_one():
-    rng = np.random.default_rng(1)
-    p = rng.random(9)
+    p = np.random.default_rng(1).random(9)
     outcomes = np.array(list(product((0, 1), repeat=9)))
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
     prepared = ct.EValue().prepare(problem_of(ct.OneVsRest(1)(ct.Predictions.of(p, outcomes[0]))))
@@ -169,8 +162,7 @@ def _path(p, y):
 def test_state_survives_json_to_the_bit(monitor):
     p, y = sloped(3001)
     begun = monitor.update(p[:2000], y[:2000])
-    text = begun.to_json()
-    again = ct.Monitor.from_json(text)
+    again = ct.Monitor.from_json(begun.to_json())
     assert again == begun
     assert again.update(p[2000:], y[2000:]) == begun.update(p[2000:], y[2000:])
     assert ct.Monitor.from_json(monitor.to_json()) == monitor

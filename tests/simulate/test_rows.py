@@ -113,8 +113,7 @@ def test_counts_are_binomial(worth, depth, monkeypatch):
 def test_a_crowded_cell_is_flushed():
     """More rows in a cell than are counted in one go; the mean gap has a known variance."""
     p = np.random.default_rng(1).random(9001)
-    probs = np.column_stack([p, 1 - p])
-    values = resamples(ct.ECE(1), SCHEMES[0], probs).replicates(SEED, 0, 512)
+    values = resamples(ct.ECE(1), SCHEMES[0], np.column_stack([p, 1 - p])).replicates(SEED, 0, 512)
     assert (values**2).mean() * 9001 == pytest.approx((p * (1 - p)).mean(), rel=5 * 2**0.5 / 22)
 
 

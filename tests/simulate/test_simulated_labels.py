@@ -21,14 +21,12 @@ BIG = LADDER_CLASSES + 13
 
 
 def predictions(n, n_classes, concentration=0.5, seed=3):
-    generator = np.random.default_rng(seed)
-    return generator.dirichlet(np.full(n_classes, concentration), n)
+    return np.random.default_rng(seed).dirichlet(np.full(n_classes, concentration), n)
 
 
 def redraws(statistic, probs):
     fused = statistic.prepare(problem_of(seen(probs))).redraws(ct.RedrawLabels())
-    few = probs.shape[1] <= LADDER_CLASSES
-    assert isinstance(fused, CountedRedraws if few else Batches)
+    assert isinstance(fused, CountedRedraws if probs.shape[1] <= LADDER_CLASSES else Batches)
     return fused
 
 

@@ -52,8 +52,7 @@ def cdf(law):
 @pytest.mark.parametrize("which", [0, 1])
 def test_tails_far_out(which):
     law = LAWS[which]
-    ours = [law.sf(x) for x in TAILS[:, 0]]
-    assert_allclose(ours, TAILS[:, 1 + which], rtol=2e-13)
+    assert_allclose([law.sf(x) for x in TAILS[:, 0]], TAILS[:, 1 + which], rtol=2e-13)
     assert [law.sf(x) for x in (-1.0, 0.0, 1e-300)] == [1.0, 1.0, 1.0]
     assert law.sf(100.0) == 0.0
 
@@ -94,8 +93,7 @@ def test_scaled_law():
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_limit_of_random_walks(which):
-    generator = np.random.default_rng(8)
-    p = generator.random(20_000)
+    p = np.random.default_rng(8).random(20_000)
     data = ct.Predictions(np.column_stack([p, 1 - p]), np.zeros(p.size, np.int64))
     fixed = BOTH[which]().prepare(problem_of(data))
     values = redraws(fixed.batch, data)((1, 1), 0, 2000)

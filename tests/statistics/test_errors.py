@@ -57,8 +57,7 @@ def test_both_sides_of_1_count_in_every_null():
     pairs = [(ct.OERatio(), None), (ct.CalibrationInTheLarge(), None)]
     joint = ct.joint_test(p, y, pairs=pairs, n_resamples=999, rng=1)
     assert joint.adjusted[0] == joint.adjusted[1]
-    few = np.full(40, 0.5)
-    low = ct.calibration_test(few, np.zeros(40, int), ct.OERatio())
+    low = ct.calibration_test(np.full(40, 0.5), np.zeros(40, int), ct.OERatio())
     assert low.estimate == 0.0
     assert low.pvalue == pytest.approx(2 * 0.5**40, rel=1e-6)
 
@@ -123,8 +122,7 @@ def test_scaled_brier_against_slow_twin(k):
 
 
 def test_scaled_brier_of_constant_outcomes_is_a_number():
-    data = event(np.full(10, 0.1))
-    fixed = ct.ScaledBrierScore().prepare(problem_of(data))
+    fixed = ct.ScaledBrierScore().prepare(problem_of(event(np.full(10, 0.1))))
     one, none = np.append(0, np.ones(9, int)), np.ones(10, int)
     assert fixed.batch(np.array([one, none])) == pytest.approx([0, 1 - 0.01 / 0.09], abs=1e-12)
 

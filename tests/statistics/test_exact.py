@@ -210,8 +210,7 @@ def test_exact_p_against_binomial_far_in_the_tail():
 )
 def test_exact_bracket_of_decimals_closes(low, high, m, seed):
     # Predictions of two decimals put all values on a lattice, also those of a confident model.
-    generator = np.random.default_rng(seed)
-    first = np.round(generator.uniform(low, high, 400), 2)
+    first = np.round(np.random.default_rng(seed).uniform(low, high, 400), 2)
     fixed = ct.ECE(m).prepare(problem_of(seen(two(first))))
     cells = ref.uniform_cells(np.column_stack([first, 1 - first]), m)
     values, weights = ref.decimal_l1_law(first, cells, 2)
@@ -230,11 +229,9 @@ def test_exact_bracket_of_decimals_closes(low, high, m, seed):
 def test_exact_bracket_holds_at_the_rounding_floor(distance):
     # For two classes l2 = √2 tv: the same law off the lattice, on the finest grid. Below 1e-14
     # nothing but rounding is left, and the lower end must not take it for probability.
-    generator = np.random.default_rng(1)
-    first = generator.integers(1, 10, 60) / 10
+    first = np.random.default_rng(1).integers(1, 10, 60) / 10
     bins = ct.UniformBins(15)
-    cells = ref.uniform_cells(first, 15)
-    values, weights = ref.decimal_l1_law(first, cells, 1)
+    values, weights = ref.decimal_l1_law(first, ref.uniform_cells(first, 15), 1)
     order = np.argsort(values)
     tails = np.cumsum(weights[order][::-1])[::-1].astype(float)
     fixed = ct.ECE(bins, distance=distance).prepare(problem_of(seen(two(first))))

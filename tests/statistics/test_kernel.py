@@ -214,8 +214,7 @@ def test_moved_residuals_are_a_quadratic_form(statistic, n_classes):
         return
     data = seen(*problem(30, n_classes))
     fixed = statistic.prepare(problem_of(data))
-    weights = np.random.default_rng(1).normal(size=(2, 30))
-    a, b = weights
+    a, b = np.random.default_rng(1).normal(size=(2, 30))
     power = 2 if isinstance(statistic, MMCE) else 1
     whole, other, added, taken = fixed.values(Flips(np.stack([a, b, a + b, a - b]))) ** power
     assert added + taken == pytest.approx(2 * (whole + other), rel=1e-9, abs=1e-14)
@@ -256,5 +255,4 @@ def test_bootstrap_is_that_of_calibrationtests_jl(n_classes, kind):
     n = 25
     moved = (law.values - fixed(labels)) * (1 + 1 / (n * (n - 1)))
     np.testing.assert_allclose(moved, replicates - observed, atol=1e-14)
-    share = (replicates >= observed - 1e-14).mean()
-    assert law.sf(fixed(labels)) == pytest.approx(share)
+    assert law.sf(fixed(labels)) == pytest.approx((replicates >= observed - 1e-14).mean())

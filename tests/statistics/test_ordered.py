@@ -21,8 +21,7 @@ def ranked(p, y):
 def test_ranked_probability_score():
     """Reference values; the score is .48125 where .45625 was promised."""
     table = NAMED["rps"](P)
-    slow = [[ranked(p, y) for y in range(4)] for p in P]
-    np.testing.assert_allclose(table, slow, atol=1e-12)
+    np.testing.assert_allclose(table, [[ranked(p, y) for y in range(4)] for p in P], atol=1e-12)
     np.testing.assert_allclose(table[np.arange(8), Y].mean(), 0.48125)
     np.testing.assert_allclose((P * table).sum(axis=1).mean(), 0.45625)
     test = ct.calibration_test(P, Y, ct.ScoreGap("rps"), lens=ct.Canonical(), null="asymptotic")

@@ -210,8 +210,7 @@ def test_against_enumerated_tutorial_p(data, lens, statistic, value, p, mean, nu
 )
 def test_against_canonical_tutorial_p(m, value, p, mean):
     # The printed p and mean are those of the slow dictionary law as well.
-    cells = ref.uniform_cells(MULTI[0], m)
-    slow = ref.summary(*ref.vector_law(MULTI[0], cells), value)
+    slow = ref.summary(*ref.vector_law(MULTI[0], ref.uniform_cells(MULTI[0], m)), value)
     assert slow[:2] == pytest.approx((p, mean), abs=1e-9)
     result = ct.calibration_test(
         *MULTI,
@@ -228,8 +227,7 @@ def test_against_canonical_tutorial_p(m, value, p, mean):
 
 
 def test_against_published_weather():
-    rained = [1] * 18 + [0] * 12
-    result = ct.calibration_test([0.8] * 30, rained, lens=ct.OneVsRest(1))
+    result = ct.calibration_test([0.8] * 30, [1] * 18 + [0] * 12, lens=ct.OneVsRest(1))
     assert result.estimate == pytest.approx(0.2, abs=1e-15)
     assert result.pvalue == pytest.approx(0.010731062, abs=5e-10)
     oracle = scipy.stats.binomtest(18, 30, 0.8).pvalue

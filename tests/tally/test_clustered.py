@@ -160,8 +160,7 @@ def test_from_a_database():
 
 def test_from_dask():
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    frame = pd.DataFrame({"score": P, "seen": Y, "image": IMAGE})
-    lazy = dd.from_pandas(frame, npartitions=5)
+    lazy = dd.from_pandas(pd.DataFrame({"score": P, "seen": Y, "image": IMAGE}), npartitions=5)
     tally = ct.ClusteredTally.from_dask(lazy, "score", "seen", "image")
     np.testing.assert_allclose(tally.sums, TALLY.sums, rtol=1e-12)
 

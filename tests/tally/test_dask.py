@@ -34,8 +34,7 @@ def test_weights_classes_and_empty_partitions():
     expected = ct.Tally.of(rows.p, rows.y, weights=rows.w)
     assert ct.Tally.from_dask(lazy, "p", "y", weights="w") == expected
     some = rows[rows.id < 100]
-    kept = lazy[lazy.id < 100]
-    assert ct.Tally.from_dask(kept, "p", "y") == ct.Tally.of(some.p, some.y)
+    assert ct.Tally.from_dask(lazy[lazy.id < 100], "p", "y") == ct.Tally.of(some.p, some.y)
 
 
 @pytest.mark.slow

@@ -17,8 +17,7 @@ def tallies(digits):
 
 
 def test_members_are_the_tallies_of_their_lenses(digits, tallies):
-    classes = map(ct.OneVsRest, range(10))
-    assert tallies.lenses == (ct.TopK(1), *classes)
+    assert tallies.lenses == (ct.TopK(1), *map(ct.OneVsRest, range(10)))
     assert tallies.members[0] == ct.Tally.of(digits, lens=ct.TopK(1))
     assert tallies.through(ct.OneVsRest(4)) == ct.Tally.of(digits, lens=ct.OneVsRest(4), grid=480)
     assert tallies.through(None).lens == ct.TopK(1)

@@ -143,14 +143,10 @@ OTHER = ct.examples.GaussianMixture(0, -2.6).sample(600, rng=1)
 KINDS = {"Tally": ct.Tally.of(TWO), "Tallies": ct.Tallies.of(TWO)}
 
 
-def test_scan_says_that_a_tally_is_no_file():
-    with pytest.raises(TypeError, match="path is a Tally, not the names of files"):
-        ct.scan(KINDS["Tally"])
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"paths": KINDS["Tally"]}, "path is a Tally, not the names of files"),
         ({"paths": []}, "paths is empty"),
         ({"paths": [None]}, "not the names of files"),
         ({"lens": 3}, "lens is 3: give a lens"),

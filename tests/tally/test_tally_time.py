@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from conftest import sloped
 
 import caltest as ct
 from caltest.bets import kernels, mixture
@@ -12,12 +13,6 @@ from caltest.problem import TallyProblem
 from caltest.reports.answers import Measures
 from caltest.reports.document import first
 from caltest.sequential.sums import _earned, bet_sums
-
-
-def sloped(n, slope=0.7, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < 1 / (1 + ((1 - p) / p) ** slope)).astype(int)
 
 
 def chance(p, y):
@@ -72,8 +67,7 @@ def test_rows_of_a_batch_may_depend_on_earlier_ones():
 @pytest.mark.parametrize("grid", [2, 10])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_moments_leave_open_is_taken_off(grid, seed):
-    rng = np.random.default_rng(seed)
-    p = rng.beta(*[(1, 1), (0.2, 0.2), (0.3, 3)][seed % 3], 7)
+    p = np.random.default_rng(seed).beta(*[(1, 1), (0.2, 0.2), (0.3, 3)][seed % 3], 7)
     state, mean = mixture.start(2), 0.0
     for y in product([0, 1], repeat=7):
         after = wealth_of(ct.Tally.of(p, y, grid=grid), kernels.STATIC, state)[kernels.NOW]
@@ -123,8 +117,7 @@ def test_very_many_rows_neither_overflow_nor_end_a_monitor():
     year = sum([day] * 64)
     wrong = ct.Monitor().update(year).update(year)
     assert 1e5 < wrong.log_evidence < math.inf
-    rng = np.random.default_rng(1)
-    calm = ct.Tally.of(p, rng.random(p.size) < p)
+    calm = ct.Tally.of(p, np.random.default_rng(1).random(p.size) < p)
     monitor = ct.Monitor().update(calm)
     assert -10.0 < monitor.log_evidence < 1.0
     assert monitor.update(day).alarm == 400_000
