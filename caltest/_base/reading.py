@@ -8,7 +8,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray
 from caltest._base.containers import as_ndarray
 from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.resolution import meant
-from caltest._base.written import several
+from caltest._base.written import first_of, several
 from caltest.errors import InvalidPredictionsError
 
 #: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
@@ -21,8 +21,8 @@ OF_SINGLES = 1e-6
 def listed_rows(marks: BoolArray) -> str:
     """Return what some rows are called, of many the first."""
     places = np.flatnonzero(marks)
-    names = [nth(place).removeprefix("row ") for place in places[:5].tolist()]
-    return f"row{'s' * (places.size > 1)} {', '.join(names)}{', …' * (places.size > 5)}"
+    names = [nth(place).removeprefix("row ") for place in places[:6].tolist()]
+    return f"row{'s' * (places.size > 1)} {first_of(names)}"
 
 
 def as_array(values: object, name: str) -> AnyArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
@@ -39,6 +39,11 @@ WORDS = {word: advice for advice, words in _INSTEAD.items() for word in words.sp
 #: Arguments, or fields of a result, by name: each has the type that its name has where it is taken.
 Fields: TypeAlias = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def first_of(names: Sequence[object], most: int = 5) -> str:
+    """Return a list, of many names the first."""
+    return ", ".join(map(str, names[:most])) + ", …" * (len(names) > most)
 
 
 def unknown(who: str, word: str, names: Collection[str]) -> TypeError:

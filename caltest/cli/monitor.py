@@ -14,6 +14,7 @@ import numpy as np
 import caltest as ct
 from caltest._base.facts import are_dates, as_dates, as_times
 from caltest._base.state import fingerprint, locked, write
+from caltest._base.written import first_of
 from caltest.cli import options as o
 from caltest.cli.common import FACTS, Outcome, end_trial, read_file, this_command
 from caltest.cli.parts import TELLING, Count, FirstWaiting, Part, Record, recorded, refuse_misfits
@@ -221,8 +222,7 @@ def in_words(name: str, count: Count) -> str:
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
     if not count.lost:
         return text
-    rows = ", ".join(map(str, count.lost[:5])) + ", …" * (len(count.lost) > 5)
-    rows = f"row{'s' * (len(count.lost) > 1)} {rows}"
+    rows = f"row{'s' * (len(count.lost) > 1)} {first_of(count.lost)}"
     return f"{text}, {len(count.lost)} without one left out for good ({rows})"
 
 

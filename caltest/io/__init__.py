@@ -139,10 +139,7 @@ def read_predictions(
 
 
 def read_forecasters(
-    path: str | PathLike[str],
-    probs: str,
-    label: Columns | None = None,
-    **options: Any,
+    path: str | PathLike[str], probs: str, label: Columns | None = None, **options: Any
 ) -> dict[str, Predictions]:
     """Read several forecasters from one file, each a column or a pattern of columns.
 

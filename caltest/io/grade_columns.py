@@ -68,11 +68,11 @@ TOTALS = {
 GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
 
 
-def column_called(names: list[str], what: str, terms: tuple[tuple[str, ...], ...]) -> str | None:
+def column_called(names: list[str], what: str) -> str | None:
     """Return the column that is called so; more than one is refused."""
     counts = what in ("n", "events")
     beside = BESIDE | OBSERVED if counts else BESIDE
-    for tier in terms:
+    for tier in TERMS[what]:
         likely = [n for n in names if _bare(n, beside) in tier and not (counts and says_percent(n))]
         if len(likely) > 1:
             raise InvalidPredictionsError(

@@ -90,8 +90,8 @@ def read_grades(
 ) -> Grades:
     """Read and check a table of grades; columns without ``heads`` are found by ``TERMS``."""
     heads: dict[str, str] = {}
-    for what, terms in TERMS.items():
-        name = request.get(what) or column_called(source.names, what, terms)
+    for what in TERMS:
+        name = request.get(what) or column_called(source.names, what)
         heads |= {} if name is None and what == "names" else {what: name or what}
     if "names" not in heads and (head := source.names[0]) not in heads.values():
         heads |= {"names": head} if are_words(source.readable([head])) else {}
@@ -198,10 +198,7 @@ def _checked(
     if outside.any():
         row, advice, remedies = first(outside), "", list[tuple[str]]()
         if 1.0 < np.nanmax(p) <= 100.0 and not percents:
-            advice, remedies = (
-                "; if these are percents, say percent=True",
-                [("--percent",)],
-            )
+            advice, remedies = "; if these are percents, say percent=True", [("--percent",)]
         raise InvalidPredictionsError(
             f"{at(names['probability'], row)} is {p[row]:.9g}, outside [0, 1] "
             f"({several(int(outside.sum()), 'such value')} in all){advice}",

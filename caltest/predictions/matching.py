@@ -11,6 +11,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray
 from caltest._base.containers import as_ndarray, column_of, names_of
+from caltest._base.written import first_of
 from caltest.errors import InvalidPredictionsError
 from caltest.predictions.data import Predictions
 from caltest.predictions.reading import Facts
@@ -110,5 +111,4 @@ def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
 
 def _refuse(what: str, ids: list[str], advice: str) -> None:
     if ids:
-        listed = ", ".join(ids[:5]) + ", …" * (len(ids) > 5)
-        raise InvalidPredictionsError(f"{what}: {listed} ({len(ids)} in all); {advice}")
+        raise InvalidPredictionsError(f"{what}: {first_of(ids)} ({len(ids)} in all); {advice}")

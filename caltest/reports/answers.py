@@ -14,7 +14,7 @@ from scipy.special import ndtri, stdtrit
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.poisson_binomial import clopper_pearson
-from caltest._base.written import several
+from caltest._base.written import first_of, several
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.sites import log_ratio
@@ -89,7 +89,7 @@ class DataSummary(Result):
         )
 
     def _tables(self) -> list[Columns]:
-        names = ", ".join(self.classes[:20]) + ", …" * (len(self.classes) > 20)
+        names = first_of(self.classes, 20)
         weighted = f"yes, effective n = {self.effective_n or 0.0:.1f}"
         kinds = "micro-cells" if self.tallied else "distinct"
         repeated = "not known from sums" if self.tallied else "no more than by chance"

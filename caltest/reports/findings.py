@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 
 from caltest._base.multiplicity import holm
+from caltest._base.written import first_of
 from caltest.inference.analysis import problem_through
 from caltest.lenses import Lens, OneVsRest, TopK
 from caltest.predictions import Predictions
@@ -31,12 +32,7 @@ Answer = tuple[Tests, float, Subgroups | SegmentSearch | None]
 
 
 def row_of(
-    data: Source,
-    question: Question,
-    answer: Answer,
-    adjusted: float,
-    alpha: float,
-    noticed: float,
+    data: Source, question: Question, answer: Answer, adjusted: float, alpha: float, noticed: float
 ) -> AuditRow:
     """Judge one question."""
     tests, pvalue, parts = answer
@@ -139,7 +135,7 @@ def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> s
         for name, means, test, p in zip(parts.names, seen, parts.tests, parts.adjusted, strict=True)
         if p is not None and p <= alpha
     ]
-    listed = f" ({', '.join(wrong[:5])}{', …' * (len(wrong) > 5)})" if wrong else ""
+    listed = f" ({first_of(wrong)})" if wrong else ""
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "

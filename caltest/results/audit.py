@@ -183,15 +183,9 @@ class AuditReport(Result):
 
     def _columns(self, width: int) -> dict[str, list[str]]:
         """Return the cells of the columns for which there is room; findings are always shown."""
+        alpha = self.alpha
         cells = [
-            (
-                r.lens,
-                r.question,
-                r.worst,
-                *r.shown,
-                format_p(r.pvalue),
-                format_p(r.adjusted, self.alpha),
-            )
+            (r.lens, r.question, r.worst, *r.shown, format_p(r.pvalue), format_p(r.adjusted, alpha))
             for r in self.rows
         ]
         columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))

@@ -34,19 +34,19 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
         request = replace(request, features=listed)
     named = {what: name for what, name in rows.items() if isinstance(name, str)}
     by = rows.get("by")
-    several = isinstance(by, (list, tuple)) and bool(by) and all(isinstance(b, str) for b in by)
-    several = several and set(by or ()) <= set(keys or ())
-    if several and by is not None:
-        rows["by"] = {name: column_of(table, name) for name in by}
+    names = by if isinstance(by, (list, tuple)) and all(isinstance(b, str) for b in by) else ()
+    several = bool(names) and {*names} <= {*(keys or ())}
+    if several:
+        rows["by"] = {name: column_of(table, name) for name in names}
     if keys is not None and (named or several or request.features or "labels" not in rows):
         columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
         _refuse_absent(named, columns)
     elif "labels" in rows and (request.drop_missing or request.drop_labels):  # of arrays
-        truth, names = as_column(rows["labels"], "labels"), request.classes
-        if names is None and truth.ndim == 1:
-            names = column_classes(table, cells.labels(truth[~cells.missing(truth)]))
+        truth, classes = as_column(rows["labels"], "labels"), request.classes
+        if classes is None and truth.ndim == 1:
+            classes = column_classes(table, cells.labels(truth[~cells.missing(truth)]))
         keys, columns = ["probs"], {"probs": table}
-        request = replace(request, probs="probs", classes=names)
+        request = replace(request, probs="probs", classes=classes)
     else:
         return table
     groups = rows.get("by")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,14 +67,12 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     _refuse_unordered(source, request, wanted)
     first = 0 if source.frame else before + 1
     needed = {name: columns[name] for name in chosen.wanted}
-    rows, dropped = _complete(needed, request, chosen, source, first)
+    with in_a_file(range(first, sys.maxsize), [], source.parts):
+        rows, dropped = _complete(needed, request, chosen, source)
     if dropped:
         columns = {name: column[rows] for name, column in columns.items()}
-
-    def naming() -> AbstractContextManager[None]:
-        label = outcomes[0] if len(outcomes) == 1 and not outcomes[0].endswith("=") else ""
-        return in_a_file(rows + first, choice.probs, source.parts, label)
-
+    label = outcomes[0] if len(outcomes) == 1 and not outcomes[0].endswith("=") else ""
+    naming = partial(in_a_file, rows + first, choice.probs, source.parts, label)
     with naming():
         percent = request.percent or in_percent(source, request, columns, choice.probs)
         values = _stacked(columns, choice.probs, percent)
@@ -263,7 +263,7 @@ def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[obj
 
 
 def _complete(
-    columns: dict[str, Column], request: Request, chosen: Chosen, source: Source, first: int
+    columns: dict[str, Column], request: Request, chosen: Chosen, source: Source
 ) -> tuple[IntArray, list[str]]:
     """Return the rows that can be read, and a note on the others."""
     lengths = {name: len(column) for name, column in columns.items()}
@@ -272,8 +272,7 @@ def _complete(
         raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
     n, drop = next(iter(lengths.values())), request.drop_missing
     may_lack = chosen.outcomes if request.multilabel else []
-    with in_a_file(np.arange(n) + first, [], source.parts):
-        left, notes = _left_out(columns, request, chosen, source)
+    left, notes = _left_out(columns, request, chosen, source)
     gaps = {name: cells.missing(c) & ~left for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
     numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * bool(drop)
@@ -294,20 +293,19 @@ def _complete(
         return complete, [*notes, remark.replace(" with missing cells;", ":")]
     name, gap = next(iter((gaps or garbled).items()))
     few = bool(5 * complete.size >= 4 * (n - left.sum()))
-    with in_a_file(np.arange(n) + first, [], source.parts):
-        remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
-        if drop:
-            raise InvalidPredictionsError(f"no row is complete; {remark}")
-        counted = " (counted from 1, without the header)" * (not source.frame)
-        option = f"drop_missing=True{' (--drop-missing)' * (not source.frame)}"
-        way = f", or leave them out with {option}"
-        if not few:
-            lost = f"{lacking} of {several(n, 'row')}"
-            way = f": {option} would leave out {lost}; is {name} the column that was meant?"
-        raise InvalidPredictionsError(
-            f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way * (drop is False)}",
-            [("--drop-missing",)] * (drop is False and few),
-        )
+    remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
+    if drop:
+        raise InvalidPredictionsError(f"no row is complete; {remark}")
+    counted = " (counted from 1, without the header)" * (not source.frame)
+    option = f"drop_missing=True{' (--drop-missing)' * (not source.frame)}"
+    way = f", or leave them out with {option}"
+    if not few:
+        lost = f"{lacking} of {several(n, 'row')}"
+        way = f": {option} would leave out {lost}; is {name} the column that was meant?"
+    raise InvalidPredictionsError(
+        f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way}",
+        [("--drop-missing",)] * few,
+    )
 
 
 def _left_out(
@@ -321,16 +319,18 @@ def _left_out(
     column, drop = columns[name], list(map(str, request.drop_labels))
     if drop and (others or column.ndim > 1):
         raise InvalidPredictionsError("drop_labels (--drop-label) is for one column of labels")
-    if not drop and request.classes is None and not others:
+    if not drop:
         waits = cells.pending(column)
-        if unknown := sorted(set(map(str, column[waits].tolist()))):
+        if waits.any() and request.classes is None and not others:
+            unknown = sorted(set(map(str, column[waits].tolist())))
             flags = dropping(unknown)
             raise InvalidPredictionsError(
                 f"column {name} holds {listing(map(repr, unknown))} in {listed_rows(waits)}, no "
                 f"outcome yet: leave them out with drop_labels={unknown} ({shlex.join(flags)})",
                 [flags],
             )
-    texts = np.array([str(cells.plain(v)).strip() for v in column.tolist()] if drop else [])
+        return np.zeros(len(column), dtype=bool), []
+    texts = np.array([str(cells.plain(v)).strip() for v in column.tolist()])
     for label in () if source.part else drop:
         if label not in texts:
             occur = np.unique(texts).tolist()
@@ -339,12 +339,12 @@ def _left_out(
                 f"drop_labels: no label in column {name} is {label!r}, but {listing(occur[:5])}",
                 [InPlace(label, other) for other in close],
             )
-    left = np.isin(texts, drop) if drop else np.zeros(len(column), dtype=bool)
-    if drop and left.all():
+    left = np.isin(texts, drop)
+    if left.all():
         raise InvalidPredictionsError(f"drop_labels: no row is left of {several(left.size, 'row')}")
     counts = [f"{label} {int((texts == label).sum())}" for label in drop]
     remark = f"left out {left.sum()} of {several(left.size, 'row')} by their label"
-    return left, [f"{remark} ({', '.join(counts)})"] * bool(drop)
+    return left, [f"{remark} ({', '.join(counts)})"]
 
 
 def _stacked(columns: dict[str, Column], names: list[str], percent: bool = False) -> Column:

@@ -10,12 +10,7 @@ import numpy as np
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.columns import Choice, numbered
-from caltest.tables.contents import (
-    SUGGESTED,
-    are_fractions,
-    are_probabilities,
-    probabilities_among,
-)
+from caltest.tables.contents import SUGGESTED, are_fractions, are_probabilities, probabilities_among
 from caltest.tables.names import (
     CONFIDENCE,
     FAMILIES,

@@ -38,7 +38,7 @@ class Request:
     renormalise: bool = False
     percent: bool = False
     per_character: bool = False
-    drop_missing: bool | None = False  # None where rows must not be left out
+    drop_missing: bool = False
     one_model: bool = False
     format: str | None = None
     time: str | None = None
