@@ -7,7 +7,10 @@ import numpy as np
 from caltest._base.arrays import AnyArray, BoolArray
 
 #: Words for a wrong prediction, and for a right one.
-RIGHT_WORDS = (("incorrect", "correct"), ("wrong", "right"), ("falsch", "richtig"))
+RIGHT_WORDS = (
+    *(("incorrect", "correct"), ("wrong", "right"), ("falsch", "richtig")),
+    *(("fail", "pass"), ("failed", "passed")),
+)
 #: Words for an event that did not occur, and for one that did.
 EVENT_WORDS = (
     *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
@@ -24,6 +27,7 @@ EVENT_WORDS = (
 #: Words for an outcome that is not known, or not yet.
 PENDING = {
     *("pending", "open", "unknown", "unclear", "undetermined", "undecided", "inconclusive"),
+    *("unsure", "uncertain", "not sure", "abstain", "abstained", "skipped", "ungraded"),
     *("in progress", "ongoing", "not yet", "tbd", "awaiting", "waiting", "under review"),
     *("ausstehend", "offen", "noch offen", "unbekannt", "unklar", "in bearbeitung", "k.a."),
     *("keine angabe", "en attente", "en cours", "inconnu", "n.d.", "pendiente", "desconocido"),
@@ -50,7 +54,9 @@ def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
     return yes, lowered(texts) == yes
 
 
-def judges(texts: AnyArray) -> bool:
-    """Say whether words are those for right and wrong predictions, perhaps beside others."""
+def opposites(
+    texts: AnyArray, pairs: tuple[tuple[str, str], ...] = RIGHT_WORDS
+) -> tuple[str, str] | None:
+    """Return the pair of opposite words, no and yes, that both occur, perhaps beside others."""
     words = {*np.unique(lowered(texts)).tolist()}
-    return any(words >= {*pair} for pair in RIGHT_WORDS)
+    return next((pair for pair in pairs if words >= {*pair}), None)

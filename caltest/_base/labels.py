@@ -13,7 +13,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import names_of
-from caltest._base.event_words import PENDING, RIGHT_WORDS, event_of, judges
+from caltest._base.event_words import EVENT_WORDS, PENDING, event_of, opposites
 from caltest._base.naming import in_column, nth
 from caltest._base.reading import as_numbers, is_text
 from caltest.errors import InvalidPredictionsError
@@ -105,8 +105,8 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
     if len(words) == n_classes <= 20:
         order = f", which scikit-learn sorts: classes={words}"
         remedies = [("--classes", ",".join(words))]
-    right = [*chain(*RIGHT_WORDS)] * judges(array)
-    rest = [w for w in words if (w.lower() not in right if right else w.lower() in PENDING)]
+    known = [*chain(*EVENT_WORDS)] * bool(opposites(array, EVENT_WORDS))
+    rest = [w for w in words if (w.lower() not in known if known else w.lower() in PENDING)]
     if n_classes == 2 and rest:
         order += f"; or leave out rows without an outcome with drop_labels={rest} (--drop-label)"
         remedies = [dropping(rest)]
@@ -182,15 +182,16 @@ def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, 
         )
     others = [name for name in names if name != event]
     if len(others) > 1:
-        remedies = [
-            dropping(name for name in others if name != rest)
-            for rest in sorted(others, key=lambda n: -counts[n])[:3]
-        ]
+        pairs = [pair for pair in EVENT_WORDS if event.lower() in pair]
+        rests = [[name for name in others if name.lower() in chain(*pairs)]]
+        if rests == [[]]:
+            rests = [[name] for name in sorted(others, key=lambda n: -counts[n])[:3]]
+        drops = [[name for name in others if name not in rest] for rest in rests]
         raise InvalidPredictionsError(
             f"pos_label={event!r} leaves {len(others)} other labels{in_column()} "
             f"({', '.join(others[:5])}); one column of probabilities is for two classes: leave out "
             "rows that have no outcome with drop_labels=[…] (--drop-label)",
-            remedies,
+            [dropping(drop) for drop in drops if drop],
         )
     codes = np.array([name == event for name in text], dtype=np.int64)
     return codes, (others[0] if others else f"not {event}", event)

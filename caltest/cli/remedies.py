@@ -64,7 +64,8 @@ MISSING = {"plot": "plot.svg", "report": "report.html", "monitor": "state.json",
 def path_of(error: Exception, words: list[str], group: click.Group) -> tuple[list[str], list[str]]:
     """Return what else is in the way after an error, and the commands that go on.
 
-    As long as one remedy is named it is tried, and the errors that follow come with theirs.
+    As long as one remedy is named it is tried, and the errors that follow come with theirs; after
+    an error without one there is no command.
     """
     further: list[str] = []
     commands, start = ways_on(error, words, group), time.monotonic()
@@ -80,11 +81,9 @@ def path_of(error: Exception, words: list[str], group: click.Group) -> tuple[lis
         message = str(following)
         if isinstance(following, click.ClickException):
             message = following.format_message()
-        further.append(message.removeprefix(file))
-        error, onwards = following, ways_on(following, words, group)
-        commands = onwards or commands
-        if not onwards:
-            break
+        error, commands = following, ways_on(following, words, group)
+        end = "; no command is known that goes on from there" * (not commands)
+        further.append(message.removeprefix(file) + end)
     return further, commands
 
 

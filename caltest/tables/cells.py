@@ -16,6 +16,9 @@ from caltest.errors import InvalidPredictionsError
 from caltest.tables.names import CONFIDENCE
 from caltest.tables.source import FIRST, MISSING, Column, is_number
 
+#: Predictions of which so many were expected to be right, and none is, are of something else.
+NEVER = 5.0
+
 
 def missing(column: Column) -> Column:
     """Return which rows have no value: empty, ``NA``, ``null`` or the like, or a dash or dots.
@@ -147,22 +150,24 @@ def alike(first: Column, second: Column) -> tuple[Column, Column]:
 
 
 def right(
-    label: Column, predicted: Column, confidence: Column, names: tuple[str, str], sure: bool
+    label: Column, predicted: Column, confidence: Column, names: tuple[str, str, str], sure: bool
 ) -> BoolArray | None:
     """Return where a prediction was right, or None where ``confidence`` is that of label 1.
 
     Of two classes, p of one of them comes with the prediction of that class where p > ½, and of the
     other where p < ½. The confidence in a prediction is never below ½, or called so; what is
-    neither is refused unless ``sure``. ``names`` are those of confidence and prediction.
+    neither is refused unless ``sure``. ``names`` are those of confidence, prediction and label.
     """
-    prob, answer = names
+    prob, answer, truth = names
     label, predicted = alike(label, predicted)
     equal: BoolArray = label == predicted
     classes = set(np.unique(label).tolist()) | set(np.unique(predicted).tolist())
-    if sure and not equal.any():
+    if not equal.any() and (sure or confidence.sum() >= NEVER):
+        shown = f" ({plain(predicted[0])} and {plain(label[0])} in the first)"
         raise InvalidPredictionsError(
-            f"{answer} equals the label in no row: is it the column of the predicted classes?",
-            [("!--predicted-label",)],
+            f"{answer} equals {truth} in no row{shown}: are they the predicted classes and what "
+            "was observed?",
+            [("!--predicted-label",)] * sure,
         )
     if sure or len(classes) != 2 or confidence.ndim > 1:
         return equal

@@ -8,7 +8,7 @@ from os import PathLike
 
 import numpy as np
 
-from caltest._base.event_words import event_of, judges, lowered
+from caltest._base.event_words import EVENT_WORDS, event_of, lowered, opposites
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.columns import (
@@ -52,6 +52,15 @@ class Chosen:
         predicted = [] if self.predicted is None else [self.predicted]
         names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
         return list(dict.fromkeys(names))
+
+    def of_verdicts(self, verdicts: Column, source: Source, request: Request) -> tuple[str, ...]:
+        """Return options that name a column of verdicts on answers and its event, if it is one."""
+        pair = opposites(verdicts, EVENT_WORDS)
+        events = {*verdicts[lowered(verdicts) == pair[1]].tolist()} if pair else set()
+        if len(events) != 1 or not PREDICTED & {*map(key, source.names)}:
+            return ()
+        event = events.pop() if request.pos_label is None else str(request.pos_label)
+        return "--probs", self.choice.probs[0], "--label", self.outcomes[0], "--pos-label", event
 
 
 def chosen_of(source: Source, request: Request) -> Chosen:
@@ -135,7 +144,7 @@ def _remedies(
 
 def _other_words(truth: Column, answer: Column) -> bool:
     """Say whether labels are words for an event or a right answer, and no answer is such a word."""
-    if not judges(truth) and event_of(truth[~cells.missing(truth)]) is None:
+    if not opposites(truth, EVENT_WORDS) and event_of(truth[~cells.missing(truth)]) is None:
         return False
     return not np.isin(lowered(answer), lowered(truth)).any()
 
@@ -157,7 +166,7 @@ def _predicted(source: Source, names: Sequence[str], prob: str, label: str) -> s
                 f"{answers[0]!r} (--predicted-label {answers[0]}) for the second",
                 [("--pos-label", "1"), ("--predicted-label", answers[0])],
             )
-        if right or (in_words and (truth.dtype.kind != "U" or _other_words(truth, answer))):
+        if right or (in_words and truth.dtype.kind != "U") or _other_words(truth, answer):
             return None
     if not answers and names:
         truth = cells.labels(source.read([label])[0])

@@ -11,7 +11,7 @@ from os.path import commonprefix
 
 import numpy as np
 
-from caltest._base.event_words import judges
+from caltest._base.event_words import EVENT_WORDS, RIGHT_WORDS, opposites
 from caltest.errors import InPlace, InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.contents import outcomes_among
@@ -25,6 +25,7 @@ from caltest.tables.names import (
     PREDICTED,
     SAYS_RIGHT,
     TIMES,
+    VERDICTS,
     key,
     words,
 )
@@ -171,14 +172,21 @@ def _judged(source: Source, names: Sequence[str]) -> Choice | None:
 
 def _verdict(source: Source, label: str) -> Choice | None:
     """Return the one column that says in words where an answer was right, beside true answers."""
-    answers = [name for name in source.names if key(name) in PREDICTED and name != label]
+    answers = [name for name in source.names if key(name) in PREDICTED]
     if not answers or key(label) in LABELS[0]:
         return None
     columns = source.readable([name for name in source.names if name]).items()
-    verdicts = [name for name, c in columns if c.dtype.kind in "UO" and judges(c[:FIRST])]
+    verdicts = [
+        name
+        for name, c in columns
+        if c.dtype.kind in "UOb"
+        and opposites(c[:FIRST], EVENT_WORDS if VERDICTS & {*words(name)} else RIGHT_WORDS)
+    ]
     if len(verdicts) != 1:
         return None
-    note = f"{verdicts[0]} says where {answers[0]} was right: it is not compared with {label}"
+    answer = next((name for name in answers if name != label), label)
+    note = f"{verdicts[0]} says where {answer} was right"
+    note += f": it is not compared with {label}" * (answer != label)
     return Choice(verdicts, notes=(note,))
 
 

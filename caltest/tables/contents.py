@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caltest._base.event_words import EVENT_WORDS, PENDING, judges
+from caltest._base.event_words import EVENT_WORDS, PENDING, opposites
 from caltest._base.reading import sum_tolerance
 from caltest.tables import cells
 from caltest.tables.names import NO_PROBABILITIES, words
@@ -41,14 +41,12 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     two = [name for name in few if len(values[name]) == 2]
     events = ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS))
     sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
-    sure += [
-        n for n, c in columns.items() if c.dtype.kind in "UO" and n not in few and judges(c[:FIRST])
-    ]
+    texts = {n: c[:FIRST] for n, c in columns.items() if c.dtype.kind in "UO"}
+    sure += [n for n, c in texts.items() if n not in few and opposites(c)]
     sure = [name for name in sure if not gaps[name]] or sure
     of_columns = [n for n, c in columns.items() if n not in sure and _name_columns(c, n, names)]
     in_words = [n for n in two if not any(map(is_number, values[n]))]
     likely = list(dict.fromkeys([*two, *of_columns]))
-    texts = {n: c[:FIRST] for n, c in columns.items() if c.dtype.kind in "UO"}
     levels = {n: len(set(c.tolist())) for n, c in texts.items() if not cells.are_numbers(c)}
     few_words = [n for n, count in levels.items() if 1 < count <= min(20, len(columns[n]) / 4)]
     likely = likely or few_words

@@ -127,8 +127,8 @@ def _labels(
     truth = cells.labels(columns[outcomes[0]]) if one else _stacked(columns, outcomes)
     remark = f"labels from {shortened(outcomes)}"
     if chosen.predicted is not None:
-        answers, names = cells.labels(columns[chosen.predicted]), (probs[0], chosen.predicted)
-        right = cells.right(truth, answers, values, names, chosen.sure)
+        answers, names = columns[chosen.predicted], (probs[0], chosen.predicted, outcomes[0])
+        right = cells.right(truth, cells.labels(answers), values, names, chosen.sure)
         if right is not None:
             truth, classes = right, RIGHT
             remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}"
@@ -327,7 +327,7 @@ def _left_out(
             raise InvalidPredictionsError(
                 f"column {name} holds {listing(map(repr, unknown))} in {listed_rows(waits)}, no "
                 f"outcome yet: leave them out with drop_labels={unknown} ({shlex.join(flags)})",
-                [flags],
+                [(*chosen.of_verdicts(column, source, request), *flags)],
             )
         return np.zeros(len(column), dtype=bool), []
     texts = np.array([str(cells.plain(v)).strip() for v in column.tolist()])

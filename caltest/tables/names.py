@@ -16,12 +16,14 @@ LABELS = (
 )
 #: Labels of these names, where there are two, say whether a prediction was right.
 SAYS_RIGHT = ("correct", "is_correct", "was_correct", "is_right", "right")
+#: Words in names of columns in which somebody says whether a prediction was right.
+VERDICTS = {"verdict", "judge", "judged", "judgement", "judgment", "graded", "correctness"}
 #: Names of predicted classes.
-PREDICTED = (
+PREDICTED = {
     *("pred_label", "predicted_label", "predicted", "prediction", "pred", "y_pred", "y_hat"),
     *("pred_class", "predicted_class", "top_label", "top_class", "answer", "model_answer"),
     *("predicted_answer", "llm_answer", "response", "choice", "model_choice", "guess"),
-)
+}
 #: Names of the probability that a prediction is right.
 CONFIDENCE = (
     *("confidence", "confidences", "conf", "max_prob", "certainty", "stated_confidence"),

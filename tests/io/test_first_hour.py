@@ -75,7 +75,7 @@ def test_answers_in_words_are_not_compared_with_whether_they_were_right(tmp_path
 
 
 @pytest.mark.filterwarnings("ignore::caltest.ShortFollowupWarning")
-def test_verdicts_in_words_come_before_texts_of_answers(tmp_path):
+def test_verdicts_in_words_come_before_texts_of_answers(tmp_path, run):
     columns = {"model_answer": [*"xyzx"], "stated_confidence": [0.9, 0.7, 0.8, 0.6]}
     graded = {"grade": ["correct", "wrong", "refused", "incorrect"] * 2, "p": [0.7] * 8}
     with pytest.raises(InvalidPredictionsError, match="labels are text in column grade") as caught:
@@ -86,6 +86,25 @@ def test_verdicts_in_words_come_before_texts_of_answers(tmp_path):
         data = read_predictions(written(tmp_path / "f.csv", columns), label=label)
         assert data.labels.tolist() == [1, 0, 1, 1]
         assert "the event is 'correct'" in " ".join(data.notes)
+    columns = {"answer": [1987] * 30, "stated_confidence": [90] * 30}
+    columns["judge_verdict"] = [*["CORRECT"] * 20, *["INCORRECT"] * 9, "Unsure"]
+    path = written(tmp_path / "f.csv", columns)
+    named = ("--label", "judge_verdict", "--pos-label", "CORRECT", "--drop-label", "Unsure")
+    command = f"caltest test {path} --probs stated_confidence {' '.join(named)}"
+    for pos_label in (None, "CORRECT"):
+        with pytest.raises(InvalidPredictionsError, match="no outcome yet") as caught:
+            read_predictions(path, pos_label=pos_label)
+        assert caught.value.remedies == (("--probs", "stated_confidence", *named),)
+    assert f"run: {command}\n" in run("test", path)[2]
+    data = read_predictions(path, drop_labels="Unsure")
+    assert data.labels.sum() == 20
+    assert "judge_verdict says where answer was right" in data.notes
+    columns["judge_verdict"] = [*["Paris", "Rome", "Pisa", "Bari", "", "Como"] * 5]
+    path = written(tmp_path / "f.csv", columns)
+    messages = run("test", path, "--label", "judge_verdict")[2]
+    assert "then: answer equals judge_verdict in no row (1987 and Paris in the first)" in messages
+    assert "no command is known that goes on from there" in messages
+    assert "run:" not in messages
     columns = {"risk": [0.1, 0.2, 0.3], "months": [3, 9, 9], "status": ["dead", "alive", "dead"]}
     ways = {"event": "status", "time": "months", "horizon": 9}
     for asked, labels in ((None, [1, 0, 1]), ("alive", [0, 1, 0])):
