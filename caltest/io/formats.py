@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from numpy.lib.npyio import NpzFile
 
 from caltest._base.containers import as_column
 from caltest._base.progress import progress
+from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io.opening import Opened, imported
 from caltest.io.text import DECIMAL, read_delimited, typed
-from caltest.tables.source import Column, Source
+from caltest.tables.source import Column, Source, is_number
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray
@@ -116,20 +117,18 @@ def _read_excel(opened: Opened) -> Source:
         cells = {t: [r for r in rows if r.count(None) < len(r)] for t, rows in sheets.items()}
     filled = [title for title, rows in cells.items() if rows]
     tables = [t for t in filled if any(len(r) - r.count(None) > 1 for r in cells[t])] or filled
+    if len(tables) > 1:  # others are covers, or lists of words
+        tables = [t for t in tables if _holds_numbers(cells[t][_titles(cells[t]) + 1 :])] or tables
     if len(tables) != 1:
         raise InvalidPredictionsError(
             f"there are {len(tables)} sheets with tables ({', '.join(tables)}): save the one with "
             "the predictions as a file of its own"
         )
     (sheet,) = tables
-    above = 0  # titles
-    while (
-        len(cells[sheet][0]) > 1 and len(cells[sheet][above]) - cells[sheet][above].count(None) == 1
-    ):
-        above += 1
+    above = _titles(cells[sheet])
     header, *rows = cells[sheet][above:]
     notes = [f"sheet {sheet} of {', '.join(filled)}"] if len(filled) > 1 else []
-    notes += [f"{above} lines above the header left out"] if above else []
+    notes += [f"{several(above, 'line')} above the header left out"] if above else []
     if not rows:
         raise InvalidPredictionsError("there is a header but no rows")
     names = ["" if name is None else str(name).strip() for name in header]
@@ -141,6 +140,21 @@ def _read_excel(opened: Opened) -> Source:
         return [_of_cells(name, columns[name], comma) for name in names]
 
     return Source(names, read, notes=tuple(notes))
+
+
+def _titles(rows: Sequence[Sequence[object]]) -> int:
+    """Return how many rows of one cell are above the header."""
+    alone = (len(row) > 1 and len(row) - row.count(None) == 1 for row in rows)
+    return sum(takewhile(bool, alone))
+
+
+def _holds_numbers(rows: Sequence[Sequence[object]]) -> bool:
+    """Say whether some column holds two numbers or more and nothing else."""
+    columns = ([cell for cell in column if cell is not None] for column in zip(*rows, strict=True))
+    return any(
+        len(column) > 1 and all(is_number(c) or DECIMAL.fullmatch(str(c)) for c in column)
+        for column in columns
+    )
 
 
 def _of_cells(name: str, cells: Sequence[object], comma: bool) -> Column:

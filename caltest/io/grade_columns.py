@@ -69,7 +69,7 @@ GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
 
 
 def column_called(names: list[str], what: str) -> str | None:
-    """Return the column that is called so; more than one is refused."""
+    """Return the column that is called so, or the only PD; more than one is refused."""
     counts = what in ("n", "events")
     beside = BESIDE | OBSERVED if counts else BESIDE
     for tier in TERMS[what]:
@@ -82,7 +82,8 @@ def column_called(names: list[str], what: str) -> str | None:
             )
         if likely:
             return likely[0]
-    return None
+    likely = [name for name in names if re.match(r"PD\b", name)] * (what == "probability")
+    return likely[0] if len(likely) == 1 else None
 
 
 def _bare(name: str, beside: set[str]) -> str:

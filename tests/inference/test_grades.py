@@ -149,7 +149,7 @@ def test_command_line(tmp_path, run, done, refused):
 @pytest.mark.parametrize(
     ("names", "cell"),
     [
-        (("Rating", "Number of obligors", "# Defaults", "PD (%)"), "{:g}"),
+        (("Rating", "Number of obligors", "# Defaults", "PD Kalibriert (%)"), "{:g}"),
         (("pool", "N", "D", "PD"), "{:g} %"),
         (("bin", "nAccounts", "n_bad", "pd_pct"), "{:g}"),
         (("name", "borrowers", "observed", "Probability of default"), "{:g}%"),

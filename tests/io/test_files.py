@@ -156,8 +156,15 @@ def test_excel(tmp_path, monkeypatch):
     book.save(path)
     data = read_predictions(path)
     check(data)
-    assert data.notes[1:] == ("sheet Sheet of Sheet, empty", "1 lines above the header left out")
-    book["empty"]["B1"] = "but this is"
+    assert data.notes[1:] == ("sheet Sheet of Sheet, empty", "1 line above the header left out")
+    for row in (["Version", "of"], ["by", "us"], [2, "a cover"]):  # above it is no table, either
+        book["empty"].append(row)
+    book.save(path)
+    check(read_predictions(path))
+    book["empty"].append([3, "but this is"])
+    book["empty"].delete_rows(1, 3)
+    book["empty"].insert_rows(1)
+    book["empty"]["A1"], book["empty"]["B1"] = "n", "remark"
     book.save(path)
     refused(path, r"2 sheets with tables \(Sheet, empty\): save the one")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
