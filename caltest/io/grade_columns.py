@@ -97,12 +97,9 @@ def is_sum(name: str) -> bool:
     return bool(words(name)) and {*words(name)} <= TOTALS
 
 
-def are_words(columns: dict[str, AnyArray]) -> bool:
-    """Say whether there is a column, and most of its cells are no numbers."""
-    return any(
-        column.dtype.kind in "UO" and 2 * sum(map(is_number, column.tolist())) < column.size
-        for column in columns.values()
-    )
+def are_words(column: AnyArray) -> bool:
+    """Say whether most cells are no numbers."""
+    return column.dtype.kind in "UO" and 2 * sum(map(is_number, column.tolist())) < column.size
 
 
 def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> tuple[str, ...]:

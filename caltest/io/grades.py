@@ -94,7 +94,7 @@ def read_grades(
         name = request.get(what) or column_called(source.names, what)
         heads |= {} if name is None and what == "names" else {what: name or what}
     if "names" not in heads and (head := source.names[0]) not in heads.values():
-        heads |= {"names": head} if are_words(source.readable([head])) else {}
+        heads |= {"names": head} if are_words(source.read([head])[0]) else {}
     if len(set(heads.values())) < len(heads):
         twice = ", ".join(f"{what} {name}" for what, name in heads.items())
         raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")

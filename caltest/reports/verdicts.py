@@ -60,13 +60,7 @@ def report_of(
             if row.verdict is Finding.TOO_LITTLE_DATA
         ]
     if impossible.size:
-        first = f" (the first in row {impossible[0] + 1}, counted from 1)" if data.has_rows else ""
-        wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
-        summary.append(
-            f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
-            f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
-            "then give them unrounded."
-        )
+        summary.append(_refuted(data))
     return AuditReport(
         verdict=verdict,
         summary=tuple(summary),
@@ -89,6 +83,18 @@ def report_of(
         unsearched=_unsearched(data),
         copies=data.copies,
         followup=top.test.followup,
+    )
+
+
+def _refuted(data: Source) -> str:
+    """Say what outcomes of probability 0 mean."""
+    impossible = data.impossible
+    first = f" (the first in row {impossible[0] + 1}, counted from 1)" if data.has_rows else ""
+    wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
+    return (
+        f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
+        f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
+        "then give them unrounded."
     )
 
 

@@ -8,26 +8,25 @@ import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, largest
+from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
 from caltest._base.event_words import event_of
 from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
-from caltest._base.labels import as_event, dropping
+from caltest._base.labels import as_event
 from caltest._base.naming import in_a_file
-from caltest._base.reading import listed_rows
 from caltest._base.written import several
-from caltest.errors import DoubtfulInputWarning, InPlace, InvalidPredictionsError
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
+from caltest.tables.complete import complete_rows
 from caltest.tables.names import DATES, FACTS, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
@@ -68,7 +67,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     first = 0 if source.frame else before + 1
     needed = {name: columns[name] for name in chosen.wanted}
     with in_a_file(range(first, sys.maxsize), [], source.parts):
-        rows, dropped = _complete(needed, request, chosen, source)
+        rows, dropped = complete_rows(needed, request, chosen, source)
     if dropped:
         columns = {name: column[rows] for name, column in columns.items()}
     label = outcomes[0] if len(outcomes) == 1 and not outcomes[0].endswith("=") else ""
@@ -260,91 +259,6 @@ def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[obj
     if all(s.isdecimal() for s in choice.suffixes):
         return [int(s) for s in choice.suffixes]
     return choice.suffixes if truth.ndim == 2 else None
-
-
-def _complete(
-    columns: dict[str, Column], request: Request, chosen: Chosen, source: Source
-) -> tuple[IntArray, list[str]]:
-    """Return the rows that can be read, and a note on the others."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        remark = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
-    n, drop = next(iter(lengths.values())), request.drop_missing
-    may_lack = chosen.outcomes if request.multilabel else []
-    left, notes = _left_out(columns, request, chosen, source)
-    gaps = {name: cells.missing(c) & ~left for name, c in columns.items() if name not in may_lack}
-    gaps = {name: rows for name, rows in gaps.items() if rows.any()}
-    numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * bool(drop)
-    garbled = {name: cells.garbled(columns[name], request.percent) & ~left for name in numeric}
-    garbled = {name: rows & ~gaps.get(name, ~rows) for name, rows in garbled.items()}
-    garbled = {name: rows for name, rows in garbled.items() if rows.any()}
-    if not gaps and not garbled:
-        return np.flatnonzero(~left), notes
-    complete = np.flatnonzero(~np.any([left, *gaps.values(), *garbled.values()], axis=0))
-    lacking = n - complete.size - int(left.sum())
-    if drop and complete.size:
-        counts = [f"{name} {rows.sum()}" for name, rows in gaps.items()]
-        remark = f"dropped {lacking} of {several(n, 'row')} with missing cells"
-        remark += f" ({', '.join(counts)})" if counts else ""
-        for name, rows in garbled.items():
-            shown = str(columns[name].ravel()[int(np.argmax(rows))])
-            remark += f"; {name} held no number in {rows.sum()}, such as {shown!r}"
-        return complete, [*notes, remark.replace(" with missing cells;", ":")]
-    name, gap = next(iter((gaps or garbled).items()))
-    few = bool(5 * complete.size >= 4 * (n - left.sum()))
-    remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
-    if drop:
-        raise InvalidPredictionsError(f"no row is complete; {remark}")
-    counted = " (counted from 1, without the header)" * (not source.frame)
-    option = f"drop_missing=True{' (--drop-missing)' * (not source.frame)}"
-    way = f", or leave them out with {option}"
-    if not few:
-        lost = f"{lacking} of {several(n, 'row')}"
-        way = f": {option} would leave out {lost}; is {name} the column that was meant?"
-    raise InvalidPredictionsError(
-        f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way}",
-        [("--drop-missing",)] * few,
-    )
-
-
-def _left_out(
-    columns: dict[str, Column], request: Request, chosen: Chosen, source: Source
-) -> tuple[BoolArray, list[str]]:
-    """Return the rows whose label is one to be left out, and notes on them.
-
-    Refused is such a label that does not occur, and an outcome that is not known beside two others.
-    """
-    name, *others = chosen.outcomes
-    column, drop = columns[name], list(map(str, request.drop_labels))
-    if drop and (others or column.ndim > 1):
-        raise InvalidPredictionsError("drop_labels (--drop-label) is for one column of labels")
-    if not drop:
-        waits = cells.pending(column)
-        if waits.any() and request.classes is None and not others:
-            unknown = sorted(set(map(str, column[waits].tolist())))
-            flags = dropping(unknown)
-            raise InvalidPredictionsError(
-                f"column {name} holds {listing(map(repr, unknown))} in {listed_rows(waits)}, no "
-                f"outcome yet: leave them out with drop_labels={unknown} ({shlex.join(flags)})",
-                [(*chosen.of_verdicts(column, source, request), *flags)],
-            )
-        return np.zeros(len(column), dtype=bool), []
-    texts = np.array([str(cells.plain(v)).strip() for v in column.tolist()])
-    for label in () if source.part else drop:
-        if label not in texts:
-            occur = np.unique(texts).tolist()
-            close = get_close_matches(label, occur, 1, 0.5)
-            raise InvalidPredictionsError(
-                f"drop_labels: no label in column {name} is {label!r}, but {listing(occur[:5])}",
-                [InPlace(label, other) for other in close],
-            )
-    left = np.isin(texts, drop)
-    if left.all():
-        raise InvalidPredictionsError(f"drop_labels: no row is left of {several(left.size, 'row')}")
-    counts = [f"{label} {int((texts == label).sum())}" for label in drop]
-    remark = f"left out {left.sum()} of {several(left.size, 'row')} by their label"
-    return left, [f"{remark} ({', '.join(counts)})"]
 
 
 def _stacked(columns: dict[str, Column], names: list[str], percent: bool = False) -> Column:
