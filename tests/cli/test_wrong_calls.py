@@ -452,6 +452,7 @@ ct.report(P, Y, lens=ct.Canonical()) -> a report needs a two-class lens
 ct.grade_tests(GRADES, alternative="larger") -> alternative must be
 ct.grade_tests(GRADES, method="wald") -> method must be
 ct.grade_tests(GRADES, names="rating") -> no column 'rating' among
+ct.grade_tests(GRADES, probability="n") -> a column is one thing only
 ct.grade_tests(D) -> is no table
 ct.examples.digits("x") -> there is no 'test_x' among the digits
 ct.examples.GaussianMixture(0.0, -2.0).sample(0) -> n must be a whole number ≥ 1, not 0

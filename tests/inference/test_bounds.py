@@ -119,9 +119,8 @@ def test_noise_at_its_borders():
     for shift in (np.zeros((6, 1)), np.array([[0.0], [0.0], [12.0], [2.5], [-1.0], [0.7]])):
         for found, expected in zip(noise.draws(shift), twin.drawn(noise, shift), strict=True):
             assert found == pytest.approx(expected, abs=1e-9)
-    for k in (0.0, 0.5, 1.0, 2.0):
-        for most in (0.0, 1.0, 50.0):
-            assert noise.noise(k, most) == pytest.approx(twin.noise(noise, k, most), abs=1e-9)
+    for k, most in itertools.product((0.0, 0.5, 1.0, 2.0), (0.0, 1.0, 50.0)):
+        assert noise.noise(k, most) == pytest.approx(twin.noise(noise, k, most), abs=1e-9)
     assert noise.unit[3, 0] == pytest.approx(math.sqrt(5e-12))
     assert noise.towards_middle[:2, 0].min() > 0.0 > noise.towards_middle[4, 0]
 

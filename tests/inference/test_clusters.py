@@ -112,6 +112,15 @@ def test_sums_of_the_example():
     assert "errors by chance are taken as 1.20 times as large (√κ)" in inflated.notes[1]
 
 
+def check_redraws(labels, probs, agreement, expected):
+    """Each row has its law, no label has probability 0, and rows agree as expected."""
+    share = np.stack([(labels == k).mean(axis=0) for k in range(probs.shape[1])], axis=1)
+    np.testing.assert_allclose(share, probs, atol=5 * 0.5 / len(labels) ** 0.5)
+    assert not (labels[:, 0] == 0).any()  # of probability 0
+    values = agreement(labels, centred=False)[:, 0]
+    assert values.mean() == pytest.approx(expected, abs=4 * values.std() / len(labels) ** 0.5)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_expected_agreement_is_proportional_to_the_dependence(rng, n_classes):
     data = few(rng, n_classes)
@@ -132,12 +141,7 @@ def test_expected_agreement_is_proportional_to_the_dependence(rng, n_classes):
     assert variance.sum() == pytest.approx(own, abs=1e-12)
     for dependence in (0.0, 0.36, 1.0):
         labels = ct.SharedRedraws(dependence=dependence).drawer(data)((5, 6), 0, 60_000)
-        share = np.stack([(labels == k).mean(axis=0) for k in range(n_classes)], axis=1)
-        np.testing.assert_allclose(share, p, atol=5 * 0.5 / 60_000**0.5)
-        assert not (labels[:, 0] == 0).any()  # of probability 0
-        values = agreement(labels, centred=False)[:, 0]
-        error = 4 * values.std() / values.size**0.5
-        assert values.mean() == pytest.approx(dependence * joint.sum(), abs=error)
+        check_redraws(labels, p, agreement, dependence * joint.sum())
 
 
 def shared_correctness(probs, dependence, u, alone):
@@ -159,9 +163,6 @@ def test_rows_that_share_correctness(rng, n_classes, dependence):
     data = few(rng, n_classes, (3, 2))
     draw = ct.SharedRedraws(dependence=dependence, coupling="correctness").drawer(data)
     labels = draw((5, 6), 0, 60_000)
-    share = np.stack([(labels == k).mean(axis=0) for k in range(n_classes)], axis=1)
-    np.testing.assert_allclose(share, data.probs, atol=5 * 0.5 / 60_000**0.5)
-    assert not (labels[:, 0] == 0).any()  # of probability 0
     code = n_classes ** np.arange(3)
     seen = np.bincount(labels[:, :3] @ code, minlength=n_classes**3) / 60_000
     slow = shared_correctness(
@@ -171,10 +172,7 @@ def test_rows_that_share_correctness(rng, n_classes, dependence):
     error = 5 * np.sqrt(2 * np.maximum(expected, 1e-4) / 60_000)
     assert (np.abs(seen - expected) < error).all()
     agreement = Agreement.of(data, "correctness")
-    values = agreement(labels, centred=False)[:, 0]
-    _, joint = agreement.sums
-    error = 4 * values.std() / values.size**0.5
-    assert values.mean() == pytest.approx(dependence * joint.sum(), abs=error)
+    check_redraws(labels, data.probs, agreement, dependence * agreement.sums[1].sum())
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_files import LABELS, PROBS, check, refused
 
-from caltest import InvalidPredictionsError, read_predictions
+from caltest import read_predictions
 from caltest.io import text
 
 
@@ -168,8 +168,6 @@ def test_refuses_files_that_are_not_what_they_seem(tmp_path):
     refused(broken, "line 2 is not JSON")
     broken.write_text('{"probs": [0.5, 0.5], "y": 1}\n{"probs": [1.0], "y": 0}\n')
     refused(broken, "row 2 does not hold 2 numbers")
-    with pytest.raises(InvalidPredictionsError, match="is a folder"):
-        read_predictions(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_predictions(tmp_path / "nowhere.csv")
 

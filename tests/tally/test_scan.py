@@ -171,8 +171,6 @@ def test_what_is_no_file(parts):
     parquet.write_table(pyarrow.table({"prob": [0.5], "y": [1]}), parts / "other.parquet")
     with pytest.raises(ct.InvalidPredictionsError, match=r"other\.p.*'p' among prob, y,"):
         ct.scan([parts / "part-0.parquet", parts / "other.parquet"])
-    with pytest.raises(ct.StatisticError, match="lens is 'top': give a lens such as"):
-        ct.scan(parts / "part-0.parquet", lens="top")
 
 
 @pytest.mark.parametrize("verb", ["audit", "test", "interval"])
