@@ -23,6 +23,8 @@ Kind = Literal["number", "date", "level", "other", "missing"]
 Condition = tuple[str, Kind, float | str | None, float | str | None, str | tuple[str, ...] | None]
 #: What columns of ids are called, and rows of an id below which all its rows are no segment.
 IDS, SHARED = re.compile(r"(?i:(?:^|[_\s.-])id)$|[a-z]I[dD]$"), 30
+#: Microseconds of a day.
+DAY = 86_400_000_000
 #: What a cell must not be, and what is a number.
 NESTED = (list, dict, tuple, set, np.ndarray, complex)
 NUMBERS = (int, float, np.integer, np.floating, Decimal)
@@ -60,15 +62,17 @@ class Features:
 
 
 def identifies(column: Feature) -> bool:
-    """Say whether a column names or numbers rows, or holds ids of few rows, without an order."""
+    """Say whether a column names or numbers rows, has times of day, or ids of few rows."""
     values, n = column.values, column.values.size
+    if column.dates:
+        return bool((values[~column.missing] % DAY != 0.0).any())
     if column.levels is not None:
         return len(column.levels) > max(MOST_LEVELS, 0.5 * n)
     whole = bool((values[~column.missing] % 1.0 == 0.0).all())
     if IDS.search(column.name) and whole and np.unique(values).size > max(MOST_LEVELS, n / SHARED):
         return True
     rising = n > MOST_LEVELS and bool((np.diff(values) > 0.0).all())
-    return rising and not column.dates and whole
+    return rising and whole
 
 
 def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Features:
@@ -76,9 +80,9 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
 
     Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
     levels. None, NaN, NA, NaT and what is masked are missing. With ``leave_ids`` columns that name
-    or number the rows are left out. InvalidPredictionsError for another number of rows, infinite,
-    complex or nested values, no column, two of one name, or text that names the rows: of more than
-    20 levels and half as many as there are rows.
+    or number the rows, or say the time of day, are left out. InvalidPredictionsError for another
+    number of rows, infinite, complex or nested values, no column, two of one name, or text that
+    names the rows: of more than 20 levels and half as many as there are rows.
     """
     if isinstance(values, Features):
         table: dict[str, object] = {**values.named}
@@ -105,8 +109,8 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     columns = tuple(c for c in columns if not (leave_ids and identifies(c)))
     if not columns:
         raise InvalidPredictionsError(
-            f"features: of {', '.join(table)} each names or numbers the rows, and no column is "
-            "left to search; one that shall be searched all the same is named in features="
+            f"features: of {', '.join(table)} each names, numbers or times the rows, and no column "
+            "is left to search; one that shall be searched all the same is named in features="
         )
     for column in columns:
         if column.values.size != n:

@@ -174,9 +174,9 @@ def grades(file: Path, **options: Any) -> Outcome:
 def segments(file: Path, **options: Any) -> Outcome:
     """Say for whom: search segments of features for miscalibration.
 
-    Without --features, all columns of FILE are searched that nothing else uses, but those that name
-    or number the rows. A feature that the model has not used may fail although the model is
-    calibrated on average: then it would improve the model.
+    Without --features, all columns of FILE are searched that nothing else uses, but those that
+    name, number or time the rows. A feature that the model has not used may fail although the model
+    is calibrated on average: then it would improve the model.
     """
     check_out(options)
     if "," in (options["clusters"] or ""):

@@ -89,7 +89,7 @@ def read_predictions(
         own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
     features : str or sequence of str, optional
         Names and patterns of columns with features, for :func:`segment_search`; ``"*"`` are all
-        that are nothing else and do not name or number the rows. Their cells may be missing.
+        that are nothing else and do not name, number or time the rows. Cells may be missing.
     classes, pos_label, from_logits, renormalise, drop_missing, drop_labels, ordered
         As in :meth:`Predictions.of`; column names may carry the classes.
     per_character, percent, one_model : bool, default False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
@@ -11,6 +13,8 @@ from caltest.segments.scan import SHIFTS, TIES, Scan, log_moment, tilted
 
 #: Segments that are listed, tried, and corrected one after the other; the largest correction.
 MOST_LISTED, MOST_TRIED, MOST_CORRECTED, FARTHEST = 10, 40, 50, 6.0
+#: Evidence that a second condition has to add to be named before the first alone: 2 nats, χ² of 4.
+ADDED = 2.0
 #: Shifts that stand for "no or every possible event happens".
 LAST = 30.0
 #: Parts of the rows that are held out in turn, and rows of the others that are learnt from.
@@ -49,7 +53,11 @@ def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
 
 
 def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> list[int]:
-    """Return segments above the bar, each of which correcting the earlier ones leaves above it."""
+    """Return segments above the bar, each of which correcting the earlier ones leaves above it.
+
+    Every segment above the bar may be named at its level, so that a plainer one comes first which
+    has nearly as much evidence.
+    """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence
     for _ in range(MOST_TRIED):
@@ -58,6 +66,7 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
         s = first_largest(np.where(is_open, remaining, -np.inf))
         if remaining[s] <= bar:
             break
+        s = _plainer(scan, np.where(is_open & (remaining > bar), evidence, -np.inf), s)
         is_open[s] = False
         m = scan.lattice.rows(s)
         events = float(w[m] @ y[m])
@@ -68,6 +77,15 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
             q[m] = tilted(q[m], np.clip(shift, -FARTHEST, FARTHEST))
             remaining = left(scan, y, q, w, 1e-9)[0]
     return listed
+
+
+def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
+    """Return a segment of fewer of its columns with evidence as good as that, or the same."""
+    of = {*scan.lattice.members[segment]}
+    alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
+    plain = [place for place, member in alone if {*member} < of]
+    best = max(plain, key=lambda place: evidence[place], default=segment)
+    return best if evidence[best] > evidence[segment] - ADDED else segment
 
 
 def left(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 
@@ -115,7 +116,8 @@ def feature(column: Column) -> Column:
     if all(map(is_number, texts[~absent])):
         return np.where(absent, np.nan, texts).astype(np.float64)
     try:
-        return np.where(absent, "NaT", column.astype(str)).astype("datetime64[us]")
+        with warnings.catch_warnings(action="ignore"):  # times of a zone become those of Greenwich
+            return np.where(absent, "NaT", column.astype(str)).astype("datetime64[us]")
     except ValueError:
         return texts
 

@@ -167,7 +167,7 @@ def _facts(
         remarks.append(f"features from {shortened([*searched])}")
         if left := [name for name in described if name not in searched]:
             remarks.append(
-                f"left out {listing(left)}, which name or number the rows: to search them, "
+                f"left out {listing(left)}, which name, number or time the rows: to search them, "
                 "name them in features= (--features)"
             )
     if columns_of := [fact for fact in facts if fact.startswith("clusters ")]:

@@ -45,7 +45,7 @@ TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survi
 #: Those of which one says that rows were followed.
 FOLLOW_UP = {"follow", "followup", "fu", "survival", "tte", "censoring"}
 #: Words in names of the times of rows, not of what they were followed for.
-DATES = {"date", "dates", "datum", "datetime", "timestamp"}
+DATES = {"date", "dates", "datum", "datetime", "timestamp", "ts"}
 #: Names in a table of counts, one row a grade.
 COUNTS = {"defaults", "obligors", "pd", "impressions", "anzahl", "schuldner", "obligor", "nombre"}
 #: Words of which one is in names of probabilities that are none of these.

@@ -69,7 +69,7 @@ def test_reference_values_of_twelve_rows():
     assert (mass, tail) == pytest.approx((1.0, found.pvalue), abs=1e-9)
 
 
-def test_reference_values_of_mixed_rows():
+def test_reference_values_of_mixed_rows(monkeypatch):
     p, y, features, w = mixed()
     scan = scan_of(p, features)
     gains, price = gains_of(scan, y), scan.lattice.price
@@ -82,6 +82,8 @@ def test_reference_values_of_mixed_rows():
     }
     listed = short_list(scan, y, gains - price, 2.5)
     assert len(listed) == 2
+    monkeypatch.setattr("caltest.segments.listing.ADDED", 2.5)
+    assert scan.lattice.name(short_list(scan, y, gains - price, 2.5)[1]) == "x > 0.75"
     for s, (site, (rows, gain, shift, mean, low, high)) in zip(
         listed, expected.items(), strict=True
     ):
@@ -472,12 +474,16 @@ def test_audits_and_reports_say_where():
 def test_the_command_line_searches(tmp_path, run):
     p, y, f = data()
     rows = enumerate(zip(p, y, f["age"], f["site"], strict=True))
-    lines = [f"{a:.6f},{b},{c:g},{s},{10 + 3 * i},name {i}" for i, (a, b, c, s) in rows]
+    at = "2024-10-01T{:02}:{:02}Z".format
+    lines = [
+        f"{a:.6f},{b},{c:g},{s},{10 + 3 * i},name {i},{at(i // 60, i % 60)}"
+        for i, (a, b, c, s) in rows
+    ]
     path = tmp_path / "rows.csv"
-    path.write_text("p,label,age,site,number,who\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("p,label,age,site,number,who,ts\n" + "\n".join(lines) + "\n", encoding="utf-8")
     for options, code, words in (
         ([], 0, "2 columns and the prediction"),
-        ([], 0, "left out number, who, which name or number the rows: to search them, name them"),
+        ([], 0, "left out number, who, ts, which name, number or time the rows: to search"),
         (["--features", "age,number"], 0, "2 columns and the prediction"),
         (["--features", "who"], 2, "'who' has 600 different texts in 600 rows, so it is a name"),
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),
