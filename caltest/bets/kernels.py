@@ -117,6 +117,58 @@ def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> fl
     return np.log(0.5) + np.logaddexp(static, pooled)
 
 
+@inlined
+def factors(
+    p: float, rest: float, happened: int, weight: float, powers: FloatArray, e: FloatArray,
+    q: FloatArray, d: FloatArray,
+) -> int:  # fmt: skip
+    """Set the factors of the flat experts, q, and of the shifts, d; return the leaf of a row."""
+    right = p if happened else rest
+    per = 1.0 / max(right, 1e-100)
+    z = np.log(max(p, CLIP)) - np.log(max(rest, CLIP))
+    leaf = min(int(LEAVES / (1.0 + np.exp(-z / 2.0))), LEAVES - 1)
+    signed = z if happened else -z
+    for k in range(len(SLOPES)):
+        powers[k] = np.exp(-SLOPES[k] * signed)
+    for j in range(N_LINES):
+        e[j] = powers[SLOPE_OF[j]]
+    for j in range(N_LINES):
+        q[j] = per / (1.0 + e[j] * FACTORS[happened, j])
+    for j in range(len(NOISE)):
+        q[N_LINES + j] = (1.0 - NOISE[j]) + 0.5 * NOISE[j] * per
+    odds = np.exp(-signed)
+    for k in range(11):
+        d[k] = per / (1.0 + odds * SHIFT_FACTORS[happened, k])
+    d[0] = 1.0 if right >= 1e-100 else right * per
+    if weight != 1.0:
+        for j in range(N_FLAT):
+            q[j] = 1.0 + weight * (q[j] - 1.0)
+        for k in range(11):
+            d[k] = 1.0 + weight * (d[k] - 1.0)
+    return leaf
+
+
+@inlined
+def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> float:
+    """Move the shares of the tree by a row's factors; return the factor of its wealth."""
+    i, gained = leaf + LEAVES, 0.0
+    while i >= 1:
+        gain = 0.0
+        for k in range(11):
+            gain += tree[i, k] * d[k]
+        for k in range(11):
+            x = tree[i, k] * d[k] / gain
+            tree[i, k] = x if x > 1e-280 else 0.0
+        if i >= LEAVES:
+            gained = gain
+        else:
+            both = (stop[i] * gain + gained) / (1.0 + stop[i])
+            stop[i] = min(max(stop[i] * gain / gained, 1e-250), 1e250)
+            gained = both
+        i >>= 1
+    return gained
+
+
 @dense_kernel
 def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
     """Bet on rows (n, 4): p of the event, p of the other, whether it happened, weight."""
@@ -132,44 +184,9 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
         if right <= 0.0:
             s[IMPOSSIBLE] += 1.0
         elif p > 0.0 and rest > 0.0 and weight > 0.0:  # a certain row is no bet
-            per = 1.0 / max(right, 1e-100)
-            z = np.log(max(p, CLIP)) - np.log(max(rest, CLIP))
-            leaf = min(int(LEAVES / (1.0 + np.exp(-z / 2.0))), LEAVES - 1)
-            signed = z if happened else -z
-            for k in range(len(SLOPES)):
-                powers[k] = np.exp(-SLOPES[k] * signed)
-            for j in range(N_LINES):
-                e[j] = powers[SLOPE_OF[j]]
-            for j in range(N_LINES):
-                q[j] = per / (1.0 + e[j] * FACTORS[happened, j])
-            for j in range(len(NOISE)):
-                q[N_LINES + j] = (1.0 - NOISE[j]) + 0.5 * NOISE[j] * per
-            odds = np.exp(-signed)
-            for k in range(11):
-                d[k] = per / (1.0 + odds * SHIFT_FACTORS[happened, k])
-            d[0] = 1.0 if right >= 1e-100 else right * per
-            if weight != 1.0:
-                for j in range(N_FLAT):
-                    q[j] = 1.0 + weight * (q[j] - 1.0)
-                for k in range(11):
-                    d[k] = 1.0 + weight * (d[k] - 1.0)
+            leaf = factors(p, rest, happened, weight, powers, e, q, d)
             s[FLAT] = multiplied(flat, q)
-            i, gained = leaf + LEAVES, 0.0
-            while i >= 1:
-                gain = 0.0
-                for k in range(11):
-                    gain += tree[i, k] * d[k]
-                for k in range(11):
-                    x = tree[i, k] * d[k] / gain
-                    tree[i, k] = x if x > 1e-280 else 0.0
-                if i >= LEAVES:
-                    gained = gain
-                else:
-                    both = (stop[i] * gain + gained) / (1.0 + stop[i])
-                    stop[i] = min(max(stop[i] * gain / gained, 1e-250), 1e250)
-                    gained = both
-                i >>= 1
-            s[TREE] += np.log(gained)
+            s[TREE] += np.log(climbed(tree, stop, leaf, d))
             if mode != STATIC:
                 i = (leaf + LEAVES) >> 1
                 while i >= 2:
@@ -183,6 +200,61 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
                 s[LATE] = multiplied(late, q) + s[LOCAL]
         settled(s, mode, flat, late, LATE_PRIOR, 1.0)
         path[t] = s[NOW] = wealth(s, mode, TREE_SHARE, 1.0)
+
+
+@dense_kernel
+def bet_times(
+    rows: FloatArray, sizes: IntArray, mode: int, state: FloatArray, path: FloatArray
+) -> None:
+    """Bet on rows as :func:`bet_two`, in groups of these sizes whose rows may depend on each other.
+
+    A factor of an expert is the mean of his factors of the rows, each of mean 1 given what was
+    before the group, and so is that of the tree. Its shares, which may be any function of the past,
+    are moved by each row as by a bet of one m-th. ``path`` has the wealth after each group.
+    """
+    s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
+    late = state[LATE_AT:TREE_AT]
+    local = late[N_FLAT:]
+    tree = state[TREE_AT:STOP_AT].reshape(2 * LEAVES, 11)
+    stop = state[STOP_AT:TWO_CLASSES]
+    q, e, d, powers = np.empty(N_FLAT), np.empty(N_LINES), np.empty(11), np.empty(len(SLOPES))
+    mean, cells = np.empty(N_FLAT), np.empty(10 * N_CELLS)
+    new_tree, new_stop, old_tree, old_stop = tree.copy(), stop.copy(), tree.copy(), stop.copy()
+    first = 0
+    for g in range(len(sizes)):
+        m = 0
+        for t in range(first, first + sizes[g]):
+            m += rows[t, 0] > 0.0 and rows[t, 1] > 0.0 and rows[t, 3] > 0.0
+            s[IMPOSSIBLE] += (rows[t, 0] if rows[t, 2] > 0.5 else rows[t, 1]) <= 0.0
+        if m > 0:
+            mean[:], cells[:], gained = 0.0, 1.0, 0.0
+            new_tree[:], new_stop[:] = tree, stop
+            for t in range(first, first + sizes[g]):
+                p, rest, weight = rows[t, 0], rows[t, 1], rows[t, 3]
+                if p > 0.0 and rest > 0.0 and weight > 0.0:
+                    happened = 1 if rows[t, 2] > 0.5 else 0
+                    leaf = factors(p, rest, happened, weight, powers, e, q, d)
+                    for j in range(N_FLAT):
+                        mean[j] += q[j] / m
+                    i = (leaf + LEAVES) >> 1
+                    while i >= 2:
+                        for k in range(10):
+                            cells[10 * (i - 2) + k] += (d[k + 1] - 1.0) / m
+                        i >>= 1
+                    old_tree[:], old_stop[:] = tree, stop
+                    gained += climbed(old_tree, old_stop, leaf, d) / m
+                    for k in range(11):
+                        d[k] = 1.0 + (d[k] - 1.0) / m
+                    climbed(new_tree, new_stop, leaf, d)
+            tree[:], stop[:] = new_tree, new_stop
+            s[FLAT] = multiplied(flat, mean)
+            s[TREE] += np.log(gained)
+            if mode != STATIC:
+                s[LOCAL] = multiplied(local, cells)
+                s[LATE] = multiplied(late, mean) + s[LOCAL]
+        first += sizes[g]
+        settled(s, mode, flat, late, LATE_PRIOR, float(sizes[g]))
+        path[g] = s[NOW] = wealth(s, mode, TREE_SHARE, 1.0)
 
 
 @dense_kernel

@@ -78,6 +78,29 @@ def bet(
     return path
 
 
+def bet_at_times(
+    probs: FloatArray,
+    labels: IntArray,
+    weights: FloatArray,
+    sizes: IntArray,
+    mode: int,
+    state: FloatArray,
+) -> FloatArray:
+    """Bet once on all rows of a time, which may depend on each other; as :func:`bet`.
+
+    ``sizes`` are the numbers of rows of the times; the log of the wealth has the shape of these.
+    Of two classes only.
+    """
+    rows, path = np.column_stack([probs, labels == 0, weights]), np.empty(sizes.size)
+    first = np.append(0, sizes.cumsum())
+    with progress(sizes.size, "times") as done:
+        for a in range(0, sizes.size, AT_ONCE // 32):
+            now = slice(a, a + AT_ONCE // 32)
+            kernels.bet_times(rows[first[a] :], sizes[now], mode, state, path[now])
+            done(len(path[now]))
+    return path
+
+
 def scalar(states: FloatArray, which: int) -> FloatArray:
     """Return a scalar of states of shape (h, size): of all classes, not of the top class."""
     first = 0 if states.shape[1] == kernels.TWO_CLASSES else kernels.TWO_CLASSES

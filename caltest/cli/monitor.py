@@ -38,6 +38,8 @@ state changes as a whole or not at all, whenever the run ends.
 @o.option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
 @o.option("--rounded", is_flag=True, default=None,
           help="Probabilities of 0 may be rounded: no bet on rows that have one.")  # fmt: skip
+@o.option("--independent", is_flag=True, default=None,
+          help="Rows of one --time are independent given the past.")  # fmt: skip
 @o.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
 @o.option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
 @o.option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
@@ -48,16 +50,22 @@ def monitor(
 
     Rows of FILES that were counted by an earlier run are not counted again, also under a new file
     name; they must not change. From the first row without its label on, rows wait for the next run;
-    with --time, all rows of its time and later ones do. With --drop-missing, rows without a label
+    with --time, all rows of its time and later ones do. Rows of one time are one bet, since they
+    may depend on each other. With --drop-missing, rows without a label
     before one with it are left out for good, which is valid where neither whether nor when a label
     is known depends on it. Or FILES are tallies, as Tally.to_json writes them: each is one batch,
     in the order given.
     """
-    settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded")
+    settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded", "independent")
     question = {name: options[name] for name in settings if options[name] is not None}
     if options["drop_labels"]:
         words = "monitor does not take --drop-label: rows without an outcome wait for it"
         raise Refusal(words, ("!--drop-label",))
+    if clusters := options["clusters"]:
+        words = "monitor does not take --clusters: rows of one --time are one bet, however they "
+        words += "depend on each other, and all may depend on what was before"
+        time = ("--time", str(clusters)) if options["time"] is None else ()
+        raise Refusal(words, ("!--clusters", *time))
     for name in filter(options.get, set(FACTS) - {"time"}):
         words = f"monitor does not take --{name}: every row is a bet of its own"
         raise Refusal(words, (f"!--{name}",))
@@ -128,7 +136,9 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
     labels = np.where(waits, -1, data.labels)[order]
     sorted_columns = data.probs[order], labels, unfinished[order], times[order], rows[order] + 1
     dated = data.ids is not None and are_dates(data.ids)
-    part = Part(path, *sorted_columns, data.classes, dated, data.notes)
+    column = options["time"]
+    notes = tuple(note.replace(f"ids from {column}", f"times from {column}") for note in data.notes)
+    part = Part(path, *sorted_columns, data.classes, dated, notes)
     same, bag = records.get(str(path)), part.bag(data.n)
     for old in records.values() if bag else ():  # the same rows in another order
         if old.get("bag") == bag:

@@ -10,11 +10,10 @@ import numpy as np
 
 from caltest._base import checks
 from caltest._base.arrays import FloatArray, IntArray, Values
-from caltest._base.written import several
 from caltest.bets import kernels, mixture
 from caltest.bets.kernels import CHANGE, EVERY, MONITOR, REFUTED
 from caltest.bets.mixture import Leader, leader
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import StatisticError
 from caltest.inference.admission import admitted, admitted_tally, tallies_of
 from caltest.inference.series import neighbours
 from caltest.lens_choice import as_lens
@@ -22,9 +21,10 @@ from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import RowFacts
 from caltest.problem import RowProblem, TallyProblem
 from caltest.results import format_p
-from caltest.sequential.rows import in_words, means_of, one_row, sums_after
+from caltest.sequential.rows import bet_dealt, one_row, refuse_large, refuse_times, sums_after
 from caltest.sequential.sums import bet_sums
-from caltest.sequential.watch import Times, Watch, format_evalue, odds, steps_of
+from caltest.sequential.watch import Times, Watch, format_evalue, format_time, odds, steps_of
+from caltest.sequential.words import ONE_BET, SIDE, after_alarm, in_words, means_of, of_impossible
 from caltest.tally import AnyTally, Source
 
 
@@ -64,6 +64,10 @@ class Monitor(Watch):
         that many processes, whose largest, divided by their number, is the evidence.
     rounded : bool, default False
         Whether a probability of 0 may be rounded: no bet is made on a row that has one.
+    independent : bool, default False
+        Rows of one ``time`` are independent given the past, each a bet of its own. Otherwise they
+        are one bet (``joint``): an expert's factor is the mean of his factors of the rows, of mean
+        1 however they depend on each other (Vovk & Wang, Annals of Statistics 49, 2021).
 
     Notes
     -----
@@ -85,6 +89,8 @@ class Monitor(Watch):
     change: bool = False
     run_length: int = 100_000
     rounded: bool = False
+    independent: bool = False
+    joint: bool = False
     n_induced: int = 2
     highest: float = 0.0
     impossible: int = 0
@@ -117,8 +123,9 @@ class Monitor(Watch):
         :meth:`Predictions.of`; a weight, at most 1, is the share of the wealth that is bet on a
         row. One row of two classes may be two numbers, or lists of one. A :class:`Tally` of rows
         without weights, of a lens of two classes, is one step. ``time`` is the time of every row
-        (of a tally a single one), a number or a date, which must not go back; rows of one time are
-        forecast together.
+        (of a tally a single one), a number or a date, which must not go back. Rows of one time are
+        forecast together and come in one update; they may depend on each other (``independent``).
+        Those of a tally are taken as independent given the past.
         """
         if tallies := tallies_of(probs):
             tally = admitted_tally("Monitor", tallies[0], labels, facts, self.lens)
@@ -134,18 +141,17 @@ class Monitor(Watch):
         lens = as_lens(self.lens, data)
         induced = RowProblem.of(lens(data)).predictions
         weights = np.ones(induced.n) if induced.weights is None else induced.weights
-        if weights.max() > 1.0:
-            row_at = int(np.argmax(weights > 1.0))
-            raise InvalidPredictionsError(
-                f"weights: row {row_at} is {weights[row_at]:g}; a monitor stakes at most its "
-                "wealth: divide the weights by the largest there can be"
-            )
+        refuse_large(weights)
         new = self._begun(data, lens, induced.n_classes, time)
         steps, times = steps_of(induced.n, time, self.steps, self.time)
+        if times is not None and not self.independent:
+            over = format_time(times[0], new.dates) if times[0] == self.time else None
+            refuse_times(times, induced.n_classes, over)
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
-        doubt = {"neighbours": neighbours(data), "notes": data.notes}
-        return new._after(rows, steps, times)._moved(**doubt)
+        after = new._after(rows, steps, times)
+        doubt = 0.0 if after.joint else neighbours(data)
+        return after._moved(neighbours=doubt, notes=data.notes)
 
     def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with a state, of the classes of the data."""
@@ -180,15 +186,19 @@ class Monitor(Watch):
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
         impossible = int((rows[places, labels] == 0.0).sum())
         sums = sums_after(self.sums, rows[:, :-2], labels)
+        alone = times is None or self.independent
+        first = places if alone else np.flatnonzero(np.diff(steps, prepend=-1))
+        ends = np.append(first[1:], len(rows)) - 1
         if self.rounded:
             certain = (rows[:, :-2] == 0.0).any(axis=1)
             rows[certain, :-2], rows[certain, -1] = 1.0 / self.n_induced, 0.0
-        if self.horizon == 1:
-            path = mixture.bet(rows[:, :-2], labels, rows[:, -1], self.mode, state)
-        else:
-            path = self._dealt(rows, labels, steps % self.horizon, state)
-        path = np.column_stack([self.n + 1.0 + places, path])
-        return self._moved_on(path, state, impossible, sums, int(steps[-1]) + 1, times)
+        states = state.reshape(self.horizon, -1)
+        path = bet_dealt(rows, ends - first + 1, steps[ends] % self.horizon, self.mode, states)
+        path -= 0.0 if self.change else log(self.horizon)
+        path = np.column_stack([self.n + 1.0 + ends, path])
+        times = None if times is None else times[ends]
+        moved = self._moved_on(path, state, impossible, sums[ends], int(steps[-1]) + 1, times)
+        return moved._moved(joint=self.joint or first.size < len(rows))
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
@@ -222,20 +232,6 @@ class Monitor(Watch):
             steps=steps,
             notes=(),
         )
-
-    def _dealt(
-        self, rows: FloatArray, labels: IntArray, dealt: IntArray, state: FloatArray
-    ) -> FloatArray:
-        states = state.reshape(self.horizon, -1)
-        highest = np.full(len(rows), -np.inf)
-        for j, process in enumerate(states):
-            places = np.flatnonzero(dealt == j)
-            now = np.full(len(rows) + 1, mixture.scalar(states, kernels.NOW)[j])
-            some = rows[places]
-            path = mixture.bet(some[:, :-2], labels[places], some[:, -1], self.mode, process)
-            last = np.searchsorted(places, np.arange(len(rows)), side="right")
-            highest = np.maximum(highest, np.append(now[0], path)[last])
-        return highest - (0.0 if self.change else log(self.horizon))
 
     @property
     def _is_plain(self) -> bool:
@@ -317,30 +313,33 @@ class Monitor(Watch):
         return leader(best, self.n_induced, self.mode)
 
     def _made(self) -> list[str]:
-        rule = f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"
-        return self._rules("Monitor(change=True)" if self.change else "Monitor()", rule)
+        rules = [f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"]
+        rules += ["rows of one time independent"] * self.independent
+        return self._rules("Monitor(change=True)" if self.change else "Monitor()", *rules)
 
     def __repr__(self) -> str:
         return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"
 
     def __str__(self) -> str:
         question = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
-        value = format_evalue(self.log_evidence)
-        rings = f"at an e-value of {format_evalue(self.alarm_at)}"
-        p = self.pvalue
+        value, rings = format_evalue(self.log_evidence), format_evalue(self.alarm_at)
+        p, of_last = self.pvalue, f" (last {self.sums[0]:.0f} rows)"  # an older state had no sums
         lines = [
             f"Monitor of calibration: {question}",
-            f"  rows        {self.n}",
+            f"  rows        {self.n}" + f" of {self.steps} times, {ONE_BET}" * self.joint,
             f"  e-value     {value}  (what a bet of 1 against it has become)",
-            f"  alarm       {self.alarm_words}  ({rings})",
-            *([] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]),
-            *[f"  gain        {self.gain:.2g} nats a row"] * (abs(self.log_evidence) < 600),
-            f"  best bet    {self.leader}",
-            f"  means       {in_words(self.n, self.sums, self.alarm_sums)}",
+            f"  alarm       {self.alarm_words}  (at an e-value of {rings})",
         ]
+        if p is not None:
+            lines.append(f"  p-value     {format_p(p)}  (valid at any time)")
+        if abs(self.log_evidence) < 600 and not self.joint:
+            lines.append(f"  gain        {self.gain:.2g} nats a row  (by recalibration, log score)")
+        lines += [
+            f"  best bet    {self.leader}  (what has earned most{SIDE * self.joint})",
+            f"  means       {in_words(self.sums)}" + of_last * (self.sums[0] < self.n),
+        ]
+        if self.alarm_sums is not None and self.sums[0] > self.alarm_sums[0]:
+            lines.append(after_alarm(self.alarm_words, self.sums, self.alarm_sums))
         if self.impossible:
-            settled = "which settles it, unless probabilities were rounded to 0: then give them "
-            settled += "unrounded, or begin anew with rounded=True (--rounded)"
-            words = "not bet on, as it may be rounded" if self.rounded else settled
-            lines.append(f"  {several(self.impossible, 'outcome')} had probability 0, {words}.")
+            lines.append(of_impossible(self.impossible, self.rounded))
         return "\n".join([*lines, *self._foot()])

@@ -1,13 +1,12 @@
-"""Rows as a monitor sees them: one that comes alone, and the sums of many."""
+"""Rows as a monitor sees them: one that comes alone, what is refused, bets of several."""
 
 from __future__ import annotations
-
-from math import nan
 
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.results.numbers import percent
+from caltest.bets import kernels, mixture
+from caltest.errors import InvalidPredictionsError, StatisticError
 
 
 def sums_after(sums: tuple[float, ...], probs: FloatArray, labels: IntArray) -> FloatArray:
@@ -21,25 +20,52 @@ def sums_after(sums: tuple[float, ...], probs: FloatArray, labels: IntArray) -> 
     return np.vstack([sums, addends]).cumsum(axis=0)[1:]
 
 
-def means_of(
-    sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)
-) -> tuple[float, float]:
-    """Return Σ p and Σ y by the number of rows, of those that were not there before."""
-    n, predicted, observed = np.subtract(sums, before).tolist()
-    return (predicted / n, observed / n) if n else (nan, nan)
+def bet_dealt(
+    rows: FloatArray, sizes: IntArray, dealt: IntArray, mode: int, states: FloatArray
+) -> FloatArray:
+    """Bet on rows of probabilities, label and weight, in bets of these many.
+
+    ``dealt`` is the state of every bet; states are moved on in place. Returns the logarithm of the
+    largest wealth after each bet.
+    """
+    labels, bet_of = rows[:, -2].astype(np.int64), np.repeat(np.arange(sizes.size), sizes)
+    highest, every = np.full(sizes.size, -np.inf), np.arange(sizes.size)
+    for j, state in enumerate(states):
+        now, mine, places = mixture.scalar(states, kernels.NOW)[j], dealt[bet_of] == j, dealt == j
+        some = rows[mine, :-2], labels[mine], rows[mine, -1]
+        if (sizes == 1).all():
+            path = mixture.bet(*some, mode, state)
+        else:
+            path = mixture.bet_at_times(*some, sizes[places], mode, state)
+        last = np.searchsorted(np.flatnonzero(places), every, side="right")
+        highest = np.maximum(highest, np.append(now, path)[last])
+    return highest
 
 
-def in_words(n: int, sums: tuple[float, ...], at_alarm: tuple[float, ...] | None) -> str:
-    """Say what was predicted and observed in all rows, and in those since the alarm."""
-    texts = list[str]()
-    for before in [(0.0, 0.0, 0.0), *([] if at_alarm is None else [at_alarm])]:
-        if sums[0] > before[0]:
-            mean, rate = means_of(sums, before)
-            texts.append(f"predicted {percent(mean, rate)}, observed {percent(rate, mean)}")
-    if not texts:
-        return "no rows yet"
-    texts[0] += f" (last {sums[0]:.0f} rows)" * (sums[0] < n)  # an older state had no sums
-    return "; since the alarm ".join(texts)
+def refuse_large(weights: FloatArray) -> None:
+    """Refuse a stake of more than there is."""
+    if weights.max() > 1.0:
+        row = int(np.argmax(weights > 1.0))
+        raise InvalidPredictionsError(
+            f"weights: row {row} is {weights[row]:g}; a monitor stakes at most its "
+            "wealth: divide the weights by the largest there can be"
+        )
+
+
+def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
+    """Refuse rows of one time that cannot be one bet: of a time that is over, or many classes."""
+    if over is not None:
+        raise InvalidPredictionsError(
+            f"time: row 0 is of {over}, on which the bet is made, one for all rows of a time, as "
+            "they may depend on each other: give them at once, or say independent=True "
+            "(--independent) before the first row"
+        )
+    if n_classes > 2 and (times[1:] == times[:-1]).any():
+        raise StatisticError(
+            "rows of one time may depend on each other: they are one bet, which needs a lens of "
+            "two classes, such as TopK(1): choose one, or say independent=True (--independent)",
+            [("--independent",)],
+        )
 
 
 def one_row(probs: object, labels: object) -> FloatArray | None:

@@ -143,7 +143,8 @@ class Watch(Result):
         doubt = (
             f"  Note: neighbouring rows agree more than chance (z = {self.neighbours:.1f}): where "
             "a forecast is made before the last outcome is known, say how many steps ahead by "
-            "horizon= (--horizon)."
+            "horizon= (--horizon); where rows of one time depend on each other, name their times "
+            "by time= (--time)."
         )
         return [doubt, *super()._foot()]
 

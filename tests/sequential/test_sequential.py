@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -90,6 +90,51 @@ def test_no_bet_has_an_expected_gain(K, mode, weight):
         mixture.bet(p[None, :], rng.choice(K, 1, p=p), np.ones(1), mode, state)  # also over row 96
 
 
+@pytest.mark.parametrize("mode", [kernels.MONITOR, kernels.STATIC, kernels.CHANGE])
+def test_rows_of_one_time_are_a_bet_of_no_gain_however_they_depend(mode):
+    rng = np.random.default_rng(mode)
+    p, n = np.append(rng.random(117), [0.0, 1.0, 1e-9]), np.full(40, 3)
+    columns = np.column_stack([p, 1 - p]), (rng.random(120) >= p).astype(int), np.ones(120)
+    alone, apart, state = (mixture.start(2) for _ in range(3))
+    one = mixture.bet_at_times(*columns, np.ones(120, int), mode, alone)
+    np.testing.assert_allclose(one, mixture.bet(*columns, mode, apart), rtol=1e-10, atol=1e-12)
+    mixture.bet_at_times(*columns, n, mode, state)  # after 120 rows a start is near
+    for probs in (rng.random(5), np.array([0.2, 0.2, 0.2, 0.2, 0.2]), np.array([0.0, 1.0, 0.4])):
+        cuts = np.sort(np.append(probs, [0.0, 1.0]))
+        together = {tuple(probs > u): w for u, w in zip(cuts[:-1], np.diff(cuts), strict=True) if w}
+        each = {y: np.where(y, probs, 1 - probs).prod() for y in product((0, 1), repeat=probs.size)}
+        for law in (together, {y: w for y, w in each.items() if w}):
+            mean = 0.0
+            for y, chance in law.items():
+                rows = np.column_stack([probs, 1 - probs]), 1 - np.array(y, int), np.ones(len(y))
+                path = mixture.bet_at_times(*rows, np.array([len(y)]), mode, state.copy())
+                mean += chance * np.exp(path[0] - state[kernels.NOW])
+            assert mean == pytest.approx(1.0, abs=1e-9)
+
+
+def test_rows_of_one_time_are_one_bet():
+    p, y = sloped(600)
+    days, cuts = np.repeat(np.arange(150), 4), (0, 4, 252, 600)
+    split = ct.Monitor()
+    for a, b in pairwise(cuts):
+        split = split.update(p[a:b], y[a:b], time=days[a:b])
+    assert split == ct.Monitor().update(p, y, time=days)
+    assert (split.joint, split.means) == (True, pytest.approx((p.mean(), y.mean())))
+    assert "600 of 150 times, one bet on each" in str(split)
+    assert ct.Monitor().update(p, y, time=np.arange(600)).log_evidence == pytest.approx(
+        ct.Monitor().update(p, y).log_evidence
+    )
+    with pytest.raises(ct.InvalidPredictionsError, match="row 0 is of time 149, on which the bet"):
+        split.update(p[:1], y[:1], time=[149])
+    with pytest.raises(ct.StatisticError, match="needs a lens of two classes"):
+        ct.Monitor(lens=ct.Canonical()).update(P3, Y3, time=[1] * 10)
+    dealt = ct.Monitor(horizon=2).update(p, y, time=days)
+    halves = [ct.Monitor().update(*(v[days % 2 == j] for v in (p, y)), time=days[days % 2 == j])
+              for j in range(2)]  # fmt: skip
+    best = max(half.log_evidence for half in halves)
+    assert dealt.log_evidence == pytest.approx(best - np.log(2))
+
+
 def test_detector_gains_what_is_injected():
     p, y = sloped(300)
     state = mixture.start(2)
@@ -136,6 +181,10 @@ def test_any_splitting_gives_the_same_monitor():
     assert whole.means == pytest.approx((p.mean(), y.mean()))
     after = p[whole.alarm :].mean(), y[whole.alarm :].mean()
     assert whole.means_since_alarm == pytest.approx(after)
+    high = ct.Monitor().update(np.full(60, 0.9), np.arange(60) % 2)
+    rest = f"since       row {high.alarm}: predicted 90.0 %, observed"
+    assert rest in str(high)
+    assert str(high).count(": too high\n") == 1
     assert ct.Monitor().update(ct.Tally.of(p, y)).means == pytest.approx(whole.means)
     old = replace(whole, sums=(0.0, 0.0, 0.0)).update(p[:9], y[:9])  # of an earlier version
     assert f"observed {100 * y[:9].mean():.1f} % (last 9 rows)" in str(old)
@@ -233,14 +282,14 @@ def test_horizons_are_dealt_to_processes():
 def test_rows_of_one_time_are_one_step():
     p, y = sloped(600)
     days = [date(2024, 1, 1) + timedelta(days=row // 4) for row in range(600)]
-    timed = ct.Monitor(horizon=2)
+    timed = ct.Monitor(horizon=2, independent=True)
     for a, b in ((0, 1), (1, 251), (251, 600)):
         timed = timed.update(p[a:b], y[a:b], time=np.array(days[a:b], dtype="datetime64"))
     step = np.arange(600) // 4 % 2
     apart = [ct.Monitor().update(p[step == j], y[step == j]) for j in range(2)]
     assert timed.log_evidence == pytest.approx(max(m.log_evidence for m in apart) - np.log(2))
     assert timed.steps == 150
-    text = ct.Monitor(horizon=2).update(p, y, time=[str(day) for day in days])
+    text = ct.Monitor(horizon=2, independent=True).update(p, y, time=[str(day) for day in days])
     assert text.log_evidence == pytest.approx(timed.log_evidence)
     assert timed.times.tolist() == [np.datetime64(days[int(n) - 1], "us") for n, _ in timed.history]
     assert (text.clock, text.alarm_time) == (timed.clock, timed.alarm_time)
