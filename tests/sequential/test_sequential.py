@@ -30,8 +30,7 @@ M3 += [1.096541582, 1.050378347, 1.081594756, 1.072983976, 2.877904564]
 
 @pytest.mark.interpreted
 def test_reference_sequences():
-    two = ct.Monitor().update(P, Y)
-    np.testing.assert_allclose(np.exp(two.history[:, 1]), M, atol=1e-9)
+    np.testing.assert_allclose(np.exp(ct.Monitor().update(P, Y).history[:, 1]), M, atol=1e-9)
     assert ct.EValue()(P, Y) == pytest.approx(3.310425896, abs=1e-9)
     three = ct.Monitor(lens=ct.Canonical()).update(P3, Y3)
     np.testing.assert_allclose(np.exp(three.history[:, 1]), M3, atol=1e-9)

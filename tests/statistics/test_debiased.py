@@ -18,8 +18,7 @@ def test_is_unbiased_by_enumeration():
     fixed = DebiasedL2(2).prepare(problem_of(seen(probs)))
     mean = 0.0
     for labels in itertools.product(range(3), repeat=4):
-        weight = np.prod(truth[np.arange(4), labels])
-        mean += weight * fixed(np.array(labels))
+        mean += np.prod(truth[np.arange(4), labels]) * fixed(np.array(labels))
     gap = truth - probs  # rows 0, 1 share a cell, and rows 2, 3
     assert mean == pytest.approx(0.5 * gap[0] @ gap[1] + 0.5 * gap[2] @ gap[3], abs=1e-14)
 
