@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray
@@ -19,7 +21,13 @@ EVENT_WORDS = (
     *(("nee", "ja"), ("nej", "ja"), ("não", "sim"), ("nie", "tak"), ("ne", "ano")),
     *(("falsch", "wahr"), ("faux", "vrai"), ("falso", "vero"), ("falso", "verdadero")),
     *(("benign", "malignant"), ("benigne", "maligne"), ("gutartig", "bösartig")),
-    *(("alive", "dead"), ("alive", "died"), ("alive", "deceased"), ("survived", "died")),
+    *(
+        ("alive", "dead"),
+        ("alive", "died"),
+        ("alive", "deceased"),
+        ("living", "deceased"),
+        ("survived", "died"),
+    ),
     *(("legit", "fraud"), ("legitimate", "fraud"), ("ham", "spam"), ("miss", "hit")),
     *(("lost", "won"), ("loss", "win"), ("no rain", "rain"), ("no default", "default")),
     *RIGHT_WORDS,
@@ -47,6 +55,8 @@ def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
     One word alone, as in a batch without events, is enough where it never means both.
     """
     words = {*np.unique(lowered(texts)).tolist()}
+    if words and words <= {*(coded := _coded(words))} and coded[1]:
+        return coded[1], lowered(texts) == coded[1]
     pairs = [pair for pair in EVENT_WORDS if words and words <= {*pair}]
     if not pairs or (len(words) == 1 and len({pair.index(*words) for pair in pairs}) > 1):
         return None
@@ -59,4 +69,11 @@ def opposites(
 ) -> tuple[str, str] | None:
     """Return the pair of opposite words, no and yes, that both occur, perhaps beside others."""
     words = {*np.unique(lowered(texts)).tolist()}
+    pairs = (*pairs, _coded(words)) if all(_coded(words)) else pairs
     return next((pair for pair in pairs if words >= {*pair}), None)
+
+
+def _coded(words: set[str]) -> tuple[str, str]:
+    """Return the words that say their number, as 0:living and 1:deceased do, "" for none."""
+    no, yes = ([word for word in words if re.match(rf"{k}\s*[:=-]\s*\D", word)] for k in (0, 1))
+    return ("".join(no[:1]), "".join(yes[:1]))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from itertools import product
 from os.path import commonprefix
 
 import numpy as np
@@ -24,6 +25,7 @@ from caltest.tables.names import (
     OUTCOMES,
     PREDICTED,
     SAYS_RIGHT,
+    STAYS,
     TIMES,
     VERDICTS,
     key,
@@ -105,10 +107,12 @@ def choose_labels(
     sure = [name for name in sure if key(name) not in PREDICTED] or sure
     called = [name for name in sure if OUTCOMES & {*words(name)}]
     called = called or [name for name in sure if key(name) == "status"]
-    times = [name for name in names if TIMES & {*words(name)}]
+    times = [name for name in names if TIMES & {*words(name)} and not STAYS & {*words(name)}]
     events = [n for n in names if key(n) in EVENTS or (n in sure and EVENTS & {*words(n)})]
     if events and times:
-        _refuse_followed(source, events[0], times)
+        pairs = product(events, times)  # OS_STATUS and OS_MONTHS belong together
+        event, time = max(pairs, key=lambda pair: len({*words(pair[0])} & {*words(pair[1])}))
+        _refuse_followed(source, event, [time])
     elif len(sure) == 1 or len(called) == 1:
         _refuse_followed(source, (sure if len(sure) == 1 else called)[0], followed)
     if len(sure) == 1:

@@ -42,6 +42,8 @@ WHOLE = (
 EVENTS = {"event", "events", "status", "died", "dead", "death"}
 #: Words of which one is in names of times, beside which an event may be one of a follow-up.
 TIMES = {"time", "times", "years", "months", "weeks", "days", "duration", "survival", "followup"}
+#: Words in names of times that are of the row, not of its outcome.
+STAYS = {"los", "stay", "age", "tenure", "waiting", "since"}
 #: Those of which one says that rows were followed.
 FOLLOW_UP = {"follow", "followup", "fu", "survival", "tte", "censoring"}
 #: Words in names of the times of rows, not of what they were followed for.
