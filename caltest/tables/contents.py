@@ -39,8 +39,10 @@ def outcomes_among(source: Source, names: Sequence[str]) -> tuple[list[str], lis
     few = [n for n, c in columns.items() if c.ndim == 1 and len(values_of(c[:FIRST])) <= 2]
     values = {name: values_of(columns[name]) for name in few}
     two = [name for name in few if len(values[name]) == 2]
-    events = ({"0", "1"}, {"0.0", "1.0"}, *map(set, EVENT_WORDS))
-    sure = [name for name in two if {v.strip().lower() for v in values[name]} in events]
+    numbers = ({"0", "1"}, {"0.0", "1.0"})
+    sure = [
+        n for n in two if values[n] in numbers or opposites(np.array([*values[n]]), EVENT_WORDS)
+    ]
     texts = {n: c[:FIRST] for n, c in columns.items() if c.dtype.kind in "UO"}
     sure += [n for n, c in texts.items() if n not in few and opposites(c)]
     sure = [name for name in sure if not gaps[name]] or sure
