@@ -17,7 +17,16 @@ from caltest._base.state import fingerprint, locked, write
 from caltest._base.written import first_of
 from caltest.cli import options as o
 from caltest.cli.common import FACTS, Outcome, end_trial, read_file, this_command
-from caltest.cli.parts import TELLING, Count, FirstWaiting, Part, Record, recorded, refuse_misfits
+from caltest.cli.parts import (
+    TELLING,
+    Count,
+    FirstWaiting,
+    Part,
+    Record,
+    not_given,
+    recorded,
+    refuse_misfits,
+)
 from caltest.cli.remedies import Refusal
 from caltest.io import read_growing
 from caltest.tally.stored import FORM
@@ -85,17 +94,20 @@ def monitor(
             parts = [read(path, records, options) for path in paths]
             end_trial()
             notes = [note for part in parts for note in part.notes[len(parts) > 1 :]]
+            before = watch
             watch, records, counts, blocked = counted(watch, records, parts, options)
+            unseen = not_given(records, parts, before, watch)
         elif len(tallies) < len(paths):
             raise click.UsageError("give tallies and files of rows in runs of their own")
         else:
             for name in (name for name in options if options[name] and name not in settings):
                 option = f"--{name.replace('_', '-')}"
                 raise Refusal(f"{option} is for files of rows, not tallies", (f"!{option}",))
-            (watch, records, counts), blocked, notes = added(watch, records, tallies), None, []
+            (watch, records, counts), blocked = added(watch, records, tallies), None
+            notes, unseen = [], []
         write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
     moved = {name: n for name, n in counts.items() if any(n) or len(counts) == 1}
-    notes += [*map(in_words, moved, moved.values()), *([str(blocked)] if blocked else [])]
+    notes += [*map(in_words, moved, moved.values()), *([str(blocked)] if blocked else []), *unseen]
     doubt = watch.neighbours if options["horizon"] is None else 0.0
     watch = replace(watch, neighbours=doubt, notes=tuple(dict.fromkeys((*notes, *watch.notes))))
     if picture is not None:
@@ -206,7 +218,8 @@ def counted(
     place = np.concatenate([np.arange(part.counted, part.labels.size) for part in parts])[order]
     step = times if timed else np.arange(order.size, dtype=np.float64)
     last = step[labels >= 0].max(initial=-np.inf)
-    lost = (labels < 0) & (step < last) & ~unfinished & options["drop_missing"]
+    late = np.concatenate([part.late(watch) for part in parts])[order]
+    lost = (labels < 0) & (step < last) & ~unfinished & options["drop_missing"] | late
     waits, stop, blocked = (labels < 0) & ~lost, order.size, None
     if waits.any():
         row = int(np.argmax(waits))
@@ -221,19 +234,22 @@ def counted(
     for j, part in enumerate(parts):
         here = of_part[:stop] == j
         n, gone = int(here.sum()), np.sort(place[:stop][here & lost[:stop]])
-        records = recorded(records, part, part.counted + n, gone)
-        numbers = tuple(np.sort(part.numbers[gone]).tolist())
-        counts[part.path.name] = Count(n - gone.size, sizes[j] - n, numbers)
+        records = recorded(records, part, part.counted + n, gone, timed)
+        over = np.isin(gone, place[late & (of_part == j)])
+        numbers = [tuple(np.sort(part.numbers[gone[one]]).tolist()) for one in (~over, over)]
+        counts[part.path.name] = Count(n - gone.size, sizes[j] - n, *numbers)
     return watch, records, counts, blocked
 
 
 def in_words(name: str, count: Count) -> str:
     """Say how many rows of a file were counted, wait, and were left out."""
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
-    if not count.lost:
-        return text
-    rows = f"row{'s' * (len(count.lost) > 1)} {first_of(count.lost)}"
-    return f"{text}, {len(count.lost)} without one left out for good ({rows})"
+    reasons = {"without one left out for good": count.lost}
+    reasons["left out for good, as later ones were bet on"] = count.late
+    for reason, rows in reasons.items():
+        if rows:
+            text += f", {len(rows)} {reason} (row{'s' * (len(rows) > 1)} {first_of(rows)})"
+    return text
 
 
 def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:

@@ -12,6 +12,7 @@ import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.copies import row_numbers
 from caltest._base.state import fingerprint
+from caltest._base.written import several
 from caltest.sequential.watch import format_time
 
 #: What the state has of a file: rows that were counted, their marks, and places of lost labels.
@@ -21,11 +22,15 @@ TELLING = 20
 
 
 class Count(NamedTuple):
-    """Rows of a file that a run has counted, those that wait, and those that it left out."""
+    """Rows of a file that a run has counted, those that wait, and those that it left out.
+
+    Rows are ``late`` that waited until later ones were bet on without them.
+    """
 
     new: int = 0
     waiting: int = 0
     lost: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
 
 
 class FirstWaiting(NamedTuple):
@@ -43,7 +48,8 @@ class FirstWaiting(NamedTuple):
                 f"{self.row} has no label, and all later rows wait for it; if it will never have "
                 "one, leave it out with --drop-missing"
             )
-        return f"the first that waits is {self.row}"
+        words = "give the file again with its label, before later rows or with them"
+        return f"the first that waits is {self.row}: {words}"
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,18 @@ class Part:
     notes: tuple[str, ...]
     counted: int = 0
     lost: tuple[int, ...] = ()
+    waited: int = 0
 
     def after(self, record: Record) -> Part:
         """Return the part of which a record has the first rows; labels that it lost stay so."""
         labels, lost = self.labels.copy(), record.get("lost", ())
         labels[[place for place in lost if place < labels.size]] = -1
-        return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost))
+        waited = record.get("waiting", 0)
+        return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost), waited=waited)
+
+    def late(self, watch: ct.Monitor) -> BoolArray:
+        """Which of the rows that are not counted are of a time on which the bet is made."""
+        return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: Record) -> bool:
         """Whether its first rows are those of a record."""
@@ -98,6 +110,34 @@ class Part:
         return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
 
 
+def is_over(times: FloatArray, watch: ct.Monitor) -> BoolArray:
+    """Say on which times the bet is made."""
+    if watch.time is None:
+        return np.zeros(times.shape, dtype=bool)
+    return times < watch.time if watch.independent else times <= watch.time
+
+
+def not_given(
+    records: dict[str, Record], parts: list[Part], before: ct.Monitor, watch: ct.Monitor
+) -> list[str]:
+    """Say which rows wait in other files, and which later rows have been bet on without."""
+    notes, given = list[str](), {str(part.path) for part in parts}
+    for path, record in records.items():
+        if path in given or not record.get("waiting"):
+            continue
+        since = record["since"]
+        over, was_over = (
+            since is not None and bool(is_over(np.array(since), each)) for each in (watch, before)
+        )
+        when = "" if since is None else f" of {format_time(since, watch.dates)} and later"
+        words = f"{several(record['waiting'], 'row')}{when} in {Path(path).name}"
+        if not over:
+            notes.append(f"{words} still wait for a label: give that file again")
+        elif not was_over:
+            notes.append(f"{words} waited for a label and are now left out: later rows are bet on")
+    return notes
+
+
 def refuse_misfits(watch: ct.Monitor, parts: list[Part]) -> None:
     """Refuse files that are not of one model, and rows that come too late or twice."""
     sizes = {part.path.name: part.probs.shape[1] for part in parts}
@@ -113,20 +153,25 @@ def refuse_misfits(watch: ct.Monitor, parts: list[Part]) -> None:
     for part in parts:
         if any(part.begins(other) for other in parts if other is not part):
             raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
-        if (part.times[part.counted :] < (-np.inf if watch.time is None else watch.time)).any():
+        if part.late(watch).sum() > part.waited:
             raise ct.InvalidPredictionsError(
-                f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of an earlier "
+                f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of no later "
                 "time than the last row that was counted; it came too late to be bet on"
             )
 
 
 def recorded(
-    records: dict[str, Record], part: Part, rows: int, lost: IntArray
+    records: dict[str, Record], part: Part, rows: int, lost: IntArray, timed: bool
 ) -> dict[str, Record]:
     """Return the records with the first rows of a file, in the place of those of an old name."""
+    labels = part.labels.copy()
+    labels[lost] = -1  # as they are taken at the next run
+    part = replace(part, labels=labels)
     renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
     if part.counted >= TELLING:
         records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
     marks = {"sha256": part.mark(rows), "bag": part.bag(rows), "size": part.path.stat().st_size}
     entry: Record = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
+    entry["waiting"] = part.labels.size - rows
+    entry["since"] = float(part.times[rows]) if timed and entry["waiting"] else None
     return records | {str(part.path): entry}

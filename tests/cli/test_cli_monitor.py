@@ -41,7 +41,7 @@ def test_runs_add_up_to_one(run, tmp_path, done):
     assert code == 1
     answer = json.loads(out)
     assert (answer["alarm"], answer["evidence"]) == (expected.alarm, expected.evidence)
-    assert answer["files"] == {"f.csv": {"new": 0, "waiting": 0, "lost": []}}
+    assert answer["files"] == {"f.csv": {"new": 0, "waiting": 0, "lost": [], "late": []}}
     assert state.stat().st_size < 100_000
 
 
@@ -142,8 +142,32 @@ def test_times_order_rows_of_several_files(run, tmp_path, refused):
     assert state_of(state).n == 400
     assert state_of(state).log_evidence == pytest.approx(expected.log_evidence)
     three = written(tmp_path / "three.csv", p[:1], y[:1], times[:1])
-    earlier = "row 1, counted from 1, is of an earlier time"
+    earlier = "row 1, counted from 1, is of no later time"
     refused(earlier, "monitor", *arguments[:2], three, *arguments[2:])
+
+
+def test_rows_that_wait_in_a_file_that_is_not_given_are_named(done, tmp_path):
+    p, y = rows(240)
+    days = np.array([f"2024-01-{1 + row // 30:02d}" for row in range(240)])
+    gaps = np.where(np.arange(240) == 95, "", y.astype(str))
+
+    def seen(name, labels, a, b):
+        data = written(tmp_path / name, p[a:b], labels[a:b], days[a:b])
+        return done("monitor", data, "--state", tmp_path / "s.json", "--time", "time")
+
+    assert "90 new rows, 30 wait" in seen("one.csv", gaps, 0, 120)
+    named = "Note: 30 rows of 2024-01-04 and later in one.csv "
+    assert f"{named}still wait for a label: give that file" in seen("two.csv", [""] * 180, 120, 180)
+    assert f"{named}waited for a label and are now left out" in seen("two.csv", y, 120, 180)
+    assert "in one.csv" not in seen("three.csv", y, 180, 240)
+    late = (
+        "0 new rows, 0 wait for a label, 30 left out for good, as later ones were bet on (rows 91"
+    )
+    assert late in seen("one.csv", y, 0, 120)
+    assert "0 new rows, 0 wait for a label.\n" in seen("one.csv", y, 0, 120)
+    keep = np.arange(240) // 30 != 3
+    expected = ct.Monitor().update(p[keep], y[keep], time=days[keep])
+    assert state_of(tmp_path / "s.json").log_evidence == pytest.approx(expected.log_evidence)
 
 
 def test_files_under_a_new_name_count_once(run, tmp_path, refused):
