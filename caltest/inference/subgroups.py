@@ -133,9 +133,9 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
         members[rows, parts.names.index(name)] = True
     why = {
         "there is one subgroup, and no other row": bool(members.all()),
-        "rows come in clusters": induced.n_clusters is not None,
-        "rows are weighted": induced.weights is not None,
-        "rows were followed for a time": induced.followup is not None,
+        "no test allows for clusters": induced.n_clusters is not None,
+        "no test allows for weights": induced.weights is not None,
+        "no test allows for follow-up": induced.followup is not None,
         "the lens leaves more than two classes": induced.n_classes > 2,
     }
     for reason, holds in why.items():

@@ -70,7 +70,8 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
         present = {what: name for what, name in heads.items() if what not in absent}
         raise InvalidPredictionsError(
             f"there is no column {' and none '.join(map(repr, absent.values()))} among "
-            f"{listing(source.names)}: name it with " + ", ".join(f"{what}=" for what in absent),
+            f"{listing(source.names)}: name it with "
+            + ", ".join(f"{what}={f' (--{what})' * (not source.frame)}" for what in absent),
             [likely_options(source, present, list(absent))],
         )
     columns = dict(zip(heads, source.read(list(heads.values())), strict=True))

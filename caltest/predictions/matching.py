@@ -78,7 +78,7 @@ def source_in_memory(table: object) -> Source:
     def read(names: Sequence[str]) -> list[AnyArray]:
         return [as_ndarray(column_of(table, columns[name]), name) for name in names]
 
-    return Source([*columns], read)
+    return Source([*columns], read, frame=True)
 
 
 def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:

@@ -8,7 +8,6 @@ from math import inf
 import numpy as np
 
 from caltest._base.multiplicity import holm
-from caltest._base.written import first_of
 from caltest.inference.analysis import problem_through
 from caltest.lenses import Lens, OneVsRest, TopK
 from caltest.predictions import Predictions
@@ -130,21 +129,21 @@ def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> s
     assert data.rows is not None  # a tally has no subgroups
     whole, groups = replace(data.rows, by=None, features=None), data.rows.subgroups()
     seen = [problem_through(whole.take(rows), lens).means() for rows in groups.values()]
-    wrong = [
-        " ".join([name, *_sides(*means, test.estimate)])
+    wrong = {
+        name: f"{' '.join([name, *_sides(*means, test.estimate)])}, {direction_of(*means, inf)}"
         for name, means, test, p in zip(parts.names, seen, parts.tests, parts.adjusted, strict=True)
         if p is not None and p <= alpha
-    ]
-    listed = f" ({first_of(wrong)})" if wrong else ""
+    }
+    listed = f" ({'; '.join(wrong.values())})" if wrong else ""
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
+    side = f" ({direction_of(*seen[parts.worst], inf)})" * (worst not in wrong)
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
-        f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor} "
-        f"({direction_of(*seen[parts.worst], inf)})."
+        f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor}{side}."
     ]
     if parts.alike_pvalue is not None:
         sentences.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
-    return " ".join([*sentences, *(f"Note: {note}." for note in parts.notes)])
+    return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.notes)])
 
 
 def _detail(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
+
 import numpy as np
 
 from caltest._base.facts import RIGHT
@@ -91,10 +94,15 @@ def _refuted(data: Source) -> str:
     impossible = data.impossible
     first = f" (the first in row {impossible[0] + 1}, counted from 1)" if data.has_rows else ""
     wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
+    others = ""
+    if wrong and data.rows is not None:
+        p = data.rows.probs[:, 1]
+        unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
+        others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}." * (unsure.n > 0)
     return (
         f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
         f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
-        "then give them unrounded."
+        f"then give them unrounded.{others}"
     )
 
 

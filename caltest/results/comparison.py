@@ -194,7 +194,7 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
 def _with_root(square: float, spread: float) -> str:
     """Return a square and its root, whose spread is that of the square over twice the root."""
     root = sqrt(max(square, 0.0))
-    words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "below noise"
+    words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "within noise"
     return f"{format_value(square, spread)}  ({words})"
 
 
