@@ -78,6 +78,8 @@ def monitor(
     for name in filter(options.get, set(FACTS) - {"time"}):
         words = f"monitor does not take --{name}: every row is a bet of its own"
         raise Refusal(words, (f"!--{name}",))
+    if options["independent"] and options["time"] is None:
+        raise Refusal("--independent is about the rows of one --time", ("!--independent",))
     if not state.parent.is_dir():
         raise FileNotFoundError(f"--state: there is no folder {state.parent}")
     with locked(state):

@@ -332,14 +332,12 @@ class Monitor(Watch):
         ]
         if p is not None:
             lines.append(f"  p-value     {format_p(p)}  (valid at any time)")
-        if abs(self.log_evidence) < 600 and not self.joint:
-            lines.append(f"  gain        {self.gain:.2g} nats a row  (by recalibration, log score)")
-        lines += [
-            f"  best bet    {self.leader}  (what has earned most{SIDE * self.joint})",
-            f"  means       {in_words(self.sums)}" + of_last * (self.sums[0] < self.n),
-        ]
+        lines.append(f"  means       {in_words(self.sums)}" + of_last * (self.sums[0] < self.n))
         if self.alarm_sums is not None and self.sums[0] > self.alarm_sums[0]:
             lines.append(after_alarm(self.alarm_words, self.sums, self.alarm_sums))
+        lines.append(f"  best bet    {self.leader}  (what has earned most{SIDE * self.joint})")
+        if abs(self.log_evidence) < 600 and not self.joint:
+            lines.append(f"  gain        {self.gain:.2g} nats a row  (by recalibration, log score)")
         if self.impossible:
             lines.append(of_impossible(self.impossible, self.rounded))
         return "\n".join([*lines, *self._foot()])

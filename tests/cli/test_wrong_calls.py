@@ -514,6 +514,7 @@ gate two.csv --tolerance .1 --ids site -> the rows of two files -> gate two.csv 
 plan --like two.csv --clusters site --monitor --alternative Slope(0.5) -> take clusters for mon
 monitor two.csv --state state.json --weights site -> monitor does not take --weights
 monitor two.csv --state state.json --clusters label -> monitor does not take --clusters: rows of
+monitor two.csv --state state.json --independent -> --independent is about the rows of one --time
 monitor two.csv --state state.json --by label -> monitor does not take --by
 monitor two.csv --state state.json --run-length 100 -> --run-length is for --change
 monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
