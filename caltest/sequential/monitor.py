@@ -66,8 +66,8 @@ class Monitor(Watch):
         Whether a probability of 0 may be rounded: no bet is made on a row that has one.
     independent : bool, default False
         Rows of one ``time`` are independent given the past, each a bet of its own. Otherwise they
-        are one bet (``joint``): an expert's factor is the mean of his factors of the rows, of mean
-        1 however they depend on each other (Vovk & Wang, Annals of Statistics 49, 2021).
+        are one bet (``shared_times``): an expert's factor is the mean of his factors of the rows,
+        of mean 1 however they depend (Vovk & Wang, Annals of Statistics 49, 2021).
 
     Notes
     -----
@@ -90,7 +90,7 @@ class Monitor(Watch):
     run_length: int = 100_000
     rounded: bool = False
     independent: bool = False
-    joint: bool = False
+    shared_times: bool = False
     n_induced: int = 2
     highest: float = 0.0
     impossible: int = 0
@@ -150,7 +150,7 @@ class Monitor(Watch):
         rows = np.empty((induced.n, induced.n_classes + 2))
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         after = new._after(rows, steps, times)
-        doubt = 0.0 if after.joint else neighbours(data)
+        doubt = 0.0 if after.shared_times else neighbours(data)
         return after._moved(neighbours=doubt, notes=data.notes)
 
     def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
@@ -198,7 +198,7 @@ class Monitor(Watch):
         path = np.column_stack([self.n + 1.0 + ends, path])
         times = None if times is None else times[ends]
         moved = self._moved_on(path, state, impossible, sums[ends], int(steps[-1]) + 1, times)
-        return moved._moved(joint=self.joint or first.size < len(rows))
+        return moved._moved(shared_times=self.shared_times or first.size < len(rows))
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
@@ -326,7 +326,7 @@ class Monitor(Watch):
         p, of_last = self.pvalue, f" (last {self.sums[0]:.0f} rows)"  # an older state had no sums
         lines = [
             f"Monitor of calibration: {question}",
-            f"  rows        {self.n}" + f" of {self.steps} times, {ONE_BET}" * self.joint,
+            f"  rows        {self.n}" + f" of {self.steps} times, {ONE_BET}" * self.shared_times,
             f"  e-value     {value}  (what a bet of 1 against it has become)",
             f"  alarm       {self.alarm_words}  (at an e-value of {rings})",
         ]
@@ -335,8 +335,9 @@ class Monitor(Watch):
         lines.append(f"  means       {in_words(self.sums)}" + of_last * (self.sums[0] < self.n))
         if self.alarm_sums is not None and self.sums[0] > self.alarm_sums[0]:
             lines.append(after_alarm(self.alarm_words, self.sums, self.alarm_sums))
-        lines.append(f"  best bet    {self.leader}  (what has earned most{SIDE * self.joint})")
-        if abs(self.log_evidence) < 600 and not self.joint:
+        side = SIDE * self.shared_times
+        lines.append(f"  best bet    {self.leader}  (what has earned most{side})")
+        if abs(self.log_evidence) < 600 and not self.shared_times:
             lines.append(f"  gain        {self.gain:.2g} nats a row  (by recalibration, log score)")
         if self.impossible:
             lines.append(of_impossible(self.impossible, self.rounded))

@@ -118,7 +118,7 @@ def test_rows_of_one_time_are_one_bet():
     for a, b in pairwise(cuts):
         split = split.update(p[a:b], y[a:b], time=days[a:b])
     assert split == ct.Monitor().update(p, y, time=days)
-    assert (split.joint, split.means) == (True, pytest.approx((p.mean(), y.mean())))
+    assert (split.shared_times, split.means) == (True, pytest.approx((p.mean(), y.mean())))
     assert "600 of 150 times, one bet on each" in str(split)
     assert ct.Monitor().update(p, y, time=np.arange(600)).log_evidence == pytest.approx(
         ct.Monitor().update(p, y).log_evidence
