@@ -59,7 +59,7 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     if not options.get("resume") and size <= LARGE:
         return read_file(parts if len(parts) > 1 else parts[0], options)
     facts = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "features")
-    rows = (*facts, "per_character", "format")
+    rows = (*facts, "per_character", "format", "sheet")
     for name in (name for name in rows if options.get(name)):
         option = f"--{name.replace('_', '-')}"
         raise Refusal(

@@ -56,6 +56,7 @@ def _number(text: str) -> float:
 
 #: A file that is written.
 TARGET = click.Path(path_type=Path, dir_okay=False)
+SHEET = option("--sheet", metavar="NAME", help="Of an Excel file, the sheet to read.")
 #: Where predictions and labels are, and the facts of the rows: every command that reads rows.
 ROWS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
@@ -74,6 +75,7 @@ ROWS = options_of(
     option("--drop-label", "drop_labels", metavar="WORD", multiple=True,
            help="Leave out rows with this label, such as pending."),
     option("--format", type=click.Choice(FORMATS), help="What the file is, whatever its name."),
+    SHEET,
     option("--weights", metavar="COLUMN", help="How much each row counts, ≥ 0."),
     option("--clusters", metavar="COLUMN", multiple=True, callback=_joined,
            help="Rows alike here may depend; or two, A,B."),

@@ -141,6 +141,7 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 @o.option("--events", metavar="COLUMN", help="Events among them, such as defaults.")
 @o.option("--probability", metavar="COLUMN", help="Such as the PD.")
 @o.option("--names", metavar="COLUMN", help="What grades are called.")
+@o.SHEET
 @o.option("--percent/--no-percent", default=None, help="Whether probabilities are percents.")
 @o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")

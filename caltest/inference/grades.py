@@ -25,6 +25,7 @@ def grade_tests(
     events: str | None = None,
     probability: str | None = None,
     names: str | None = None,
+    sheet: str | None = None,
     percent: bool | None = None,
     alternative: Literal["greater", "less", "two-sided"] = "greater",
     method: Literal["exact", "jeffreys"] = "exact",
@@ -48,6 +49,8 @@ def grade_tests(
         ``n``, ``obligors``; ``events``, ``defaults``; ``probability``, ``PD``; ``grade``,
         ``rating``. A row ``Total`` that is the sum of the others is left out. ``notes`` say what
         was read.
+    sheet : str, optional
+        Of an Excel file with several sheets of numbers, the one to read.
     percent : bool, optional
         Whether probabilities are percents; by default where cells or the heading have a sign.
     alternative : {"greater", "less", "two-sided"}
@@ -91,7 +94,7 @@ def grade_tests(
     one_of("alternative", alternative, ("greater", "less", "two-sided"))
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
-    with table_of(table) as source:
+    with table_of(table, sheet) as source:
         columns_of = {"n": n, "events": events, "probability": probability, "names": names}
         size, event_counts, p, labels, notes = read_grades(source, columns_of, percent)
     N, D = np.append(size, size.sum()), np.append(event_counts, event_counts.sum())

@@ -51,6 +51,7 @@ def read_predictions(
     drop_labels: Sequence[str] = (),
     one_model: bool = False,
     format: str | None = None,
+    sheet: str | None = None,
     time: str | None = None,
     event: str | None = None,
     horizon: float | None = None,
@@ -99,6 +100,8 @@ def read_predictions(
     format : str, optional
         What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
         ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
+    sheet : str, optional
+        Of an Excel file with several sheets of numbers, the one to read.
     time, horizon : str and int, optional
         Of forecasts several steps ahead, as in :meth:`Predictions.of`.
     event, strata : str, optional
@@ -125,6 +128,7 @@ def read_predictions(
         *(from_logits, renormalise, percent, per_character, drop_missing, one_model, format),
         *(time, event, horizon, strata, features, ordered, multilabel),
         drop_labels=drop_labels,
+        sheet=sheet,
     )
     parts = parts_of(path)
     if len(parts) == 1:

@@ -36,7 +36,7 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
     """Open a file, and a second one with the labels; errors name the file."""
     label = request.label
     one_of("format", request.format, (None, *FORMATS))
-    file = opened(path, request.format)
+    file = opened(path, request.format)._replace(sheet=request.sheet)
     try:
         with file.file:
             log: str | None = file.format
@@ -48,6 +48,8 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
                 guessed = request.format is None and source.content is not None
                 log = log_format(source.content) if guessed else ""
             misfit = "per_character is for samples of lm-evaluation-harness"
+            if request.sheet and file.format != "excel":
+                raise InvalidPredictionsError("--sheet is for Excel files", [("!--sheet",)])
             if log and request.from_logits:
                 misfit = "this log is not of logits: leave from_logits out"
             if (log and request.from_logits) or (request.per_character and log != "lm-eval"):

@@ -119,10 +119,13 @@ def _read_excel(opened: Opened) -> Source:
     tables = [t for t in filled if any(len(r) - r.count(None) > 1 for r in cells[t])] or filled
     if len(tables) > 1:  # others are covers, or lists of words
         tables = [t for t in tables if _holds_numbers(cells[t][_titles(cells[t]) + 1 :])] or tables
-    if len(tables) != 1:
+    if opened.sheet:
+        tables = [opened.sheet] if opened.sheet in filled else filled
+    if len(tables) != 1 or opened.sheet not in (None, *tables):
         raise InvalidPredictionsError(
-            f"there are {len(tables)} sheets with tables ({', '.join(tables)}): save the one with "
-            "the predictions as a file of its own"
+            f"there are {several(len(tables), 'sheet')} with tables ({', '.join(tables)}): say "
+            "which holds the rows with sheet= (--sheet)",
+            [("--sheet", title) for title in tables],
         )
     (sheet,) = tables
     above = _titles(cells[sheet])

@@ -47,12 +47,14 @@ class Grades(NamedTuple):
 
 
 @contextmanager
-def table_of(table: object) -> Iterator[Source]:
+def table_of(table: object, sheet: str | None = None) -> Iterator[Source]:
     """Open a table at hand, or a file that has one, whose rows are counted from 1."""
     if isinstance(table, (str, PathLike)):
-        with source_of(table, Request()) as source, in_a_file(range(1, MOST), []):
+        with source_of(table, Request(sheet=sheet)) as source, in_a_file(range(1, MOST), []):
             yield source
         return
+    if sheet is not None:
+        raise InvalidPredictionsError("sheet= is for Excel files, and this is a table in memory")
     frame = opened(table, "the table")
     names = names_of(frame)
     if names is None:

@@ -39,11 +39,12 @@ _BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
 
 
 class Opened(NamedTuple):
-    """The bytes of a file, unpacked, what they are called, and what they are."""
+    """The bytes of a file, unpacked, what they are called and are, and the sheet to read."""
 
     name: str
     format: str
     file: BinaryIO
+    sheet: str | None = None
 
 
 def opened(path: str | PathLike[str], format: str | None) -> Opened:

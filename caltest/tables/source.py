@@ -49,6 +49,7 @@ class Request:
     ordered: bool = False
     multilabel: bool = False
     drop_labels: Sequence[str] = ()
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         followed, wrong = self.event is not None, ""

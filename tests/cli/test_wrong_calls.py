@@ -452,6 +452,7 @@ ct.report(P, Y, lens=ct.Canonical()) -> a report needs a two-class lens
 ct.grade_tests(GRADES, alternative="larger") -> alternative must be
 ct.grade_tests(GRADES, method="wald") -> method must be
 ct.grade_tests(GRADES, names="rating") -> no column 'rating' among
+ct.grade_tests(GRADES, sheet="A") -> sheet= is for Excel files
 ct.grade_tests(GRADES, probability="n") -> a column is one thing only
 ct.grade_tests(D) -> is no table
 ct.examples.digits("x") -> there is no 'test_x' among the digits
@@ -502,6 +503,7 @@ compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
+audit two.csv --sheet A -> --sheet is for Excel files -> audit two.csv
 plot two.csv -> Missing option '-o' -> plot two.csv --out plot.svg
 plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png -> plot two.csv -o x.svg
 plot two.csv -o x.png --kind pie -> 'pie' is not one of

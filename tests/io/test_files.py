@@ -166,7 +166,9 @@ def test_excel(tmp_path, monkeypatch):
     book["empty"].insert_rows(1)
     book["empty"]["A1"], book["empty"]["B1"] = "n", "remark"
     book.save(path)
-    refused(path, r"2 sheets with tables \(Sheet, empty\): save the one")
+    refused(path, r"2 sheets with tables \(Sheet, empty\): say which holds the rows")
+    check(read_predictions(path, sheet="Sheet"))
+    refused(path, "2 sheets with tables", sheet="sheet")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ImportError, match=r"caltest\[excel\]"):
         read_predictions(path)
