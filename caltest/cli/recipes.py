@@ -76,7 +76,7 @@ def parse(
     evaluated. ``words`` are named in errors beside the vocabulary.
     """
 
-    def made(name: str, *values: object, **options: object) -> object:
+    def term(name: str, *values: object, **options: object) -> object:
         if name not in vocabulary:
             raise _unknown(name, (*words, *vocabulary))
         if any(isinstance(value, ct.Statistic) for value in (*values, *options.values())):
@@ -88,12 +88,12 @@ def parse(
         if isinstance(node, ast.Name):
             if node.id not in vocabulary and node is not tree.body:
                 raise ValueError(f"there is no {node.id}; text goes in quotes: {node.id!r}")
-            return made(node.id)
+            return term(node.id)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if any(k.arg is None for k in node.keywords):
                 raise ValueError(f"{ast.unparse(node)!r} is not understood")
             options = {str(k.arg): build(k.value) for k in node.keywords}
-            return made(node.func.id, *map(build, node.args), **options)
+            return term(node.func.id, *map(build, node.args), **options)
         if isinstance(node, (ast.List, ast.Tuple)):
             return [build(element) for element in node.elts]
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
@@ -144,7 +144,7 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
         except (TypeError, ValueError) as error:
             self.fail(f"{shown}: {error}", param, ctx)
         if not (self.vocabulary.fits(type(built)) or (self.numbers and type(built) is int)):
-            kinds = {name: made for name, made in self.vocabulary.items() if inspect.isclass(made)}
+            kinds = {name: kind for name, kind in self.vocabulary.items() if inspect.isclass(kind)}
             names = [name for name, kind in kinds.items() if self.vocabulary.fits(kind)]
             choices = ", ".join((*self.numbers, *names))
             self.fail(f"{shown} does not fit; choose one of {choices}", param, ctx)

@@ -66,7 +66,7 @@ class DataSummary(Result):
     impossible: int
     lens: str
     tallied: bool = False
-    made: ClassVar[str] = "rows of the report · {0.lens}"
+    procedure: ClassVar[str] = "rows of the report · {0.lens}"
 
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
@@ -126,7 +126,7 @@ class Measures(Result):
     level: float
     lens: str
     columns: ClassVar[tuple[str, ...]] = ("measure", "value", "low", "high", "meaning")
-    made: ClassVar[str] = "measures of calibration · {0.lens} · {0._percent} intervals"
+    procedure: ClassVar[str] = "measures of calibration · {0.lens} · {0._percent} intervals"
 
     @classmethod
     def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
@@ -301,7 +301,7 @@ class ClassTable(Result):
     in_sd: FloatArray
     lens: str
     columns: ClassVar = ("name", "count", "predicted", "observed", "deviation", "in_sd")
-    made: ClassVar[str] = "means of every class"
+    procedure: ClassVar[str] = "means of every class"
 
     @classmethod
     def of(cls, view: View) -> ClassTable:

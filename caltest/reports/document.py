@@ -142,7 +142,7 @@ class Section(Record):
         return svg
 
 
-@described(title="Calibration report", made="{0.profile} report")
+@described(title="Calibration report", procedure="{0.profile} report")
 class Report(Result):
     """The answer of :func:`caltest.report`; ``save`` writes it as a page."""
 

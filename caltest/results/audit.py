@@ -139,7 +139,7 @@ class AuditReport(Result):
             y, p, words = self.accuracy, self.confidence, "right in {}, mean confidence {}"
         return f"{rows}, {words.format(percent(y, p), percent(p, y))}"
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
         tolerance = [] if self.tolerance is None else [f"tolerance={self.tolerance:g}"]
         return [f"audit of {lenses}", f"alpha={self.alpha:g}", *tolerance]
@@ -161,14 +161,14 @@ class AuditReport(Result):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        table, verdict, made = map(Text, self._blocks(options.max_width))
+        table, verdict, foot = map(Text, self._blocks(options.max_width))
         table.highlight_regex(r"^Calibration audit", "bold")
         table.highlight_regex(r"(?m)miscalibrated( \(.*\))?$", "red")
         verdict.highlight_regex(r"^Verdict: .*", HEADLINES[self.verdict][1])
-        yield from (table, verdict, Text(made.plain, style="dim"))
+        yield from (table, verdict, Text(foot.plain, style="dim"))
 
     def _blocks(self, width: int) -> tuple[str, str, str]:
-        """Return its table, the verdict with the reasons, and how it was made."""
+        """Return its table, the verdict with the reasons, and how it was foot."""
         columns = self._columns(width)
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
@@ -178,8 +178,8 @@ class AuditReport(Result):
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]
         *notes, _, _ = map(str.strip, self._foot())
-        made = [*notes, "", *(row.test.recipe for row in self.rows)]
-        return "\n".join(table), "\n".join(verdict), "\n".join(made)
+        foot = [*notes, "", *(row.test.recipe for row in self.rows)]
+        return "\n".join(table), "\n".join(verdict), "\n".join(foot)
 
     def _columns(self, width: int) -> dict[str, list[str]]:
         """Return the cells of the columns for which there is room; findings are always shown."""
@@ -203,9 +203,9 @@ class AuditReport(Result):
         return columns
 
     def __str__(self) -> str:
-        table, verdict, made = self._blocks(WIDTH)
+        table, verdict, foot = self._blocks(WIDTH)
         lines = [
             [line] if line == self._remark else wrap(line, WIDTH, break_on_hyphens=False) or [""]
             for line in verdict.split("\n")
         ]
-        return "\n".join([table, *(part for line in lines for part in line), made])
+        return "\n".join([table, *(part for line in lines for part in line), foot])

@@ -163,7 +163,7 @@ class Result(Record):
     of_all: ClassVar[str] = "calibrated in every subgroup"
     #: What its report begins with, and its recipe, as a template.
     title: ClassVar[str] = ""
-    made: ClassVar[str] = ""
+    procedure: ClassVar[str] = ""
 
     def __float__(self) -> float:
         if self.number is None:
@@ -176,11 +176,11 @@ class Result(Record):
         seed = [] if self.seed is None else [f"seed={self.seed}"]
         draws = [f"B={self.n_resamples}", *seed] if self.n_resamples else []
         data = [self._rows() + self._design, f"K={self.n_classes}", f"caltest {self.version}"]
-        return " · ".join([*self._made(), *draws, *data])
+        return " · ".join([*self._procedure(), *draws, *data])
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         """Return what the recipe begins with: what was computed, of what, and how."""
-        return [self.made.format(self)]
+        return [self.procedure.format(self)]
 
     @property
     def _percent(self) -> str:

@@ -54,7 +54,7 @@ class CalibrationTestResult(Result):
         "ExactNull, SimulatedNull or AsymptoticNull, optional", default=None, transient=True,
     )  # fmt: skip
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         approximate = ", approximate" * (self.folds is not None)
         return [self.statistic, self.lens, f"{self.null} null{approximate}"]
 
@@ -164,7 +164,7 @@ class JointTestResult(Result):
         alike = [test for test in self.tests if test.statistic == self.tests[0].statistic]
         return max(test.certain_error(alpha / len(alike)) for test in alike)
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
         return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
 

@@ -116,7 +116,7 @@ class ComparisonResult(Result):
         """The p-value of the second model's own test."""
         return self.test_b.pvalue
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         return [f"difference of {self.tested}", self.lens, self.method]
 
     def _rows(self) -> str:
@@ -229,7 +229,7 @@ class ComparisonTable(Result):
                 return result
         raise KeyError(f"there is no pair of {a!r} and {b!r} among {', '.join(self.names)}")
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         first = self.pairs[0]
         return [f"differences of {first.tested}", first.lens, first.method, "Holm"]
 

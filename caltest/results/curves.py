@@ -39,7 +39,7 @@ class ReliabilityDifference(Result):
     level: float
     simultaneous: bool
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         band = f"{'simultaneous ' * self.simultaneous}confidence band of the difference"
         return [self.bins, self.lens, f"{self._percent} {band}"]
 
@@ -68,7 +68,7 @@ class BinSensitivity(Result):
     distance: str
     level: float
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
         ece = f"ECE({kinds}, distance={self.distance})"
         return [ece, self.lens, f"{self._percent} noise band"]
@@ -77,7 +77,8 @@ class BinSensitivity(Result):
 @described(
     number="at_most",
     title="Test by the confidence band",
-    made="confidence band between {0.between[0]:g} and {0.between[1]:g} · {0.lens} · {0._percent}",
+    procedure="confidence band between {0.between[0]:g} and {0.between[1]:g} · {0.lens} · "
+    "{0._percent}",
 )
 class BandTest(Result):
     """The answer of :meth:`ReliabilityFit.band_test`."""
@@ -202,7 +203,7 @@ class ReliabilityFit(Result):
         names = ("predicted", "fitted", "low", "high")
         return [{name: vars(self)[name][rows] for name in names}]
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = "no band" if self.band == "none" else f"{self._percent} {how}{self.band} band"
         return [f"{'isotonic' if self.fit == 'band' else self.fit} curve", self.lens, band]

@@ -16,7 +16,7 @@ FORMULAS = ("O:E", "intercept", "slope")
 @described(
     title="Test of equivalence",
     number="pvalue",
-    made="{0.statistic} · {0.lens} · error ≥ {0.tolerance:g} tested by inversion",
+    procedure="{0.statistic} · {0.lens} · error ≥ {0.tolerance:g} tested by inversion",
     columns="statistic lens estimate tolerance pvalue smallest_tolerance",
     plotter="numbers.limits",
     draws="draws of cell sums, 0 for exact tests",
@@ -84,7 +84,7 @@ class GateResult(Result):
         less = [None if c.corrected == c.estimate else c.corrected for c in self.checks]
         return [{**table, "less_noise": less} for table in super()._tables()]
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)
         return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
 
@@ -113,7 +113,7 @@ WORDS = {
 @described(
     title="Plan",
     number="n",
-    made="plan of {0.purpose} · {0.statistic} · {0.lens} · like {0.like} · {0.method}, "
+    procedure="plan of {0.purpose} · {0.statistic} · {0.lens} · like {0.like} · {0.method}, "
     "alpha={0.alpha:g}",
     columns="purpose statistic lens alternative n low high",
     plotter="curves.planned",
@@ -194,7 +194,7 @@ class GradeTests(Result):
         rows = self.grades if len(self.grades) == 1 else (*self.grades, self.portfolio)
         return tuple(row for row in rows if row.verdict is not GradeVerdict.NO_EVIDENCE)
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         how = {"exact": "exact binomial", "jeffreys": "Jeffreys"}[self.method]
         words = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
         return [words, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]

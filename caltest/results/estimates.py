@@ -62,7 +62,7 @@ class ConfidenceIntervalResult(Result):
         """Return the lower limit, which has a level of its own, and the estimate."""
         return (0.0 if self.low is None else self.low), self.estimate
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
         return [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
 
@@ -153,7 +153,7 @@ class CoxRecalibration(Result):
         fitted, low, high = expit(lines) if logistic else -np.expm1(-np.exp(lines))
         return fitted, low, high
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         kind = {"wald": "Wald", "profile": "profile likelihood"}[self.method]
         link = [] if self.link == "logit" else [f"link {self.link}"]
         return ["Cox recalibration", *link, self.lens, f"{self._percent} {kind} intervals"]
@@ -233,7 +233,7 @@ class MetaAnalysis(Result):
     lens: str = entry("Through which lens the event was seen.")
     curve: CentreCurve | None = entry("With ``curve=True``, those of sites.", default=None)
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         how = f"{len(self.sites)} sites, REML, {self._percent} Hartung–Knapp intervals"
         return ["meta-analysis", self.lens, how]
 
@@ -272,7 +272,7 @@ def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float,
 @described(
     number="mean_score",
     title="mean score = miscalibration − discrimination + uncertainty",
-    made="CORP({0.score!r}) decomposition · {0.lens}",
+    procedure="CORP({0.score!r}) decomposition · {0.lens}",
     plotter="numbers.decomposition",
 )
 class CORPDecomposition(Result):
@@ -293,7 +293,7 @@ class CORPDecomposition(Result):
     number="mean_score",
     title="Brier score = reliability − resolution + uncertainty"
     " + within variance − within covariance",
-    made="Brier decomposition over {0.bins} · {0.lens}",
+    procedure="Brier decomposition over {0.bins} · {0.lens}",
     plotter="numbers.decomposition",
 )
 class BrierDecomposition(Result):

@@ -34,7 +34,7 @@ def described(
     eq: bool = True,
     title: str = "",
     number: str = "",
-    made: str = "",
+    procedure: str = "",
     shape: str = "",
     columns: str = "",
     records: str = "",
@@ -44,13 +44,14 @@ def described(
 ) -> Callable[[Class], Class]:
     """Make a frozen dataclass of a class, with all that is printed, drawn and documented of it.
 
-    ``title`` heads its text; ``number`` is the field that stands for it; ``made`` is a template of
-    what its recipe begins with; ``columns`` are the attributes of its table, or "head=attribute",
-    of the records in the fields ``records`` if these are given, and ``of_subgroups`` those of a
-    table of subgroups; ``plotter`` is the function of :mod:`caltest.plots` that draws it; ``shape``
-    is that of its arrays; ``draws`` says what ``n_resamples`` counts.
+    ``title`` heads its text; ``number`` is the field that stands for it; ``procedure`` is a
+    template of what its recipe begins with; ``columns`` are the attributes of its table, or
+    "head=attribute", of the records in the fields ``records`` if these are given, and
+    ``of_subgroups`` those of a table of subgroups; ``plotter`` is the function of
+    :mod:`caltest.plots` that draws it; ``shape`` is that of its arrays; ``draws`` says what
+    ``n_resamples`` counts.
     """
-    words = {"title": title, "number": number, "made": made, "plotter": plotter}
+    words = {"title": title, "number": number, "procedure": procedure, "plotter": plotter}
     lists = {"columns": columns, "records": records, "of_subgroups": of_subgroups}
     facts = words | {name: tuple(listed.split()) for name, listed in lists.items()}
 

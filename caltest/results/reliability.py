@@ -32,7 +32,7 @@ COLUMNS = (
 @described(
     eq=False,
     shape="(L,)",
-    made="{0.bins} · {0.lens} · {0.shown_band}",
+    procedure="{0.bins} · {0.lens} · {0.shown_band}",
     title="Reliability curve",
     plotter="reliability.reliability",
     draws="replicates for the bars, 0 where they are computed",
@@ -139,7 +139,7 @@ class ReliabilitySimplex(Result):
         """Which cells deviate more than chance allows: adjusted p-value at most 1 − level."""
         return self.adjusted <= 1.0 - self.level + 1e-12
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         return [self.bins, self.lens, f"cells marked at family level {1.0 - self.level:.3g}"]
 
     def _tables(self) -> list[Columns]:

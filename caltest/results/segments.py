@@ -69,7 +69,7 @@ class Segment(Record):
 
 @described(
     title="Segments",
-    made="segments of {0.min_rows} rows · {0.lens} · {0.null} null",
+    procedure="segments of {0.min_rows} rows · {0.lens} · {0.null} null",
     plotter="tables.segments",
 )
 class SegmentSearch(Result):

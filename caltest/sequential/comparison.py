@@ -211,7 +211,7 @@ class ComparisonMonitor(Watch):
         limits = [self._limits(point[0], point[3], point[4:]) for point in points]
         return np.column_stack([points[:, :3], np.reshape(limits, (-1, 2))])
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         return self._rules(f"ComparisonMonitor({self.score!r})", f"alpha={self.alpha:g}")
 
     def __repr__(self) -> str:

@@ -312,7 +312,7 @@ class Monitor(Watch):
         best = states[int(mixture.scalar(states, kernels.NOW).argmax())]
         return leader(best, self.n_induced, self.mode)
 
-    def _made(self) -> list[str]:
+    def _procedure(self) -> list[str]:
         rules = [f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"]
         rules += ["rows of one time independent"] * self.independent
         return self._rules("Monitor(change=True)" if self.change else "Monitor()", *rules)
