@@ -74,7 +74,8 @@ def in_percent(share: float) -> str:
 
 def percent(share: float, other: float) -> str:
     """Return a share in percent, with two significant digits of its distance from another."""
-    digits = max(decimals(max(abs(share - other), 1e-6)) - 2, 1)
+    gap = abs(share - other)
+    digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
     return f"{100.0 * share:.{digits}f} %"
 
 

@@ -27,7 +27,7 @@ from caltest.tables import cells
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.complete import complete_rows
-from caltest.tables.names import DATES, FACTS, IDS, MODELS, PREDICTED, key, words
+from caltest.tables.names import DATES, FACTS, HINDSIGHT, IDS, MODELS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
 
@@ -114,7 +114,8 @@ def _searchable(source: Source, unused: list[str]) -> tuple[str, ...]:
     """Return columns that could be features, by their names: cells would cost another pass."""
     if source.log or source.part or source.parts:  # of many files only what is asked for is read
         return ()
-    return tuple(n for n in unused if not (IDS | DATES) & {*words(n)} and key(n) not in PREDICTED)
+    no_features = IDS | DATES | HINDSIGHT
+    return tuple(n for n in unused if not no_features & {*words(n)} and key(n) not in PREDICTED)
 
 
 def _labels(

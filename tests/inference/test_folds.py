@@ -97,10 +97,8 @@ def test_one_fold_and_equal_levels_change_nothing():
     p, y, _ = deal(1)
     plain = ct.calibration_test(p, y, ct.Kuiper(), n_resamples=99, rng=1)
     assert ct.calibration_test(p, y, ct.Kuiper(), n_resamples=99, rng=1, folds=["a"] * 300) == plain
-    twice = np.tile(p, 2), np.tile(y, 2)
-    same = ct.calibration_test(
-        *twice, ct.Kuiper(), n_resamples=99, rng=1, folds=np.repeat([0, 1], 300)
-    )
+    twice, halves = (np.tile(p, 2), np.tile(y, 2)), np.repeat([0, 1], 300)
+    same = ct.calibration_test(*twice, ct.Kuiper(), n_resamples=99, rng=1, folds=halves)
     again = ct.calibration_test(*twice, ct.Kuiper(), n_resamples=99, rng=1)
     assert (same.estimate, same.pvalue) == (again.estimate, again.pvalue)
 

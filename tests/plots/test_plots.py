@@ -326,9 +326,8 @@ def test_a_component_has_a_panel(axis):
     assert said == list(curve.names)
     for j, panel in enumerate(picture.panels):
         part = curve.of(j)
-        points = np.column_stack(
-            [scale(part.predicted), scale(part.observed) - scale(part.predicted)]
-        )
+        at = scale(part.predicted)
+        points = np.column_stack([at, scale(part.observed) - at])
         np.testing.assert_allclose(panel.artists["marks"].get_offsets(), points)
     for limits in ("get_xlim", "get_ylim"):
         assert len({getattr(panel.ax, limits)() for panel in picture.panels}) == 1

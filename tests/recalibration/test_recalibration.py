@@ -115,10 +115,8 @@ def test_beta_curve_stays_increasing():
         q = ref.logistic_curve(0.0, *theta, p)
         return ref.nll(np.column_stack([1 - q, q]), event.astype(int))
 
-    found = minimize(
-        loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-13}
-    )
-    assert [curve.b, curve.c] == pytest.approx(found.x, abs=1e-4)
+    fit = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-13})
+    assert [curve.b, curve.c] == pytest.approx(fit.x, abs=1e-4)
 
 
 @pytest.mark.parametrize("decimals", [1, 8])

@@ -201,14 +201,12 @@ def test_assert_calibrated_fails_with_the_report(pytester):
             assert_calibrated(rows["right"], rows["y"], against=rows["steep"], margin=0.01)
         """
     )
-    found = pytester.runpytest_inprocess(
-        "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts="
-    )
-    found.assert_outcomes(passed=2, failed=2)
-    found.stdout.fnmatch_lines(
+    run = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=")
+    run.assert_outcomes(passed=2, failed=2)
+    run.stdout.fnmatch_lines(
         ["*AssertionError: the calibration gate says 'failed'", "*Verdict: FAILED", "*CANNOT TELL"]
     )
-    assert "testing.py" not in found.stdout.str().split("short test summary")[0]
+    assert "testing.py" not in run.stdout.str().split("short test summary")[0]
 
 
 def test_published_sample_sizes():

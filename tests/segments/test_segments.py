@@ -329,10 +329,8 @@ def test_one_wrong_cell_and_certain_predictions_make_no_nan():
     assert np.isfinite([v for s in found.segments for v in (s.low, s.high, s.gain, s.shift)]).all()
     assert sure.pvalue > 0.05
     with pytest.warns(ct.DoubtfulInputWarning, match="all probabilities are 0 or 1"):
-        certain = ct.segment_search(
-            [0.0, 1.0] * 60, [0, 1] * 60, {"x": [*range(7)] * 17 + [1]}, **FEW
-        )
-    assert (certain.null, certain.pvalue, certain.segments) == ("exact", pytest.approx(1.0), ())
+        sure = ct.segment_search([0.0, 1.0] * 60, [0, 1] * 60, {"x": [*range(7)] * 17 + [1]}, **FEW)
+    assert (sure.null, sure.pvalue, sure.segments) == ("exact", pytest.approx(1.0), ())
     broken = ct.segment_search([0.0, 1.0, 0.5] * 60, [1, 1, 0] * 60, {"x": np.arange(180)}, **FEW)
     assert (broken.finding, broken.impossible) == (ct.Finding.IMPOSSIBLE_OUTCOME, 60)
     assert "probability exactly 0" in str(broken)
