@@ -87,7 +87,8 @@ def column_called(names: list[str], what: str) -> str | None:
 
 
 def _bare(name: str, beside: set[str]) -> str:
-    """Return the words of a name in lower case, but those that are beside others."""
+    """Return the words of a name in lower case, but those beside others, as those in brackets."""
+    name = re.sub(r"\(.*?\)", "", name) or name
     parts = words(name)
     return " ".join([word for word in parts if word not in beside] or parts)
 

@@ -215,4 +215,6 @@ class GradeTests(Result):
             f"Asked was whether risks are {sides[self.alternative]} than predicted; "
             'alternative "two-sided" asks both ways.'
         ] if self.alternative in sides else []  # fmt: skip
-        return [f"Verdict: {whole}Grades: {wrong or none}.", *one_side, independent]
+        all_tests = "Findings allow for all tests together, intervals are of one grade each. "
+        return [f"Verdict: {whole}Grades: {wrong or none}.", *one_side, all_tests * several_grades
+                + independent]  # fmt: skip

@@ -104,10 +104,15 @@ def interval(
 
     The interval is {δ(t): l(t̂) − l(t) ≤ level φ ψ}, l(t) = t O − K(t), δ(t) the mean of p(t) − p;
     ψ = max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a segment.
+    No shift makes an impossible outcome possible: of such rows the ends take any probability.
     """
     from scipy.optimize import brentq
 
-    events, weight, expected = float(w @ y), float(w.sum()), float(w @ p)
+    weight, gap = float(w.sum()), float(w @ (y - p))
+    possible = np.where(y > 0.0, p > 0.0, p < 1.0)
+    free, offset = float(w[~possible].sum()), float(w[~possible] @ p[~possible])
+    p, w, y = p[possible], w[possible], y[possible]
+    events, expected = float(w @ y), float(w @ p) + offset
     shift = best_shift(p, w, events)
     at = float(np.clip(shift, -LAST, LAST))
     fit = tilted(p, at)
@@ -125,8 +130,8 @@ def interval(
         t = float(brentq(above, min(at, far), max(at, far), xtol=1e-13))
         return float(w @ tilted(p, t))
 
-    low, high = ((end(side) - expected) / weight for side in (-1.0, 1.0))
-    return (events - expected) / weight, low, high, at
+    low, high = end(-1.0) - expected, end(1.0) + free - expected
+    return gap / weight, low / weight, high / weight, at
 
 
 def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tuple[float, float]:

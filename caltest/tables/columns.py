@@ -87,6 +87,8 @@ def choose_labels(
     followed = times_of_follow_up(names)
     for tier in LABELS:
         candidates = [name for name in names if key(name) in tier and not _is_place(source, name)]
+        # An answer stands for the truth only where nothing else does.
+        candidates = [name for name in candidates if key(name) not in PREDICTED] or candidates
         if len(candidates) == 1:
             _refuse_followed(source, candidates[0], followed)
             return _verdict(source, candidates[0]) or Choice(candidates)
