@@ -106,6 +106,11 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             "are taken as followed to the end: if some were not, audit with event=, time= and "
             f"horizon= in place of labels ({options})",
         )
+    if request.folds is None and (models := [n for n in unused if {"fold", "folds"} & {*words(n)}]):
+        notes += (
+            f"if {models[0]} says which model of a cross-validation predicted a row, audit with "
+            f"folds={models[0]!r} (--folds {models[0]})",
+        )
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
                       _searchable(source, unused))  # fmt: skip
 

@@ -49,7 +49,10 @@ FOLLOW_UP = {"follow", "followup", "fu", "survival", "tte", "censoring"}
 #: Words in names of the times of rows, not of what they were followed for.
 DATES = {"date", "dates", "datum", "datetime", "timestamp", "ts"}
 #: Words in names of what is known with the outcome or made of it, which is no feature.
-HINDSIGHT = {"target", "gold", "truth", "actual", "observed", "obs", "loss", "pred", "los", "stay"}
+HINDSIGHT = {
+    *("target", "gold", "truth", "actual", "observed", "obs", "loss", "pred", "los", "stay"),
+    *("fold", "folds", "verdict", "judge", "precip"),
+}
 #: Names in a table of counts, one row a grade.
 COUNTS = {"defaults", "obligors", "pd", "impressions", "anzahl", "schuldner", "obligor", "nombre"}
 #: Words of which one is in names of probabilities that are none of these.
