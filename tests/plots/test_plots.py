@@ -104,6 +104,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_pictures_draw_on_axes_of_others(every, kind):
     figure = Figure(figsize=(6.5, 3.0), layout="constrained")
     ax = figure.add_subplot(1, 2, 1)
@@ -128,6 +129,7 @@ def drawn(every):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "classes"])
+@pytest.mark.slow
 def test_a_picture_fits_a_column_and_nothing_is_cut_off(drawn, kind):
     figure = drawn[kind].figure
     assert figure.get_figwidth() == 3.25
@@ -192,6 +194,7 @@ def test_every_result_has_a_picture():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_the_recipe_stands_at_the_foot_unless_told_not_to(every, kind):
     recipe = every[kind].recipe
     picture, bare = every[kind].plot(), every[kind].plot(recipe=False)
@@ -300,9 +303,7 @@ def test_classical_diagram_holds_the_numbers(curve):
 
 def test_log_odds_axis(rng):
     p = 1 / (1 + np.exp(-rng.normal(-6.0, 1.5, 5000)))
-    curve = reliability_curve(
-        p, rng.random(5000) < p, lens=ct.OneVsRest(1), bins=ct.QuantileBins(10)
-    )
+    curve = reliability_curve(p, rng.random(5000) < p, bins=ct.QuantileBins(10))
     assert (curve.observed == 0).any()
     for style in ("deviation", "classical"):
         picture = curve.plot(style=style, axis="log-odds")

@@ -145,9 +145,7 @@ def test_the_bounds_of_a_difference_are_its_extremes():
         a, b = models[first], models[1 - first]
         check = ct.gate(a, models[2], against=b, margin=0.01, rng=1).checks[0]
         difference = ct.compare(a, b, models[2], level=0.95, n_resamples=99, rng=1)
-        old = ct.confidence_interval(
-            b, models[2], ct.DebiasedL2(), level=0.95, n_resamples=1999, rng=1
-        )
+        old = ct.confidence_interval(b, models[2], ct.DebiasedL2(), n_resamples=1999, rng=1)
         t = np.linspace(old.low, old.high, 501)[:, None]
         d = np.linspace(difference.low, difference.high, 501)
         values = np.sqrt(np.maximum(t + d, 0.0)) - np.sqrt(t)

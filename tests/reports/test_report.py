@@ -111,6 +111,7 @@ def test_labels_all_alike_have_exact_limits_or_none(events):
 
 
 @pytest.mark.parametrize("profile", WORDING["profiles"])
+@pytest.mark.slow
 def test_profiles(two, profile, tmp_path):
     report = ct.report(two, profile=profile, also=[ct.HosmerLemeshow()], **RUN)
     keys = [section.key for section in report.sections]

@@ -156,6 +156,7 @@ def test_values_and_batches(row, style):
 
 @STYLES
 @pytest.mark.parametrize("row", [row for row in TWINS if row.moved], ids=str)
+@pytest.mark.slow
 def test_moved_residuals(row, style):
     for k in row.classes:
         probs, labels = problem(k, 40, k, style)
