@@ -184,11 +184,11 @@ def workers(folder: Path, powers: int) -> None:
             client.run(__import__, "caltest.tally.reading", fromlist=["of_frame"])
             before = sum(cpu for cpu, _ in client.run(spent).values())
             start = time.perf_counter()
-            found = ct.Tally.from_dask(dataframe.read_parquet(pattern), "p", "y")
+            tally = ct.Tally.from_dask(dataframe.read_parquet(pattern), "p", "y")
             wall, after = time.perf_counter() - start, list(client.run(spent).values())
             cpu, peak = sum(cpu for cpu, _ in after) - before, max(mb for _, mb in after)
         one = ct.scan(large) if one is None else one
-        assert found == sum([one] * copies)
+        assert tally == sum([one] * copies)
         print(f"| {copies} × 10⁷ | {wall:.1f} | {cpu:.1f} | {peak} | {spent()[1]} |", flush=True)
 
 

@@ -105,8 +105,8 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
     if len(words) == n_classes <= 20:
         order = f", which scikit-learn sorts: classes={words}"
         remedies = [("--classes", ",".join(words))]
-    known = [*chain(*EVENT_WORDS)] * bool(opposites(array, EVENT_WORDS))
-    rest = [w for w in words if (w.lower() not in known if known else w.lower() in PENDING)]
+    outcomes = [*chain(*EVENT_WORDS)] * bool(opposites(array, EVENT_WORDS))
+    rest = [w for w in words if (w.lower() not in outcomes if outcomes else w.lower() in PENDING)]
     if n_classes == 2 and rest:
         order += f"; or leave out rows without an outcome with drop_labels={rest} (--drop-label)"
         remedies = [dropping(rest)]

@@ -121,9 +121,9 @@ def not_given(
     records: dict[str, Record], parts: list[Part], before: ct.Monitor, watch: ct.Monitor
 ) -> list[str]:
     """Say which rows wait in other files, and which later rows have been bet on without."""
-    notes, given = list[str](), {str(part.path) for part in parts}
+    notes, files = list[str](), {str(part.path) for part in parts}
     for path, record in records.items():
-        if path in given or not record.get("waiting"):
+        if path in files or not record.get("waiting"):
             continue
         since = record["since"]
         over, was_over = (

@@ -180,13 +180,13 @@ def _parts(words: Sequence[str], options: dict[str, click.Option]) -> list[tuple
     parts, rest = [], list(words)
     while rest:
         word = rest.pop(0)
-        written = word.removeprefix("!").partition("=")[0]
-        if written[:1] != "-" or written == "-":
+        stem = word.removeprefix("!").partition("=")[0]
+        if stem[:1] != "-" or stem == "-":
             parts.append(("", [word]))
             continue
-        option = options.get(written)
+        option = options.get(stem)
         flag = option.is_flag if option else not rest or rest[0].startswith("-")
         alone = flag or "=" in word or word.startswith("!") or not rest
-        name = str(option.name) if option else written
+        name = str(option.name) if option else stem
         parts.append((name, [word] if alone else [word, rest.pop(0)]))
     return parts

@@ -122,8 +122,8 @@ def _columns(text: _Text, places: Sequence[int]) -> list[Column]:
 
 def typed(cells: list[str], comma: bool) -> Column:
     """Return numbers where all cells are, with decimal commas and groups of digits, else text."""
-    known = [c for c in cells if c.lower() not in MISSING]
-    groups = [c for c in known if not _WHOLE.fullmatch(c)] if comma else []
+    numerals = [c for c in cells if c.lower() not in MISSING]
+    groups = [c for c in numerals if not _WHOLE.fullmatch(c)] if comma else []
     if groups and all(map(_GROUPED.fullmatch, groups)):
         cells = [re.sub(r"[.\s]", "", c) for c in cells]
     numbers = [c.replace(",", ".") for c in cells] if comma else cells

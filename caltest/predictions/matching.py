@@ -66,8 +66,8 @@ def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
     if data.ids is None or not isinstance(ids, str) or names_of(model) is None:
         return data.labels
     place = {str(name): row for row, name in enumerate(data.ids)}
-    (own,) = source_in_memory(model).read([ids])
-    rows = [place.get(name, -1) for name in cells.marks(own).astype(str).tolist()]
+    (column,) = source_in_memory(model).read([ids])
+    rows = [place.get(name, -1) for name in cells.marks(column).astype(str).tolist()]
     return data.labels[rows]
 
 

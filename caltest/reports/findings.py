@@ -128,15 +128,17 @@ def _of_segments(search: SegmentSearch) -> str:
 def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> str:
     assert data.rows is not None  # a tally has no subgroups
     whole, groups = replace(data.rows, by=None, features=None), data.rows.subgroups()
-    seen = [problem_through(whole.take(rows), lens).means() for rows in groups.values()]
+    pairs = [problem_through(whole.take(rows), lens).means() for rows in groups.values()]
     wrong = {
         name: f"{' '.join([name, *_sides(*means, test.estimate)])}, {direction_of(*means, inf)}"
-        for name, means, test, p in zip(parts.names, seen, parts.tests, parts.adjusted, strict=True)
+        for name, means, test, p in zip(
+            parts.names, pairs, parts.tests, parts.adjusted, strict=True
+        )
         if p is not None and p <= alpha
     }
     listed = f" ({'; '.join(wrong.values())})" if wrong else ""
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
-    side = f" ({direction_of(*seen[parts.worst], inf)})" * (worst not in wrong)
+    side = f" ({direction_of(*pairs[parts.worst], inf)})" * (worst not in wrong)
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
         f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor}{side}."

@@ -89,8 +89,8 @@ def gate(
     --------
     >>> from caltest.examples import GaussianMixture
     >>> model = GaussianMixture(0.0, -2.0).sample(5000, rng=1)
-    >>> found = gate(model, tolerance=0.05, rng=1)
-    >>> found.verdict, found.verdict.exit_code
+    >>> answer = gate(model, tolerance=0.05, rng=1)
+    >>> answer.verdict, answer.verdict.exit_code
     ('passed', 0)
     """
     fraction("alpha", alpha)

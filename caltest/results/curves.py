@@ -171,8 +171,8 @@ class ReliabilityFit(Result):
         >>> import caltest as ct
         >>> data = ct.examples.GaussianMixture().sample(100_000, rng=1)
         >>> band = ct.reliability_fit(data, fit="band")
-        >>> found = band.band_test(tolerance=0.1, between=(0.1, 0.9))
-        >>> found.at_least, round(found.at_most, 3), found.verdict
+        >>> answer = band.band_test(tolerance=0.1, between=(0.1, 0.9))
+        >>> answer.at_least, round(answer.at_most, 3), answer.verdict
         (0.0, 0.095, 'calibrated to within the tolerance')
         """
         number("tolerance", tolerance, 0.0, 1.0, "[)")

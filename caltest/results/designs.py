@@ -108,8 +108,8 @@ class ClusterSummary(Record):
             "being right": [each.correctness for each in along],
         }
         applied = "" if self.inflation_applied else " (not applied)"
-        own = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
-        parts = f" · λ up to {self.in_parts:g} where rows agree more than elsewhere" * own
+        within = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
+        parts = f" · λ up to {self.in_parts:g} where rows agree more than elsewhere" * within
         more = f" · inflation κ {self.inflation:.2f}{applied}" * (self.inflation > 1.0)
         return f"{columns} · {degrees(kinds, self.estimated)}{parts}{more}"
 

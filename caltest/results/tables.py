@@ -93,14 +93,14 @@ def head(name: str) -> str:
 
 
 def texts(
-    columns: Columns, written: Callable[[str], str]
+    columns: Columns, mark_up: Callable[[str], str]
 ) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
     """Return heads, rows of cells, and which columns hold numbers."""
     lists = {name: list(values) for name, values in columns.items()}
     cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
-    rows = zip(*([written(text) for text in column] for column in cells), strict=True)
-    return [written(head(name)) for name in columns], list(rows), numeric
+    rows = zip(*([mark_up(text) for text in column] for column in cells), strict=True)
+    return [mark_up(head(name)) for name in columns], list(rows), numeric
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:
@@ -150,8 +150,8 @@ def html(columns: Columns) -> str:
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
 
     def line(kind: str, cells: Iterable[str]) -> str:
-        written = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
-        return f"<tr>{''.join(written)}</tr>"
+        elements = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(elements)}</tr>"
 
     body = "\n".join(line("td", cells) for cells in rows)
     return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"

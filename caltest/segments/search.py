@@ -117,8 +117,8 @@ def segment_search(
     >>> rng = np.random.default_rng(1)
     >>> age, p = rng.integers(20, 90, 2000), rng.uniform(0.1, 0.6, 2000)
     >>> y = rng.random(2000) < np.where(age > 80, p + 0.3, p)
-    >>> found = ct.segment_search(p, y, {"age": age}, rng=0)
-    >>> found.segments[0].name, round(found.segments[0].at_least, 2)
+    >>> answer = ct.segment_search(p, y, {"age": age}, rng=0)
+    >>> answer.segments[0].name, round(answer.segments[0].at_least, 2)
     ('age > 82', 0.18)
     """
     one_of("max_depth", max_depth, (None, 1, 2))

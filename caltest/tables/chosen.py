@@ -69,8 +69,8 @@ def chosen_of(source: Source, request: Request) -> Chosen:
     if request.features is None:
         return chosen
     every = request.features in ("*", ["*"])
-    used = chosen.wanted if every else [*chosen.outcomes, *chosen.choice.probs]
-    others = [name for name in source.names if name and name not in used]
+    columns = chosen.wanted if every else [*chosen.outcomes, *chosen.choice.probs]
+    others = [name for name in source.names if name and name not in columns]
     features = request.features
     features = features.split(",") if isinstance(features, str) else features
     for name in (name for name in chosen.choice.probs if name in features):
@@ -79,8 +79,8 @@ def chosen_of(source: Source, request: Request) -> Chosen:
         )
     if not others:
         raise InvalidPredictionsError(
-            f"no column is left to search for segments: {shortened(used)} are used already; those "
-            "of clusters, weights and the like may be named in features= (--features), too",
+            f"no column is left to search for segments: {shortened(columns)} are used already; "
+            "those of clusters, weights and the like may be named in features= (--features), too",
             [("--features", name) for name in chosen.facts.values()],
         )
     return replace(chosen, features=tuple(named(others, request.features).probs))
