@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.evals import (
-    calibration_error,
-    calibration_items,
-    calibration_pvalue,
-    inspect_calibration,
-    noise_floor,
-)
+from caltest import evals
 
-METRICS = (calibration_error, noise_floor, calibration_pvalue)
+METRICS = (evals.calibration_error, evals.noise_floor, evals.calibration_pvalue)
 
 
 def questions(n=300, sharper=3.0):
@@ -34,14 +28,14 @@ def test_metrics_are_those_of_the_most_likely_option():
     shares = [np.exp(row["scores"]) / np.exp(row["scores"]).sum() for row in rows]
     right = [row["answer"] == share.argmax() for row, share in zip(rows, shares, strict=True)]
     test = ct.calibration_test([share.max() for share in shares], right)
-    items = [calibration_items(row["scores"], row["answer"])["noise_floor"] for row in rows]
+    items = [evals.calibration_items(row["scores"], row["answer"])["noise_floor"] for row in rows]
     assert [metric(items) for metric in METRICS] == pytest.approx(
         [test.estimate, test.null_mean, test.pvalue], rel=1e-9
     )
     assert test.pvalue < 1e-6
     for wrong in ((4, [0.0, 1.0]), (0, [np.nan, 1.0]), (-1, [0.0, 1.0])):
         with pytest.raises(ct.InvalidPredictionsError, match=r"question 301 .* from 0"):
-            calibration_error([*items, wrong])
+            evals.calibration_error([*items, wrong])
 
 
 @pytest.mark.filterwarnings("ignore")  # the harness's own
@@ -66,7 +60,7 @@ def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
         def generate_until(self, requests): ...
 
     def process_results(doc, results):
-        return calibration_items([result[0] for result in results], doc["answer"])
+        return evals.calibration_items([result[0] for result in results], doc["answer"])
 
     metrics = [{"metric": f.__name__, "aggregation": f, "higher_is_better": False} for f in METRICS]
     config = {
@@ -104,7 +98,7 @@ def test_inspect_takes_the_metric(tmp_path):
         return solve
 
     def task(**facts):
-        @scorer(metrics=[inspect_calibration(cluster="topic")])
+        @scorer(metrics=[evals.inspect_calibration(cluster="topic")])
         def judged():
             async def score(state, target):
                 i = state.metadata["row"]
@@ -126,10 +120,9 @@ def test_inspect_takes_the_metric(tmp_path):
     assert values["calibration_error"] == pytest.approx(test.estimate)
     assert values["noise_floor"] == pytest.approx(test.null_mean, rel=0.05)
     assert values["calibration_pvalue"] < 0.01
-    first = SampleScore(
-        score=Score(value="C", metadata={"confidence": 0.9}), sample_metadata={"topic": 0}
-    )
-    assert np.isnan(list(inspect_calibration(cluster="topic")([first] * 2).values())).all()
+    score = Score(value="C", metadata={"confidence": 0.9})
+    twice = [SampleScore(score=score, sample_metadata={"topic": 0})] * 2
+    assert np.isnan(list(evals.inspect_calibration(cluster="topic")(twice).values())).all()
     (log,) = evaluate(task(silent=7), **options)
     assert log.status == "error"
     assert "sample 8 has no 'confidence'" in log.error.message
@@ -139,4 +132,4 @@ def test_inspect_takes_the_metric(tmp_path):
 def test_without_inspect_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "inspect_ai.scorer", None)
     with pytest.raises(ImportError, match=r"caltest\[inspect\]"):
-        inspect_calibration()
+        evals.inspect_calibration()

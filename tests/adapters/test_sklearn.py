@@ -126,21 +126,16 @@ def test_display_of_an_estimator():
     expected = ct.reliability_curve(PROBS, CODES, lens=ct.OneVsRest(0), bins=5, simultaneous=True)
     np.testing.assert_array_equal(display.curve.observed, expected.observed)
     np.testing.assert_array_equal(display.curve.low, expected.low)
-    assert display.curve.names == ("class red",)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
+    assert (display.curve.names, display.ax_, display.figure_) == (("class red",), ax, ax.figure)
     assert CalibrationTestDisplay(display.curve).plot().ax_ is not ax
 
 
 def test_a_fitted_classifier_is_left_as_it_is():
     model = RecalibratedClassifier(TRAINED, VectorScaling(0.1)).fit(X[1::3], TRUTH)
-    expected = VectorScaling(0.1).fit(PROBS, CODES)
-    np.testing.assert_array_equal(
-        model.predict_proba(X[2::3]), expected(TRAINED.predict_proba(X[2::3]))
-    )
-    assert model.estimator_ is TRAINED
-    assert (model.predict(X[2::3]) == WINES[2::3]).mean() > 0.9
-    assert model.get_params()["method"] == VectorScaling(0.1)
+    expected, new = VectorScaling(0.1).fit(PROBS, CODES), X[2::3]
+    np.testing.assert_array_equal(model.predict_proba(new), expected(TRAINED.predict_proba(new)))
+    assert (model.predict(new) == WINES[2::3]).mean() > 0.9
+    assert (model.estimator_, model.get_params()["method"]) == (TRAINED, VectorScaling(0.1))
     with pytest.raises(ValueError, match="row 0 is 'blue'"):
         model.fit(X[:1], ["blue"])
 

@@ -80,9 +80,8 @@ def test_a_test_in_mlflow(mlflow):
     assert expected.items() <= logged.items()
     assert {step for _, step in mlflow.metrics} == {3}
     assert not any("seed" in key or "two_sided" in key for key, _ in mlflow.metrics)
-    (where,) = mlflow.files
+    ((where, files),) = mlflow.files.items()
     assert where == "valid"
-    files = mlflow.files[where]
     assert files["result.json"].decode() == TEST.to_json()
     assert files["result.md"].decode() == TEST.to_markdown()
     assert files["figure.png"].startswith(b"\x89PNG")

@@ -80,13 +80,11 @@ def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, run):
     assert (f"{code}" if "echo $?" in command else out.strip()) == shown.strip()
 
 
-README = Path(__file__).parents[2] / "README.md"
-
-
 def test_the_audit_shown_is_what_the_audit_prints_first(run):
-    (shown,) = re.findall(r"```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
     assert run("audit")[1].strip().startswith(shown.strip())
-    lines = README.read_text(encoding="utf-8").splitlines()
+    lines = readme.splitlines()
     assert len(lines) < 120
     commands = [line.partition(" #")[0].split() for line in lines if line.startswith("caltest ")]
     assert len(commands) == 9

@@ -103,9 +103,8 @@ def test_sums_of_the_example():
     assert summary.effective == pytest.approx(4.0824127414, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
-    assert summary.notes[0].endswith(
-        "which two rows of a cluster have in common with a chance of λ"
-    )
+    ending = "which two rows of a cluster have in common with a chance of λ"
+    assert summary.notes[0].endswith(ending)
     inflated = replace(summary, inflation=1.44)
     assert str(inflated).endswith("(95 % limits) · inflation κ 1.44")
     assert "errors by chance are taken as 1.20 times as large (√κ)" in inflated.notes[1]
@@ -136,8 +135,7 @@ def test_expected_agreement_is_proportional_to_the_dependence(rng, n_classes):
         expected += same * (data.clusters[i] == data.clusters[j] and i != j)
     for i in range(data.n):
         own += p[i, 0] * (1 - p[i, 0]) if n_classes == 2 else 1 - (p[i] ** 2).sum()
-    assert joint.sum() == pytest.approx(expected, abs=1e-12)
-    assert variance.sum() == pytest.approx(own, abs=1e-12)
+    assert (joint.sum(), variance.sum()) == pytest.approx((expected, own), abs=1e-12)
     for dependence in (0.0, 0.36, 1.0):
         labels = ct.SharedRedraws(dependence=dependence).drawer(data)((5, 6), 0, 60_000)
         check_redraws(labels, p, agreement, dependence * joint.sum())
@@ -235,14 +233,10 @@ def test_labels_that_agree_beyond_any_redraw_inflate_the_null(rng):
     fixed = ct.SharedRedraws(test.clusters.dependence, coupling="label")
     for result, statistic, power in ((test, ct.Kuiper(), 0.5), (square, ct.CoxScore(), 1.0)):
         law = ct.replicate(data, statistic, fixed, n_resamples=499, rng=0)
-        kappa = result.clusters.inflation
-        same = quiet(
-            ct.calibration_test, data, None, statistic, lens=ct.Canonical(), null=fixed,
-            n_resamples=499, rng=0,
-        )  # fmt: skip
-        np.testing.assert_allclose(
-            np.asarray(same.null_distribution), kappa**power * np.asarray(law), rtol=1e-12
-        )
+        asked = {"lens": ct.Canonical(), "null": fixed, "n_resamples": 499, "rng": 0}
+        same = quiet(ct.calibration_test, data, None, statistic, **asked)
+        expected = result.clusters.inflation**power * np.asarray(law)
+        np.testing.assert_allclose(same.null_distribution, expected, rtol=1e-12)
 
 
 def test_statistics_that_see_labels_cannot_be_inflated(rng):
@@ -257,12 +251,10 @@ def test_statistics_that_see_labels_cannot_be_inflated(rng):
 
     with pytest.raises(ct.StatisticError, match=r"mean_gap sees labels.*κ = 1\.\d+.*OneRowPer"):
         ct.calibration_test(p, y[clusters], mean_gap, **facts)
-    scheme = ct.SharedRedraws()
-    asked = quiet(ct.calibration_test, p, y[clusters], mean_gap, null=scheme, **facts)
-    assert not asked.clusters.inflation_applied
-    assert quiet(
-        ct.calibration_test, p, y[clusters], null=scheme, **facts
-    ).clusters.inflation_applied
+    facts["null"] = ct.SharedRedraws()
+    for statistic, applied in ((mean_gap, False), (ct.ECE(), True)):
+        asked = quiet(ct.calibration_test, p, y[clusters], statistic, **facts)
+        assert asked.clusters.inflation_applied == applied
 
 
 def test_other_nulls(rng):
@@ -297,11 +289,9 @@ def test_several_questions_are_answered_one_by_one(rng):
     labels = (rng.random(150)[:, None] > probs.cumsum(axis=1)).sum(axis=1)
     clusters = np.arange(150) // 3
     pairs = [(ct.ECE(5), ct.TopK(1)), (ct.Kuiper(), ct.OneVsRest(0))]
-    joint = ct.joint_test(probs, labels, pairs=pairs, clusters=clusters, n_resamples=199, rng=1)
-    single = [
-        ct.calibration_test(probs, labels, s, lens=look, clusters=clusters, n_resamples=199, rng=1)
-        for s, look in pairs
-    ]
+    run = {"clusters": clusters, "n_resamples": 199, "rng": 1}
+    joint = ct.joint_test(probs, labels, pairs=pairs, **run)
+    single = [ct.calibration_test(probs, labels, s, lens=look, **run) for s, look in pairs]
     assert joint.tests == tuple(single)
     assert joint.pvalue == min(1.0, 2 * min(t.pvalue for t in single))
     with pytest.raises(ct.StatisticError, match="use adjust='holm'"):

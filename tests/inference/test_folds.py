@@ -88,9 +88,8 @@ def test_enumerated_values(statistic, value, pvalue, floor):
     if statistic == ct.CalibrationInTheLarge():  # in standard deviations
         v = twelve().probs.prod(axis=1).sum()
         value, floor = value * 12 / np.sqrt(v), 0.0
-    assert test.estimate == pytest.approx(value, abs=1e-8)
-    assert test.pvalue == pytest.approx(pvalue, abs=1e-8)
-    assert test.null_mean == pytest.approx(floor, abs=1e-8)
+    numbers = test.estimate, test.pvalue, test.null_mean
+    assert numbers == pytest.approx((value, pvalue, floor), abs=1e-8)
 
 
 def test_one_fold_and_equal_levels_change_nothing():
@@ -126,8 +125,8 @@ def test_summary():
     within = ((p - (d + p.mean())[fold]) ** 2).sum() / (300 - 5)
     random = chi2.sf((n * d**2 / (within + v.mean() / (300 / n - 1) ** 2)).sum(), 4)
     assert (seen.count, seen.smallest, seen.largest) == (5, 60, 60)
-    assert (seen.moved, seen.contrast) == pytest.approx((abs(d).max(), contrast))
-    assert seen.random == pytest.approx(random)
+    expected = (abs(d).max(), contrast, random)
+    assert (seen.moved, seen.contrast, seen.random) == pytest.approx(expected)
     p, y, fold = deal(4, noise=1.0)
     assert "dealt at random" in " ".join(ct.calibration_test(p, y, folds=fold).notes)
 
@@ -143,9 +142,8 @@ def test_subgroups_are_of_aligned_rows():
     joint = ct.joint_test(p, y, pairs=[(ct.ECE(), None)], folds=fold, by=by, n_resamples=9, rng=1)
     assert joint.subgroups.tests[0].tests[0].estimate == seen.estimate
     pair = ct.compare(p, p**1.3, y, by=by, folds=fold, n_resamples=9, rng=1)
-    assert pair.subgroups.tests[0].test_a.estimate == pytest.approx(
-        ct.DebiasedL2()(aligned.take(half)), abs=1e-12
-    )
+    expected = ct.DebiasedL2()(aligned.take(half))
+    assert pair.subgroups.tests[0].test_a.estimate == pytest.approx(expected, abs=1e-12)
 
 
 def test_verbs_look_at_aligned_rows():
@@ -160,9 +158,8 @@ def test_verbs_look_at_aligned_rows():
         assert "not whether one fold is too high beside another" in " ".join(one.notes)
         for name in ("estimate", "low", "frequency", "values"):
             assert np.array_equal(vars(one).get(name, 0), vars(other).get(name, 0))
-    assert ct.corp_decomposition(data).miscalibration == pytest.approx(
-        ct.corp_decomposition(aligned).miscalibration
-    )
+    corp, plain = ct.corp_decomposition(data), ct.corp_decomposition(aligned)
+    assert corp.miscalibration == pytest.approx(plain.miscalibration)
     cox, plain = ct.cox_recalibration(data), ct.cox_recalibration(aligned)
     assert cox.slope == plain.slope
     assert cox.slope_se == pytest.approx(np.sqrt(2) * plain.slope_se, rel=1e-12)

@@ -25,11 +25,10 @@ def test_disjoint_subgroups_are_tested_exactly(people):
     whole = ct.calibration_test(p, y)
     result = ct.calibration_test(p, y, by=sex)
     found = result.subgroups
-    assert found.names == ("F", "M")
+    assert (found.names, found.names[found.worst]) == (("F", "M"), "M")
     assert found.tests == tuple(ct.calibration_test(p[sex == s], y[sex == s]) for s in "FM")
     assert found.adjusted == tuple(holm([t.pvalue for t in found.tests]))
     assert (found.pvalue, found.adjust) == (min(found.adjusted), "Holm")
-    assert found.names[found.worst] == "M"
     assert (result.estimate, result.pvalue) == (whole.estimate, whole.pvalue)
 
 
@@ -42,8 +41,7 @@ def test_the_worst_has_the_error_that_is_certainly_largest():
     found = ct.calibration_test(p, y.astype(int), by=by).subgroups
     assert found.names == ("few", "many", "wrong")
     few, many, wrong = found.tests
-    assert many.pvalue < 1e-3
-    assert wrong.pvalue < 1e-3
+    assert max(many.pvalue, wrong.pvalue) < 1e-3
     assert found.names[found.worst] == "wrong"
     assert few.certain_error(0.05)[0] == 0.0 < many.certain_error(0.05)[0]
     # what is certain at a level is near what the exact interval has for its lower end
@@ -113,17 +111,12 @@ def test_an_audit_asks_every_subgroup(people):
 
 def test_joint_tests_of_subgroups(people):
     p, y, sex, _ = people
-    pairs = [(ct.ECE(5), None), (ct.Kuiper(), None)]
-    result = ct.joint_test(p, y, pairs=pairs, by=sex, n_resamples=199, rng=1)
-    assert replace(result, subgroups=None) == ct.joint_test(
-        p, y, pairs=pairs, n_resamples=199, rng=1
-    )
-    parts = tuple(
-        ct.joint_test(p[sex == s], y[sex == s], pairs=pairs, n_resamples=199, rng=1) for s in "FM"
-    )
-    found = result.subgroups
-    assert found.tests == parts
-    assert found.adjusted == tuple(holm([part.pvalue for part in parts]))
+    run = {"pairs": [(ct.ECE(5), None), (ct.Kuiper(), None)], "n_resamples": 199, "rng": 1}
+    result = ct.joint_test(p, y, by=sex, **run)
+    assert replace(result, subgroups=None) == ct.joint_test(p, y, **run)
+    parts = tuple(ct.joint_test(p[sex == s], y[sex == s], **run) for s in "FM")
+    adjusted = tuple(holm([part.pvalue for part in parts]))
+    assert (result.subgroups.tests, result.subgroups.adjusted) == (parts, adjusted)
 
 
 def ranges(p, excess, members):

@@ -137,10 +137,8 @@ def test_size_and_power_in_the_weighted_population():
         p, w = rng.uniform(0.15, 0.85, 500), rng.choice([1, 2], 500)
         chance, true = rng.random(500), p + np.where(w == 1, 0.14, -0.07)  # E[w (y − p)] = 0
         for j, shift in enumerate((0.0, 0.06)):
-            options = {"weights": w, "n_resamples": 99, "rng": seed}
-            found = ct.calibration_test(
-                p, chance < true + shift, ct.ECE(5), null=ct.PopulationWeights(), **options
-            )
+            run = {"null": ct.PopulationWeights(), "weights": w, "n_resamples": 99, "rng": seed}
+            found = ct.calibration_test(p, chance < true + shift, ct.ECE(5), **run)
             rejected[j] += found.pvalue <= 0.05
     assert rejected[0] / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
     assert rejected[1] / runs > 0.4
