@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Outcome: TypeAlias = "tuple[Result | str, int]"
 #: Bytes of a file from which on it is read in batches.
 LARGE = 2**29
+#: The share of rows that may lack a prediction or an outcome where nobody has said so.
+FEW = 0.01
 #: The options that name columns of facts.
 FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
 #: What options of ``ROWS`` are called that ``read_predictions`` takes as they are.
@@ -44,8 +46,11 @@ def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any
     return {name: options[name] for name in names}
 
 
-def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
-    """Read what the options name, or the embedded example; many files and large ones by batches."""
+def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.Tally:
+    """Read what the options name, or the embedded example; many files and large ones by batches.
+
+    A few incomplete rows are left out with a note, unless rows are ``paired`` with others.
+    """
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
     if files in ((), (None,)):
@@ -57,7 +62,8 @@ def read(options: dict[str, Any]) -> ct.Predictions | ct.Tally:
     parts = parts_of(files)
     size = sum(part.stat().st_size for part in parts if part.is_file())
     if not options.get("resume") and size <= LARGE:
-        return read_file(parts if len(parts) > 1 else parts[0], options)
+        choices = options if paired else forgiving(options)
+        return read_file(parts if len(parts) > 1 else parts[0], choices)
     facts = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "features")
     rows = (*facts, "per_character", "format", "sheet")
     for name in (name for name in rows if options.get(name)):
@@ -90,6 +96,11 @@ def check_out(options: dict[str, Any]) -> None:
     for name in ("out", "resume"):
         if options.get(name) is not None and not options[name].parent.is_dir():
             raise FileNotFoundError(f"--{name}: there is no folder {options[name].parent}")
+
+
+def forgiving(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of rows of which a few may be incomplete, as no others depend on them."""
+    return options if options["drop_missing"] else options | {"drop_missing": FEW}
 
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:

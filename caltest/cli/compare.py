@@ -124,7 +124,9 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
             words = "--ids match the rows of two files: there is nothing to match"
             raise Refusal(words, ("!--ids",))
         parts = dict(zip(names, (file, (against,)), strict=False))
-        data = read_models(parts, options, lambda part, choices: read({**choices, "file": part}))
+        data = read_models(
+            parts, options, lambda part, choices: read({**choices, "file": part}, True)
+        )
     elif len(file) > 1:
         words = "--against is compared row by row with one FILE, or say --unpaired"
         raise Refusal(words, ("--unpaired",))

@@ -68,7 +68,7 @@ ROWS = options_of(
     option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
     option("--renormalise", is_flag=True, help="Divide rows by their sum, and say how many."),
     option("--percent", is_flag=True, help="Probabilities are written in percent."),
-    option("--drop-missing", is_flag=True, help="Leave out rows that lack a value, and say so."),
+    option("--drop-missing", is_flag=True, help="Leave out rows that lack a value, however many."),
     option("--one-model", is_flag=True, help="Rows are of one model, whatever names say."),
     option("--multilabel", is_flag=True, help="Rows have several labels: columns p_A, y_A, ..."),
     option("--ordered", is_flag=True, help="The classes are in their order, such as grades."),

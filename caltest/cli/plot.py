@@ -80,7 +80,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     if options["out"].suffix.lower() not in RECIPE_IN:
         words = f"-o: a picture ends in {', '.join(RECIPE_IN)}, not as {options['out']}"
         raise Refusal(words, ("-o", str(options["out"].with_suffix(".svg"))))
-    data = read(options)
+    data = read(options, kind in PAIRS)
     end_trial()
 
     names = [name for name, kinds in HONOURED_BY.items() if kind in kinds]
@@ -104,7 +104,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     elif kind == "sites":
         result = ct.meta_analysis(data, **arguments)
     else:
-        other = read({**options, "file": against})
+        other = read({**options, "file": against}, True)
         stems = [path.stem if path else "example" for path in (options["file"], against)]
         band = {"band": arguments.pop("band")} if "band" in arguments else {}
         result = ct.reliability_difference(data, other, names=(stems[0], stems[1]), **arguments)

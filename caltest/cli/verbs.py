@@ -16,6 +16,7 @@ from caltest.cli.common import (
     check_out,
     end_trial,
     finish,
+    forgiving,
     read,
     read_file,
     settings,
@@ -183,7 +184,7 @@ def segments(file: Path, **options: Any) -> Outcome:
     if "," in (options["clusters"] or ""):
         first = options["clusters"].split(",")[0]
         raise Refusal("segments takes one column of clusters", ("--clusters", first))
-    data = read_file(file, options | {"features": options.pop("features") or "*"})
+    data = read_file(file, forgiving(options) | {"features": options.pop("features") or "*"})
     end_trial()
     for reason in (why for fact, why in UNSEARCHED.items() if vars(data)[fact] is not None):
         few = [f.name for f in data.features.columns if 1 < len({*f.values}) <= FEW][:1]
@@ -254,7 +255,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
         endings = ", ".join(ct.Report.endings)
         words = f"-o: a report ends in {endings}, not as {options['out']}"
         raise Refusal(words, ("-o", str(options["out"].with_suffix(".html"))))
-    data = read(options)
+    data = read(options, recalibrated is not None)
     after = None if recalibrated is None else read_file(recalibrated, options)
     files = options["file"]
     if isinstance(after, ct.Predictions) and isinstance(data, ct.Predictions) and recalibrated:

@@ -47,7 +47,7 @@ def read_predictions(
     renormalise: bool = False,
     percent: bool = False,
     per_character: bool = False,
-    drop_missing: bool = False,
+    drop_missing: bool | float = False,
     drop_labels: Sequence[str] = (),
     one_model: bool = False,
     format: str | None = None,
@@ -92,7 +92,8 @@ def read_predictions(
         Names and patterns of columns with features, for :func:`segment_search`; ``"*"`` are all
         that are nothing else and do not name, number or time the rows. Cells may be missing.
     classes, pos_label, from_logits, renormalise, drop_missing, drop_labels, ordered
-        As in :meth:`Predictions.of`; column names may carry the classes.
+        As in :meth:`Predictions.of`; column names may carry the classes, and ``drop_missing`` may
+        be the largest share of rows to leave out for want of a prediction or an outcome.
     per_character, percent, one_model : bool, default False
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options, as its
         ``acc_norm`` does; divide probabilities by 100, with or without a sign; and take rows for

@@ -21,6 +21,7 @@ from caltest.io.opening import opened
 from caltest.predictions import Predictions
 from caltest.predictions.reading import of_table
 from caltest.tables import cells
+from caltest.tables.amounts import with_event
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import choose_labels
 from caltest.tables.meaning import understood
@@ -63,7 +64,7 @@ def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
                 if one:
                     raise FileNotFoundError(f"there is no file {label}")
                 raise InvalidPredictionsError(source.bare, [("--label", "FILE_OF_LABELS")])
-            yield source
+            yield with_event(source, label)
     except UnicodeError:
         raise InvalidPredictionsError(
             f"{file.name}: this is not a text file in UTF-8: save it so, such as with iconv "

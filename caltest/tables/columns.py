@@ -17,6 +17,7 @@ from caltest.errors import InPlace, InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.contents import outcomes_among
 from caltest.tables.names import (
+    AMOUNTS,
     COUNTS,
     EVENTS,
     FOLLOW_UP,
@@ -132,6 +133,15 @@ def _no_labels(source: Source, likely: Sequence[str]) -> InvalidPredictionsError
     such = " or ".join(likely)
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
     grades = any(key(name) in COUNTS or COUNTS & {*words(name)} for name in source.names)
+    others = [] if likely else [n for n in source.names if AMOUNTS & {*words(n)}]
+    amounts = (
+        [n for n, c in source.readable(others).items() if cells.are_numbers(c)] if others else []
+    )
+    of_amount = ""
+    if amounts:
+        example = f"{amounts[0]}>=0.5"
+        of_amount = f"; if the event is an amount beyond a limit, say label={example!r}"
+        of_amount += f" (--label {example!r})" * (not source.frame)
     what = f"no labels found among {source.listing(source.names)}; name them"
     if len(likely) > 1:
         what = f"which column is the label: {such}? Name it"
@@ -139,7 +149,7 @@ def _no_labels(source: Source, likely: Sequence[str]) -> InvalidPredictionsError
         f"{what} with {source.advice('label')}"
         f"{f', such as {such}' * (len(likely) == 1)}"
         f"{', a column or a file' * (not likely and not source.frame)}"
-        f"{counts * grades}",
+        f"{of_amount}{counts * grades}",
         [("--label", name) for name in likely] or [("grades",)] * grades,
     )
 

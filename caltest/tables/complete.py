@@ -25,7 +25,8 @@ def complete_rows(
     if len(set(lengths.values())) > 1:
         remark = ", ".join(f"{name} {n}" for name, n in lengths.items())
         raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
-    n, drop = next(iter(lengths.values())), request.drop_missing
+    n, most = next(iter(lengths.values())), request.drop_missing
+    drop = most is True
     may_lack = chosen.outcomes if request.multilabel else []
     left, notes = _left_out(columns, request, chosen, source)
     gaps = {name: cells.missing(c) & ~left for name, c in columns.items() if name not in may_lack}
@@ -38,10 +39,18 @@ def complete_rows(
         return np.flatnonzero(~left), notes
     complete = np.flatnonzero(~np.any([left, *gaps.values(), *garbled.values()], axis=0))
     lacking = n - complete.size - int(left.sum())
+    unseen = {*chosen.choice.probs, *chosen.outcomes, chosen.predicted}
+    unseen |= {chosen.facts.get("time")} if request.event is not None else set()
+    # Rows without a prediction or an outcome; what else is missing, such as a cluster, may matter.
+    drop = drop or (unseen >= gaps.keys() and lacking <= most * n)
+    counted = "counted from 1, without the header" * (not source.frame)
+    places = {name: listed_rows(rows) for name, rows in gaps.items()}
     if drop and complete.size:
         counts = [f"{name} {rows.sum()}" for name, rows in gaps.items()]
+        if most is not True:
+            counts = [f"{name} in {rows}" for name, rows in places.items()]
         remark = f"dropped {lacking} of {several(n, 'row')} with missing cells"
-        remark += f" ({', '.join(counts)})" if counts else ""
+        remark += f" ({', '.join(counts)}{f'; {counted}' * (most is not True)})" if counts else ""
         for name, rows in garbled.items():
             shown = str(columns[name].ravel()[int(np.argmax(rows))])
             remark += f"; {name} held no number in {rows.sum()}, such as {shown!r}"
@@ -51,14 +60,13 @@ def complete_rows(
     remark = f"column {name} has {several(int(gap.sum()), 'missing cell')}"
     if drop:
         raise InvalidPredictionsError(f"no row is complete; {remark}")
-    counted = " (counted from 1, without the header)" * (not source.frame)
     option = f"drop_missing=True{' (--drop-missing)' * (not source.frame)}"
     way = f", or leave them out with {option}"
     if not few:
         lost = f"{lacking} of {several(n, 'row')}"
         way = f": {option} would leave out {lost}; is {name} the column that was meant?"
     raise InvalidPredictionsError(
-        f"{remark}, in {listed_rows(gap)}{counted}; complete these rows{way}",
+        f"{remark}, in {places[name]}{f' ({counted})' * bool(counted)}; complete these rows{way}",
         [("--drop-missing",)] * few,
     )
 

@@ -12,6 +12,7 @@ from caltest._base.features import as_features
 from caltest._base.labels import column_classes
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
+from caltest.tables.amounts import with_event
 from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import no_column
 from caltest.tables.meaning import Understood, understood
@@ -61,7 +62,7 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
     question = replace(request, label=named.pop("labels", None))
     question = replace(question, **dict[str, Any](named))
     beside = [name for name in columns if name not in map(str, keys)]
-    source = Source([*map(str, keys), *beside], read, frame=True)
+    source = with_event(Source([*map(str, keys), *beside], read, frame=True), question.label)
     arguments = understood(source, question, chosen_of(source, question))
     if keys == ["probs"] and table is columns["probs"]:  # arrays: there were no columns to find
         arguments = replace(arguments, notes=arguments.notes[1:])
@@ -78,7 +79,7 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
 
 def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
     for what, name in named.items():
-        several = what in ("labels", "clusters") and re.search(r"[*?[,]", name)
+        several = what in ("labels", "clusters") and re.search(r"[*?[,<>=]", name)
         if name not in columns and not several:
             raise InvalidPredictionsError(f"{what}: {no_column(name, columns)}")
 

@@ -24,10 +24,11 @@ from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.tables import cells
+from caltest.tables.answers import answers_alike
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.complete import complete_rows
-from caltest.tables.names import DATES, FACTS, HINDSIGHT, IDS, MODELS, PREDICTED, key, words
+from caltest.tables.names import DATES, FACTS, HINDSIGHT, IDS, MODELS, OWNERS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
 
@@ -35,6 +36,8 @@ from caltest.tables.source import Column, Request, Source, listing
 _BLOCK = 8192
 #: Labels that are all alike are doubted where so many others were to be expected.
 ALIKE = 20.0
+#: Rows of one person, on average, from which on these are more than a few double entries.
+MORE = 1.05
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,27 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
             f"if {models[0]} says which model of a cross-validation predicted a row, audit with "
             f"folds={models[0]!r} (--folds {models[0]})",
         )
+    if request.clusters is None and request.event is None and not source.part:
+        _doubt_independence(source, unused, rows)
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
                       _searchable(source, unused))  # fmt: skip
+
+
+def _doubt_independence(source: Source, names: list[str], rows: IntArray) -> None:
+    """Warn of a column of persons or the like, of whom some have several rows."""
+    owners = [name for name in names if OWNERS & {*words(name)}]
+    for name, column in (source.readable(owners) if owners else {}).items():
+        if column.ndim > 1:
+            continue
+        n_owners = len({*column[rows].tolist()})
+        if 10 <= n_owners < rows.size / MORE:
+            warnings.warn(
+                f"column {name} has {n_owners} values in {several(rows.size, 'row')}: those of one "
+                f"{name} may depend on each other, and nothing here allows for that unless "
+                f"you say clusters={name!r} (--clusters {name})",
+                DoubtfulInputWarning,
+                stacklevel=5,
+            )
 
 
 def _searchable(source: Source, unused: list[str]) -> tuple[str, ...]:
@@ -133,10 +155,11 @@ def _labels(
     remark = f"labels from {shortened(outcomes)}"
     if chosen.predicted is not None:
         answers, names = columns[chosen.predicted], (probs[0], chosen.predicted, outcomes[0])
-        right = cells.right(truth, cells.labels(answers), values, names, chosen.sure)
+        label, answer, how = answers_alike(truth, cells.labels(answers), names[1:])
+        right = cells.right(label, answer, values, names, chosen.sure)
         if right is not None:
             truth, classes = right, RIGHT
-            remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}"
+            remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}{how}"
     elif says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
         classes = RIGHT
     if classes is None and not source.log:

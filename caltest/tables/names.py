@@ -65,6 +65,8 @@ SHARES = {*PROBABILITIES, "pop"} - {"forecast", "predicted", "prediction", "pred
 NO_OUTCOMES = {
     *("fold", "split", "sex", "gender", "group", "treated", "treatment", "male", "female"),
     *("prior", "previous", "past", "history", "last", "baseline", "yesterday", "lag", "lagged"),
+    *("station", "site", "region", "country", "city", "hospital", "clinic", "branch"),
+    *("language", "lang", "platform", "channel", "version", "model", "season"),
 }
 #: Words in names of outcomes, which tell one of several columns of 0 and 1.
 OUTCOMES = {
@@ -92,6 +94,16 @@ FAMILIES = ("p", "prob", "probs", "proba")
 IDS = {
     *("id", "ids", "uid", "uuid", "guid", "key", "image", "img", "file", "filename", "path"),
     *("sample", "example", "case", "item", "question", "transaction", "txn", "index", "row"),
+}
+#: Words in names of columns of those who may have several rows, which then depend on each other.
+OWNERS = {
+    *("patient", "subject", "customer", "client", "user", "account", "session", "member"),
+    *("household", "player", "device", "visitor", "borrower", "document", "doc", "kunde"),
+}
+#: Words in names of amounts, of which an event is a comparison with a number.
+AMOUNTS = {
+    *("precip", "precipitation", "rain", "rainfall", "mm", "inches", "dpd", "amount", "days"),
+    *("score", "rating", "obs", "observed", "delinquent", "overdue", "arrears"),
 }
 #: Words in names of columns that may say which rows belong together, when, and for how long.
 FACTS = {

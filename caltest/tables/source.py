@@ -38,7 +38,7 @@ class Request:
     renormalise: bool = False
     percent: bool = False
     per_character: bool = False
-    drop_missing: bool = False
+    drop_missing: bool | float = False
     one_model: bool = False
     format: str | None = None
     time: str | None = None

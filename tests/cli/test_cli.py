@@ -164,12 +164,12 @@ def test_clusters_and_subgroups_of_a_file(tmp_path, refused, done):
     y, wards = rng.random(120) < p, rng.choice(["a", "b"], 120)
     rows = zip(p, y.astype(int), np.arange(120) // 4, wards, strict=True)
     path = tmp_path / "visits.csv"
-    path.write_text("p,y,patient,ward\n" + "".join(",".join(map(str, r)) + "\n" for r in rows))
-    facts = ("--clusters", "patient", "--by", "ward", "--n-resamples", 99)
+    path.write_text("p,y,litter,ward\n" + "".join(",".join(map(str, r)) + "\n" for r in rows))
+    facts = ("--clusters", "litter", "--by", "ward", "--n-resamples", 99)
     found = json.loads(done("test", path, *facts, "--json"))
     assert (found["clusters"]["count"], found["subgroups"]["names"]) == (30, ["a", "b"])
-    twice = ("--clusters", "patient", "--clusters", "ward", "--n-resamples", 99)
-    assert "clusters patient from patient, clusters ward from ward" in done("test", path, *twice)
+    twice = ("--clusters", "litter", "--clusters", "ward", "--n-resamples", 99)
+    assert "clusters litter from litter, clusters ward from ward" in done("test", path, *twice)
     out = done("interval", path, "--by", "ward", "--n-resamples", 999)
     assert "intervals of 0.975 each" in out
     other = tmp_path / "other.csv"

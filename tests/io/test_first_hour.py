@@ -191,6 +191,57 @@ def binary(n, shift=0):
     return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 25 + 25 * shift}
 
 
+def test_a_few_incomplete_rows_are_left_out_and_named(tmp_path, done, refused):
+    """Where no others are paired with them, and what is missing is a prediction or an outcome."""
+    columns = binary(200)
+    p, y, site = (values.astype(object) for values in columns.values())
+    y[4] = p[90] = ""
+    path = written(tmp_path / "f.csv", {"p": p, "y": y, "site": site})
+    note = "dropped 2 of 200 rows with missing cells (y in row 5, p in row 91; counted from 1"
+    assert note in done("test", path)
+    refused("column y has 1 missing cell", "gate", path, "--tolerance", 0.1)
+    with pytest.raises(InvalidPredictionsError, match="column y has 1 missing cell, in row 5 "):
+        read_predictions(path)
+    site[7] = ""
+    path = written(tmp_path / "f.csv", {"p": p, "y": y, "site": site})
+    refused("complete these rows", "test", path, "--clusters", "site")
+    y[100] = ""
+    refused("y has 2 missing", "test", written(path, {"p": p, "y": y, "site": site}))
+
+
+def test_an_event_may_be_an_amount_beyond_a_limit(tmp_path, refused):
+    columns = {"pop": [0.1, 0.8, 0.3, 0.6], "mm": ["0.0", "7.1", "", "0.2"], "site": [*"abab"]}
+    path = written(tmp_path / "f.csv", columns)
+    refused("no labels found among pop, mm, site; name them", "test", path)
+    refused("beyond a limit, say label='mm>=0.5' (--label 'mm>=0.5')", "test", path)
+    refused("'x' is not a number", "test", path, "--label", "mm>x")
+    refused("no column 'nm' among pop, mm", "test", path, "--label", "nm>=1")
+    for sign, wet in ((">=0.2", [0, 1, 1]), ("> 0.2", [0, 1, 0]), ("<=0.2", [1, 0, 1])):
+        for read, of in ((read_predictions, (path, "pop")), (Predictions.of, (columns,))):
+            data = read(*of, f"mm{sign}", drop_missing=True)
+            assert (data.labels.tolist(), data.probs[2, 1]) == (wet, 0.6)
+
+
+def test_free_answers_are_compared_as_a_reader_would(tmp_path):
+    truth = np.array([f"{first}{second}" for first in "ABCDEF" for second in "vwxyz"])
+    answer = truth.astype(object)
+    answer[:4] = "av", "Aw.", "It is Ax, surely", "B"
+    columns = {"model_answer": answer, "confidence": [0.9] * 30, "correct_answer": truth}
+    with pytest.warns(ct.DoubtfulInputWarning, match="among other words in 1 row, which are taken"):
+        data = Predictions.of(columns)
+    np.testing.assert_array_equal(data.labels, [1, 1, 0, 0, *[1] * 26])
+    assert "whatever their case and last point (which matters in 2 rows)" in data.notes[0]
+
+
+def test_several_rows_of_one_person_are_doubted(tmp_path):
+    columns = binary(40) | {"user_id": np.arange(40) // 2}
+    path = written(tmp_path / "f.csv", columns)
+    with pytest.warns(ct.DoubtfulInputWarning, match=r"20 values in 40 rows.*\(--clusters user_id"):
+        read_predictions(path)
+    assert read_predictions(path, clusters="user_id").n_clusters == 20
+    assert read_predictions(written(path, columns | {"user_id": np.arange(40)})).n == 40
+
+
 @pytest.mark.parametrize("names", [("gpt4", "claude"), ("model_a", "model_b"), ("one", "two")])
 def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
     """By their names, or by the same labels in one order."""
