@@ -65,7 +65,7 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
         choices = options if paired else forgiving(options)
         return read_file(parts if len(parts) > 1 else parts[0], choices)
     facts = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "features")
-    rows = (*facts, "per_character", "format", "sheet")
+    rows = (*facts, "per_character", "format", "sheet", "rounded")
     for name in (name for name in rows if options.get(name)):
         option = f"--{name.replace('_', '-')}"
         raise Refusal(
@@ -99,8 +99,9 @@ def check_out(options: dict[str, Any]) -> None:
 
 
 def forgiving(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of rows of which a few may be incomplete, as no others depend on them."""
-    return options if options["drop_missing"] else options | {"drop_missing": FEW}
+    """Return options of rows of which some may be left out, as no others are paired with them."""
+    few = {} if options["drop_missing"] else {"drop_missing": FEW}
+    return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
 
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:

@@ -142,7 +142,7 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
 
 def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Part:
     """Read a file, and find out how much of it has been counted."""
-    names = {"ids": options["time"], "time": None}
+    names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
     data, rows, waits, unfinished = read_file(path, options | names, read_growing)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)

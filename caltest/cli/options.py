@@ -86,12 +86,17 @@ ROWS = options_of(
            help="Subgroups, too: audit, test, compare, interval, plot, report."),
     option("--ids", "--id", "ids", metavar="COLUMN", help="Names of rows: match files by them."),
 )  # fmt: skip
-FILE = options_of(click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS)
+ROUNDED = option("--rounded/--not-rounded", default=None,
+                 help="Leave out rows of 0 and 1, which may be rounded.")  # fmt: skip
+FILE = options_of(
+    click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS, ROUNDED
+)
 #: Files of one model that are read as one, each in batches.
 FILES = options_of(
     click.argument("file", nargs=-1, type=click.Path(path_type=Path)),
     option("--resume", type=TARGET, metavar="STATE", help="Keep what was counted of many files."),
     ROWS,
+    ROUNDED,
 )
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(

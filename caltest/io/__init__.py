@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import reduce
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,7 @@ def read_predictions(
     strata: str | None = None,
     ordered: bool = False,
     multilabel: bool = False,
+    rounded: bool | Literal["auto"] = False,
 ) -> Predictions:
     """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
 
@@ -111,6 +112,10 @@ def read_predictions(
     multilabel : bool, default False
         Whether rows have several labels, as in :meth:`Predictions.of_labels`: of columns ``p_a``,
         ``p_b`` and ``y_a``, ``y_b``, unless ``probs`` and ``label`` are other patterns.
+    rounded : bool or "auto", default False
+        Leave out rows of two classes whose probability is 0 or 1, as these may be rounded: an
+        outcome of probability 0 is else one that cannot be. ``"auto"``: if there is such an
+        outcome, all values are multiples of 0.01 or more, and half of that step explains it.
 
     Raises
     ------
@@ -130,6 +135,7 @@ def read_predictions(
         *(time, event, horizon, strata, features, ordered, multilabel),
         drop_labels=drop_labels,
         sheet=sheet,
+        rounded=rounded,
     )
     parts = parts_of(path)
     if len(parts) == 1:

@@ -19,6 +19,7 @@ from caltest._base.rows import as_rows, relabelled
 from caltest._base.written import Fields, refuse_form
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
+from caltest.predictions.rounding import without_rounded
 from caltest.tables.frames import arranged
 from caltest.tables.meaning import Understood, doubt_labels
 from caltest.tables.source import Request
@@ -98,7 +99,8 @@ def of_table(cls: type[Predictions], table: Understood, request: Request) -> Pre
             renormalise=request.renormalise, horizon=request.ahead, **table.facts,
         )  # fmt: skip
     doubt_labels(table.chosen, data.labels, data.probs)
-    return replace(data, notes=(*table.notes, *data.notes), unused=table.unused)
+    data = replace(data, notes=(*table.notes, *data.notes), unused=table.unused)
+    return without_rounded(data, request.rounded)
 
 
 def _of_arrays(

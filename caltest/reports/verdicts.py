@@ -94,15 +94,16 @@ def _refuted(data: Source) -> str:
     impossible = data.impossible
     first = f" (the first in row {impossible[0] + 1}, counted from 1)" if data.has_rows else ""
     wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
-    others = ""
+    others = rounded = ""
     if wrong and data.rows is not None:
         p = data.rows.probs[:, 1]
         unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
+        rounded = " or leave these rows out with rounded=True (--rounded)"
         others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}." * (unsure.n > 0)
     return (
         f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
         f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
-        f"then give them unrounded.{others}"
+        f"then give them unrounded{rounded}.{others}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Request:
     ordered: bool = False
     multilabel: bool = False
     drop_labels: Sequence[str] = ()
+    rounded: bool | Literal["auto"] = False
     sheet: str | None = None
 
     def __post_init__(self) -> None:
