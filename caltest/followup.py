@@ -13,7 +13,7 @@ import numpy as np
 from caltest._base import facts
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest._base.checks import number
-from caltest._base.event_words import event_of
+from caltest._base.event_words import end_of
 from caltest._base.naming import nth
 from caltest._base.reading import as_array, as_numbers, is_text
 from caltest._base.written import Written
@@ -91,7 +91,7 @@ class Followup(Written):
     def __post_init__(self) -> None:
         number("horizon", self.horizon, 0.0, np.inf)
         time, event = (as_array(vars(self)[k], k) for k in ("time", "event"))
-        if is_text(event) and (in_words := event_of(event)):
+        if is_text(event) and (in_words := end_of(event)):
             event = in_words[1]
         time, event = as_numbers(time, "time"), as_numbers(event, "event")
         if time.ndim != 1:

@@ -32,6 +32,13 @@ EVENT_WORDS = (
     *(("lost", "won"), ("loss", "win"), ("no rain", "rain"), ("no default", "default")),
     *RIGHT_WORDS,
 )
+#: How words begin that say that a follow-up ended without an event, else, that with one.
+NO_END = re.compile(
+    r"0\s*[:=-]|(alive|living|survived|lost|ltfu|without|no|not|none)\b|censor|withdr|.*free$"
+)
+AN_END = re.compile(
+    r"1\s*[:=-]|(dead|died|death|deceased|expired|event|relaps|recur|progress|fail)"
+)
 #: Words for an outcome that is not known, or not yet.
 PENDING = {
     *("pending", "open", "unknown", "unclear", "undetermined", "undecided", "inconclusive"),
@@ -62,6 +69,15 @@ def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
         return None
     yes = pairs[0][1]
     return yes, lowered(texts) == yes
+
+
+def end_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
+    """Return the same of two words for how a follow-up ended, such as disease-free and relapsed."""
+    found = lowered(texts)
+    words = [*np.unique(found).tolist()]
+    ends = [word for word in words if not NO_END.match(word)]
+    two = len(words) == 2 and len(ends) == 1 and AN_END.match(ends[0])
+    return (ends[0], found == ends[0]) if two else event_of(texts)
 
 
 def opposites(

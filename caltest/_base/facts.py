@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +12,7 @@ from numpy.typing import ArrayLike
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, column_of, names_of
+from caltest._base.dates import calendar_days, seconds_of
 from caltest._base.features import as_features
 from caltest._base.naming import nth
 from caltest._base.reading import as_numbers
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
 
 #: The classes where the one probability is the confidence that a prediction is right.
 RIGHT = ("wrong", "right")
-
-#: A day or month of one digit.
-_DAY = re.compile(r"\b(\d)\b")
 #: Clusters below which dependence cannot be told from chance.
 FEWEST = 5
 #: What a comparison, and a paired one, needs.
@@ -65,13 +60,15 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
 
 
 def as_times(values: object, n: int) -> FloatArray:
-    """Return times as numbers: those of dates, also as text, are seconds since 1970."""
+    """Return times as numbers: those of dates, also as text or 20241231, are seconds since 1970."""
     times = _per_row(values, n, "time")
-    if times.dtype.kind in "USO":
-        try:
-            times = times.astype(np.float64)
-        except (TypeError, ValueError):
-            times = np.array([_seconds(value, row) for row, value in enumerate(times.tolist())])
+    try:
+        times = times.astype(np.float64) if times.dtype.kind in "USOiu" else times
+    except (TypeError, ValueError):
+        times = seconds_of(times)
+    else:
+        days = calendar_days(times) if times.dtype.kind == "f" else None
+        times = times if days is None else days
     if times.dtype.kind == "M":
         missing = np.isnat(times)
         times = times.astype("datetime64[us]").astype(np.int64) / 1e6
@@ -85,34 +82,12 @@ def as_dates(seconds: ArrayLike) -> AnyArray:
 
 
 def are_dates(times: object) -> bool:
-    """Say whether times are dates and no numbers, by the first of them."""
-    times = as_ndarray(times, "time").ravel()[:1]
+    """Say whether times are dates and no numbers."""
+    times = as_ndarray(times, "time").ravel()
     try:
-        times.astype(np.float64)
+        return times.dtype.kind == "M" or calendar_days(times.astype(np.float64)) is not None
     except (TypeError, ValueError):
         return True
-    return times.dtype.kind == "M"
-
-
-def _seconds(value: object, row: int) -> float:
-    """Return the seconds from 1970 to a moment; one without a zone is of UTC."""
-    text = str(value).strip()
-    moment = value if isinstance(value, datetime) else None
-    for read in (datetime.fromisoformat, _day_first):
-        with suppress(ValueError):
-            moment = moment or read(text)
-    if moment is None:
-        raise InvalidPredictionsError(
-            f"time: {nth(row)} is {text!r}; times are numbers, dates such as 2024-12-31, also with "
-            "time and zone as 2024-12-31T23:59+01:00, or days such as 31.12.2024"
-        )
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _day_first(text: str) -> datetime:
-    day, _, clock = text.partition(" ")
-    date = "-".join(reversed(_DAY.sub(r"0\1", day).split(".")))
-    return datetime.fromisoformat(f"{date} {clock}".rstrip())
 
 
 def as_names(values: object, n: int, name: str = "ids") -> AnyArray:

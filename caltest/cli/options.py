@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,9 @@ def _joined(context: click.Context, parameter: click.Parameter, names: Sequence[
     return ",".join(names) or None
 
 
-def _number(text: str) -> float:
+def _horizon(text: str) -> float | str:
+    if re.fullmatch(r"\s*\d.*[A-Za-z]\s*", text):
+        return text.strip()  # with a unit
     try:
         return int(text) if text.strip().isdecimal() else float(text)
     except ValueError:
@@ -62,7 +65,8 @@ ROWS = options_of(
     option("--probs", metavar="COLUMNS", help="Probability columns: a pattern or names."),
     option("--label", metavar="COLUMN", help="Label column, outcome columns '*_outcome', or file."),
     option("--predicted-label", metavar="COLUMN", help="Predicted classes, beside confidences."),
-    option("--classes", metavar="A,B,...", help="Label values in the order of the columns."),
+    option("--classes", metavar="A,B,...", help="Label values in the order of the columns; of "
+           "--event censored,event,competing, with | between words alike."),
     option("--pos-label", metavar="VALUE", help="The label whose probability one column is."),
     option("--from-logits", is_flag=True, help="The columns hold logits."),
     option("--per-character", is_flag=True, help="Of lm-eval: log-likelihoods for each character."),
@@ -80,7 +84,8 @@ ROWS = options_of(
     option("--clusters", metavar="COLUMN", multiple=True, callback=_joined,
            help="Rows alike here may depend; or two, A,B."),
     option("--folds", metavar="COLUMN", help="Which model predicted a row, of cross-validation."),
-    option("--horizon", type=_number, metavar="N", help="How many steps forecasts are ahead."),
+    option("--horizon", type=_horizon, metavar="N", help="How many steps forecasts are ahead; with "
+           "--event, by when it occurs, in the unit of --time or with one: 5years."),
     option("--time", metavar="COLUMN", help="The times of the rows, which give their order."),
     option("--by", metavar="COLUMN",
            help="Subgroups, too: audit, test, compare, interval, plot, report."),

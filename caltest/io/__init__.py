@@ -54,7 +54,7 @@ def read_predictions(
     sheet: str | None = None,
     time: str | None = None,
     event: str | None = None,
-    horizon: float | None = None,
+    horizon: float | str | None = None,
     strata: str | None = None,
     ordered: bool = False,
     multilabel: bool = False,
@@ -108,7 +108,9 @@ def read_predictions(
         Of forecasts several steps ahead, as in :meth:`Predictions.of`.
     event, strata : str, optional
         With ``time``, in place of ``label``, the columns of :class:`Followup`, of an event that
-        occurs by ``horizon``, which is then a time.
+        occurs by ``horizon``, which is then a time, also with its unit where the name of ``time``
+        says one: ``"5years"``. Of words ``classes`` are those for 0, 1, 2: ``["alive|lost",
+        "died of it", "other death"]``, or ``pos_label`` names the event of two.
     multilabel : bool, default False
         Whether rows have several labels, as in :meth:`Predictions.of_labels`: of columns ``p_a``,
         ``p_b`` and ``y_a``, ``y_b``, unless ``probs`` and ``label`` are other patterns.

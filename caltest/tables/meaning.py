@@ -15,10 +15,8 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
-from caltest._base.event_words import event_of
 from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
-from caltest._base.labels import as_event
 from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
@@ -28,6 +26,7 @@ from caltest.tables.answers import answers_alike
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.complete import complete_rows
+from caltest.tables.followup import followed
 from caltest.tables.names import DATES, FACTS, HINDSIGHT, IDS, MODELS, OWNERS, PREDICTED, key, words
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
@@ -90,7 +89,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         outcome, classes, remark = _labels(columns, values, request, chosen, source)
         facts, remarks = _facts(columns, rows.size, request, chosen, source)
         if request.event is not None:
-            outcome, remark = _followed(outcome, facts, request)
+            (outcome, remark), classes = followed(outcome, facts, request, chosen), None
     unused = [name for name in source.names if name and name not in wanted]
     likely = [name for name in unused if FACTS & {*words(name)}]  # which an answer may need
     others = [name for name in unused if name not in likely]
@@ -166,18 +165,6 @@ def _labels(
         classes = _class_values(chosen.choice, values, truth)
         cells.refuse_indicator(values, truth, outcomes[0])
     return truth, classes, remark
-
-
-def _followed(truth: Column, facts: dict[str, Any], request: Request) -> tuple[Followup, str]:
-    """Return what was seen of rows that were followed, whose facts it takes, and a remark."""
-    times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
-    remark = f"events from {request.event}"
-    if request.pos_label is not None:
-        truth = as_event(truth, request.pos_label)[0]
-    elif truth.dtype.kind == "U" and (event := event_of(truth)):
-        remark += f", {event[0]!r} the event"
-    assert request.horizon is not None  # as an event has one
-    return Followup(times, truth, horizon=request.horizon, strata=strata), remark
 
 
 def _facts(

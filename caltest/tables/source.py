@@ -43,7 +43,7 @@ class Request:
     format: str | None = None
     time: str | None = None
     event: str | None = None
-    horizon: float | None = None
+    horizon: float | str | None = None
     strata: str | None = None
     features: str | Sequence[str] | None = None
     ordered: bool = False

@@ -8,7 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest import InvalidPredictionsError, Predictions, read_predictions
-from caltest._base.facts import as_times
+from caltest._base.facts import are_dates, as_times
 from caltest.planning.population import Population
 
 RNG = np.random.default_rng(11)
@@ -74,7 +74,6 @@ def test_answers_in_words_are_not_compared_with_whether_they_were_right(tmp_path
         assert (data.labels.tolist(), data.classes) == ([1, 0, 1, 1], classes)
 
 
-@pytest.mark.filterwarnings("ignore::caltest.ShortFollowupWarning")
 def test_verdicts_in_words_come_before_texts_of_answers(tmp_path, run):
     columns = {"model_answer": [*"xyzx"], "stated_confidence": [0.9, 0.7, 0.8, 0.6]}
     graded = {"grade": ["correct", "wrong", "refused", "incorrect"] * 2, "p": [0.7] * 8}
@@ -98,11 +97,6 @@ def test_verdicts_in_words_come_before_texts_of_answers(tmp_path, run):
     messages = run("test", written(path, columns), "--label", "judge_verdict")[2]
     assert "then: answer equals judge_verdict in no row (1987 and Paris in the first)" in messages
     assert messages.endswith("; no command is known that goes on from there\n")
-    columns = {"risk": [0.1, 0.2, 0.3], "months": [3, 9, 9], "status": ["dead", "alive", "dead"]}
-    ways = {"event": "status", "time": "months", "horizon": 9}
-    for asked, labels in ((None, [1, 0, 1]), ("alive", [0, 1, 0])):
-        data = read_predictions(written(tmp_path / "g.csv", columns), pos_label=asked, **ways)
-        assert data.labels.tolist() == labels
 
 
 def test_two_readings_are_spelled_out(tmp_path):
@@ -273,24 +267,89 @@ def test_a_reordered_file_is_not_monitored_again(tmp_path, done):
     assert '"new": 100' in done(*run, written(tmp_path / "c.csv", binary(100)))
 
 
-TIMES = [
-    (["2024-01-01T00:00:00+01:00", "2024-01-01T00:00:00Z"], 3600.0),
-    (["01.01.2024", "2.1.2024"], 86400.0),
-    (["31.01.2024 12:00", "01.02.2024 13:30"], 86400.0 + 5400.0),
-    (["2024-01-31", "2024-02-01 06:00"], 86400.0 * 1.25),
-]
+TIMES = """
+2024-01-01T00:00:00+01:00 | 2024-01-01T00:00:00Z | 2024-01-01 01:00 UTC -> 1 2
+01.01.2024 | 2.1.2024 | 03-Jan-2024 | Jan. 4, 2024 -> 24 48 72
+31.01.2024 12:00 | 01.02.2024 13:30 | Feb 1, 2024 11:30 PM -> 25.5 35.5
+2024-01-31 | 2024-02-01 06:00 | 2024/2/2 9:00 -> 30 57
+1/2/2024 | 13/2/2024 -> 288
+1/2/2024 | 1/13/2024 1:00 AM -> 265
+2023-12 | 2024-W01 | 2024Q1 -> 744 744
+20240228 | 20240301 -> 48
+20240228 | 20240230 -> 0.000556
+1/2/2024 | 2024-01-01 -> row 0 is '1/2/2024', which could be 2024-02-01 (the day first) or 2024-01
+13/2/2024 | 2/13/2024 -> row 0 is '13/2/2024', the day first, and row 1 is '2/13/2024', the month f
+2024-01-01 | 1.1.24 -> row 1 is '1.1.24'; times are numbers, dates such as 2024-12-31
+"""
 
 
-@pytest.mark.parametrize(("times", "seconds"), TIMES)
-def test_times_as_people_write_them(times, seconds):
-    assert np.diff(as_times(times, 2)) == pytest.approx(seconds)
+@pytest.mark.parametrize("line", TIMES.strip().splitlines())
+def test_times_as_people_write_them(line):
+    times, expected = (part.split(" | ") for part in line.split(" -> "))
+    if "row" in line:
+        with pytest.raises(InvalidPredictionsError, match=re.escape(expected[0])):
+            as_times(times, 2)
+        return
+    seconds = as_times(times, len(times))
+    hours = " ".join(f"{(later - seconds[0]) / 3600.0:.3g}" for later in seconds[1:])
+    assert (hours, are_dates(times)) == (expected[0], "20240230" not in times)
 
 
-def test_times_that_cannot_be_read_are_a_sentence(tmp_path, refused):
-    columns = binary(30) | {"when": ["2024-01-01"] * 29 + ["01/02/2024"]}
-    path = written(tmp_path / "a.csv", columns)
-    message = "row 30 is '01/02/2024'; times are numbers, dates such as 2024-12-31"
-    refused(message, "monitor", "--state", tmp_path / "s", path, "--time", "when")
+#: Columns of times, up to the last, and risks, a horizon, events and options, and what is read.
+FOLLOWED = """
+months risk 9 9 alive dead -> ('alive' censored, 'dead' the event)
+months risk 9 9 censored Died -> ('Died' the event, 'censored' censored)
+months risk 9 9 disease-free Relapsed -> ('Relapsed' the event, 'disease-free' censored)
+months risk 9 9 alive dead pos_label=alive -> ('alive' the event, 'dead' censored)
+months risk 9 9 2 1 pos_label=2 -> ('1' censored, '2' the event)
+months risk 9 9 0 1 2 classes=0|2,1 -> ('0' censored, '1' the event, '2' censored)
+months risk 9 9 A B C classes=B,C,A -> ('A' competing, 'B' censored, 'C' the event)
+months risk 9 9 2 1 -> run: --pos-label 2 or --classes 0,1,2
+months risk 9 9 stable worse -> run: --pos-label stable or --pos-label worse
+months risk 9 9 0 1 2 pos_label=2 -> run: !--pos-label --classes 0,2,1 or !--pos-label --cl
+months risk 9 9 A B C pos_label=A classes=A,B -> run: !--pos-label or !--classes
+months risk 9 9 A B C classes=A,B -> event: row 3 is 'C', which is none of classes=['A', 'B'] (--cl
+OS_MONTHS risk 240 5 0 1 -> run: --horizon 60 or --horizon 5months
+OS_MONTHS risk_5y 240 36 0 1 -> run: --horizon 60 or --horizon 36months
+OS_MONTHS risk_5y 240 60 0 1 -> by 60.
+OS_MONTHS risk 240 1826 0 1 -> run: --horizon 60 or --horizon 1826months
+OS_MONTHS risk 240 5years 0 1 -> by 60.
+months risk 60 12 0 1 -> by 12.
+time_d pred_12m 5000 12 0 1 -> run: --horizon 365 or --horizon 12days
+time_days pred_12m 5000 365 0 1 -> by 365.
+time_days risk 5000 3 0 1 -> run: --horizon 1096 or --horizon 91 or --horizon 3days
+time_days risk 5000 30 0 1 -> by 30.
+survdays risk 5000 5days 0 1 -> by 5.
+years risk 20 60 0 1 -> run: --horizon 5 or --horizon 60years
+years risk 20 1 0 1 -> by 1.
+years risk 20 60months 0 1 -> by 5.
+years risk 20 5parsec 0 1 -> horizon is a number, or one with its unit such as 5years, not '5parsec'
+time risk_5y 240 5 0 1 -> run: --horizon 60
+time risk 240 5years 0 1 -> run: --horizon 60
+time risk 100 5 0 1 -> by 5.
+"""
+
+
+@pytest.mark.filterwarnings("ignore::caltest.ShortFollowupWarning")
+def test_how_long_and_to_what_rows_were_followed(tmp_path):
+    for line in FOLLOWED.strip().splitlines():
+        said, expected = line.split(" -> ")
+        time, risk, last, by, *cells = [word for word in said.split() if "=" not in word]
+        options = dict(word.split("=") for word in said.split() if "=" in word)
+        if "classes" in options:
+            options["classes"] = options["classes"].split(",")
+        columns = {risk: [0.05] * 240, time: np.linspace(0.0, float(last), 240)}
+        path = written(tmp_path / "f.csv", columns | {"y": (cells * 120)[:240]})
+        horizon = by if by[-1].isalpha() else float(by)
+        try:
+            data = read_predictions(path, event="y", time=time, horizon=horizon, **options)
+            found = f"{data.notes[0]} by {data.followup.horizon:g}."
+        except InvalidPredictionsError as error:
+            found = f"{error} run: {' or '.join(' '.join(way) for way in error.remedies)}."
+        assert expected in found, line
+    columns |= {"time": 3.0 * columns["time"], "y": [0, 1] * 120}
+    with pytest.warns(ct.DoubtfulInputWarning, match="is 5 years .60 months, 261 weeks, 1826 da"):
+        read_predictions(written(path, columns), event="y", time="time", horizon=5)
 
 
 def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
