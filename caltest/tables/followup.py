@@ -25,7 +25,7 @@ UNITS = {
     **dict.fromkeys(("years", "year", "yrs", "yr", "jahre", "y"), 365.25),
     **dict.fromkeys(("months", "month", "mos", "mo", "monate", "m"), 365.25 / 12.0),
     **dict.fromkeys(("weeks", "week", "wks", "wk", "wochen", "w"), 7.0),
-    **dict.fromkeys(("days", "day", "tage", "d"), 1.0),
+    **dict.fromkeys(("days", "day", "tage", "d"), 1.0),  # codespell:ignore tage
 }
 NAMES = {UNITS[name]: name for name in ("years", "months", "weeks", "days")}
 #: How rows end, by the numbers of events, and how words for these are listed.
