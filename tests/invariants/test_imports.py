@@ -30,10 +30,9 @@ def test_an_exact_p_value_needs_no_compiler():
 def test_commands_import_what_they_need():
     """No command imports what another needs, and the package nothing that is heavy."""
     assert _loaded_after("import caltest.cli", (*HEAVY, *OTHER)) == set()
-    code = (
-        "from caltest.cli import cli; cli.get_command(None, 'audit'); import caltest.reports.audit"
-    )
-    assert _loaded_after(code, (*HEAVY, *OTHER)) == {"caltest.cli.verbs"}
+    code = "from caltest.cli import cli; cli.get_command(None, 'audit')"
+    loaded = _loaded_after(f"{code}; import caltest.reports.audit", (*HEAVY, *OTHER))
+    assert loaded == {"caltest.cli.verbs"}
 
 
 def test_public_names_exist_and_none_looks_like_a_test():

@@ -17,32 +17,21 @@ from caltest.statistics.base import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
 SETTINGS = settings(max_examples=40, deadline=None)
+CLOSED, AXES = st.sampled_from(["right", "left"]), st.sampled_from(["all", "first"])
+SPLITS, STOPS = st.sampled_from(["median", "mean"]), st.sampled_from([None, "child", "node"])
 ANY_BINS = st.one_of(
-    st.builds(
-        ct.UniformBins,
-        st.integers(1, 30),
-        closed=st.sampled_from(["right", "left"]),
-        axes=st.sampled_from(["all", "first"]),
-    ),
-    st.builds(
-        ct.VarianceTree,
-        st.integers(1, 20),
-        split=st.sampled_from(["median", "mean"]),
-        stop=st.sampled_from([None, "child", "node"]),
-    ),
+    st.builds(ct.UniformBins, st.integers(1, 30), closed=CLOSED, axes=AXES),
+    st.builds(ct.VarianceTree, st.integers(1, 20), split=SPLITS, stop=STOPS),
 )
-FLAT_BINS = st.builds(
-    ct.QuantileBins, st.integers(1, 20), closed=st.sampled_from(["right", "left"])
-)
+FLAT_BINS = st.builds(ct.QuantileBins, st.integers(1, 20), closed=CLOSED)
 
 
 def slow_cells(bins, probs):
     if isinstance(bins, ct.UniformBins):
         return ref.uniform_cells(probs, bins.n_bins, bins.closed, bins.axes)
     if isinstance(bins, ct.QuantileBins):
-        return ref.quantile_cells(
-            probs if probs.ndim == 1 else probs[:, 0], bins.n_bins, bins.closed
-        )
+        first = probs if probs.ndim == 1 else probs[:, 0]
+        return ref.quantile_cells(first, bins.n_bins, bins.closed)
     return ref.tree_cells(probs, bins.min_size, bins.split, bins.stop)
 
 
@@ -55,9 +44,8 @@ def check_all_paths(probs, labels, bins):
             fixed = statistic.prepare(problem_of(seen(probs)))
             expected = slow(probs, labels, cells, distance)
             tolerance = 1e-13 if isinstance(distance, str) else 1e-7  # √ of rounding at 0
-            assert statistic(seen(probs, labels)) == pytest.approx(expected, abs=tolerance)
-            assert fixed(labels) == pytest.approx(expected, abs=tolerance)
-            assert fixed.batch(labels[None])[0] == pytest.approx(expected, abs=tolerance)
+            values = statistic(seen(probs, labels)), fixed(labels), *fixed.batch(labels[None])
+            assert values == pytest.approx((expected,) * 3, abs=tolerance)
 
 
 @SETTINGS
@@ -90,15 +78,14 @@ def test_paths_against_slow_twin_on_larger_data(k, bins):
 def test_one_bin_function_is_a_binning():
     probs, labels = make(1, 50, 3)
     halves = ct.ECE(lambda rows: (rows[:, 1] > 0.4).astype(int))
-    assert halves(probs, labels) == pytest.approx(
-        ref.ece(probs, labels, (probs[:, 1] > 0.4).astype(int)), abs=1e-14
-    )
+    expected = ref.ece(probs, labels, (probs[:, 1] > 0.4).astype(int))
+    assert halves(probs, labels) == pytest.approx(expected, abs=1e-14)
     odd = ct.ECE(lambda rows: np.where(rows[:, 1] > 0.4, -7, 10**9))
     assert odd(probs, labels) == pytest.approx(halves(probs, labels), abs=1e-15)
 
 
 @SETTINGS
-@given(st.integers(1, 200), st.sampled_from(["right", "left"]))
+@given(st.integers(1, 200), CLOSED)
 def test_zero_and_one_are_in_the_end_bins(m, closed):
     bins = ct.UniformBins(m, closed=closed)
     assert bins(np.array([0.0, 5e-324, 1 - 2**-53, 1.0])).tolist() == [0, 0, m - 1, m - 1]
@@ -131,7 +118,7 @@ def test_decimals_land_by_decimal_arithmetic(m):
 @given(
     st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=60),
     st.integers(1, 25),
-    st.sampled_from(["right", "left"]),
+    CLOSED,
 )
 def test_quantile_bins_against_slow_twin(values, m, closed):
     x = np.array(values)

@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,40 +20,30 @@ WEIGHTS = GENERATOR.choice([1.0, 1.7, 3.0], N)
 FEW = {"n_resamples": 199, "rng": 3}
 #: What is asked, with the facts of its rows and the others that it takes.
 VERBS = {
-    "test": lambda *data, **facts: ct.calibration_test(*data, **FEW, **facts),
-    "drawn test": lambda *data, **facts: ct.calibration_test(
-        *data, statistic=ct.CoxScore(), **FEW, **facts
+    "test": partial(ct.calibration_test, **FEW),
+    "drawn test": partial(ct.calibration_test, statistic=ct.CoxScore(), **FEW),
+    "joint test": partial(ct.joint_test, pairs=[(ct.ECE(), None), (ct.DebiasedL2(), None)], **FEW),
+    "interval": partial(ct.confidence_interval, **FEW),
+    "debiased interval": partial(ct.confidence_interval, statistic=ct.DebiasedL2(), **FEW),
+    "equivalence": partial(ct.equivalence_test, tolerance=0.2, **FEW),
+    "audit": partial(ct.audit, **FEW),
+    "gate": partial(ct.gate, tolerance=0.1, **FEW),
+    "curve": partial(ct.reliability_curve, bins=10),
+    "exact bars": partial(
+        ct.reliability_curve,
+        bins=ct.EdgeBins([0.1, 0.5]),
+        band="clopper-pearson",
+        simultaneous=True,
     ),
-    "joint test": lambda *data, **facts: ct.joint_test(
-        *data, pairs=[(ct.ECE(), None), (ct.DebiasedL2(), None)], **FEW, **facts
-    ),
-    "interval": lambda *data, **facts: ct.confidence_interval(*data, **FEW, **facts),
-    "debiased interval": lambda *data, **facts: ct.confidence_interval(
-        *data, statistic=ct.DebiasedL2(), **FEW, **facts
-    ),
-    "equivalence": lambda *data, **facts: ct.equivalence_test(*data, tolerance=0.2, **FEW, **facts),
-    "audit": lambda *data, **facts: ct.audit(*data, **FEW, **facts),
-    "gate": lambda *data, **facts: ct.gate(*data, tolerance=0.1, **FEW, **facts),
-    "curve": lambda *data, **facts: ct.reliability_curve(*data, bins=10, **facts),
-    "exact bars": lambda *data, **facts: ct.reliability_curve(
-        *data, bins=ct.EdgeBins([0.1, 0.5]), band="clopper-pearson", simultaneous=True, **facts
-    ),
-    "band": lambda *data, **facts: ct.reliability_fit(*data, fit="band", **facts),
-    "brier": lambda *data, **facts: ct.brier_decomposition(*data, **facts),
-    "corp": lambda *data, **facts: ct.corp_decomposition(*data, **facts),
-    "log corp": lambda *data, **facts: ct.corp_decomposition(*data, score="log", **facts),
-    "cox": lambda *data, **facts: ct.cox_recalibration(*data, **facts),
-    "profile cox": lambda *data, **facts: ct.cox_recalibration(*data, method="profile", **facts),
-    "sensitivity": lambda *data, **facts: ct.bin_sensitivity(*data, bins=[5, 10, 20], **facts),
+    "band": partial(ct.reliability_fit, fit="band"),
+    "brier": ct.brier_decomposition,
+    "corp": ct.corp_decomposition,
+    "log corp": partial(ct.corp_decomposition, score="log"),
+    "cox": ct.cox_recalibration,
+    "profile cox": partial(ct.cox_recalibration, method="profile"),
+    "sensitivity": partial(ct.bin_sensitivity, bins=[5, 10, 20]),
+    "comparison": lambda p, *labels, **facts: ct.compare(p, OTHER, *labels, **FEW, **facts),
 }
-
-
-def two(*data, **facts):
-    """Compare with another model of the same rows."""
-    return ct.compare(data[0], OTHER, *data[1:], **FEW, **facts)
-
-
-VERBS["comparison"] = two
 
 
 def answer(verb, *data, **facts):

@@ -102,8 +102,7 @@ def test_columns_say_which_class_they_are_of():
     assert data.classes == ("2", "0", "1")
     np.testing.assert_array_equal(data.labels, [1, 2, 0, 1])
     in_order = Predictions.of(pandas.DataFrame(PROBS), LABELS)
-    assert in_order.classes is None
-    assert in_order.notes == ()
+    assert (in_order.classes, in_order.notes) == (None, ())
     other = Predictions.of(pandas.DataFrame(PROBS, columns=[7, 8, 9]), LABELS)
     assert other.classes is None  # the labels are no such names
     with pytest.raises(InvalidPredictionsError, match="pass classes="):

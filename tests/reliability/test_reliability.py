@@ -59,12 +59,8 @@ def test_components_are_the_induced_classes(rng, lens, names):
     for j in range(len(names)):
         part = curve.of(j)
         assert part.count.sum() == 200
-        assert np.average(part.predicted, weights=part.count) == pytest.approx(
-            induced.probs[:, j].mean()
-        )
-        assert np.average(part.observed, weights=part.count) == pytest.approx(
-            (induced.labels == j).mean()
-        )
+        means = [np.average(v, weights=part.count) for v in (part.predicted, part.observed)]
+        assert means == pytest.approx([induced.probs[:, j].mean(), (induced.labels == j).mean()])
 
 
 @pytest.mark.parametrize("band", ["consistency", "wilson", ct.RedrawLabels(), None])
@@ -141,9 +137,8 @@ def test_resampled_bars_against_a_loop(rng):
         q, c = p[rows], cell[rows]
         z = rng.random(150) < q
         draws[r] = [(z[c == b] - q[c == b]).mean() for b in range(3)]
-    curve = reliability_curve(
-        p, y, lens=ct.OneVsRest(1), bins=3, band=ct.ConsistencyResampling(), rng=3
-    )
+    band = ct.ConsistencyResampling()
+    curve = reliability_curve(p, y, lens=ct.OneVsRest(1), bins=3, band=band, rng=3)
     low, high = np.quantile(draws, [0.05, 0.95], axis=0)
     np.testing.assert_allclose(curve.low - curve.predicted, low, atol=0.015)
     np.testing.assert_allclose(curve.high - curve.predicted, high, atol=0.015)
@@ -221,14 +216,9 @@ def test_sensitivity_is_a_row_of_tests():
     np.testing.assert_array_equal(table.size, [5, 20])
 
 
-def bars(p, m, level):
-    cells = cells_of(ct.UniformBins(m), np.column_stack([p, 1 - p]))
-    return cells, *consistency_bars(cells, level)
-
-
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_bars_of_equal_predictions_against_the_binomial_quantiles(level):
-    _, low, high = bars(np.repeat([0.05, 0.3, 0.8], [400, 50, 7]), 10, level)
+    low, high = consistency_bars(_cells(np.repeat([0.05, 0.3, 0.8], [400, 50, 7]), 10), level)
     for b, (value, n) in enumerate([(0.05, 400), (0.3, 50), (0.8, 7)]):
         law = scipy.stats.binom(n, value)
         assert round(low[b] * n) == law.ppf((1 - level) / 2 + 1e-12)

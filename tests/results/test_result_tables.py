@@ -63,12 +63,9 @@ def result(request):
 
 
 def test_every_kind_is_here():
-    known = {name for name in ct.__all__ if _is_result(getattr(ct, name))}
+    public = {name: getattr(ct, name) for name in ct.__all__}
+    known = {k for k, v in public.items() if isinstance(v, type) and issubclass(v, Result)}
     assert known == {*RESULTS, "Report"}  # a page of such results, see test_report.py
-
-
-def _is_result(value):
-    return isinstance(value, type) and issubclass(value, Result)
 
 
 @pytest.mark.parametrize("name", sorted(RESULTS.keys() - {"Monitor", "ComparisonMonitor"}))
@@ -147,20 +144,17 @@ def test_markdown_shows_the_cells_as_text(result):
     markdown_it = pytest.importorskip("markdown_it")
     page = Page(markdown_it.MarkdownIt("commonmark").enable("table").render(result.to_markdown()))
     assert page.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
-    assert [[_spaced(c) for c in row] for row in page.rows] == [
-        [_spaced(c) for c in row] for row in expected(result)
-    ]
+    assert _spaced(page.rows) == _spaced(expected(result))
     assert page.paragraphs[-1] == result.recipe
 
 
-def _spaced(text):
-    return " ".join(text.split())
+def _spaced(rows):
+    return [[" ".join(cell.split()) for cell in row] for row in rows]
 
 
 def test_latex_has_as_many_cells_and_no_live_characters(result):
-    tabulars = re.findall(
-        r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", result.to_latex(), re.S
-    )
+    text = result.to_latex()
+    tabulars = re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", text, re.S)
     assert len(tabulars) == len(result._tables())
     shown = []
     for sides, body in tabulars:
@@ -172,8 +166,7 @@ def test_latex_has_as_many_cells_and_no_live_characters(result):
             assert not set(bare.replace("&", "")) & set("$%#_{}\\^~<>|−±·")
         shown += rows
     assert len(shown) == len(expected(result))
-    first, *_ = result.to_latex().splitlines()
-    assert first == f"% {result.recipe}"
+    assert text.splitlines()[0] == f"% {result.recipe}"
 
 
 @pytest.mark.parametrize(

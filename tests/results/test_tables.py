@@ -112,10 +112,9 @@ def test_rows_that_cannot_be_tallied_are_counted():
     assert int(result["n"].sum()) == 11
     with pytest.raises(ct.InvalidPredictionsError) as error:
         ct.Tally.from_table(result)
-    assert "1 row without a probability" in str(error.value)
-    assert "3 rows with a probability outside [0, 1]" in str(error.value)
-    assert "3 rows with an outcome that is not 0 or 1" in str(error.value)
-    assert "3 rows without a weight ≥ 0" in str(error.value)
+    counts = ["1 row without a probability", "3 rows with a probability outside [0, 1]"]
+    counts += ["3 rows with an outcome that is not 0 or 1", "3 rows without a weight ≥ 0"]
+    assert all(count in str(error.value) for count in counts)
     with pytest.raises(ct.InvalidPredictionsError, match="no rows"):
         ct.Tally.from_table(in_duckdb({"p": np.zeros(0), "y": np.zeros(0)}))
 

@@ -120,9 +120,8 @@ def test_rows_of_one_time_are_one_bet():
     assert split == ct.Monitor().update(p, y, time=days)
     assert (split.shared_times, split.means) == (True, pytest.approx((p.mean(), y.mean())))
     assert "600 of 150 times, one bet on each" in str(split)
-    assert ct.Monitor().update(p, y, time=np.arange(600)).log_evidence == pytest.approx(
-        ct.Monitor().update(p, y).log_evidence
-    )
+    alone = ct.Monitor().update(p, y, time=np.arange(600))
+    assert alone.log_evidence == pytest.approx(ct.Monitor().update(p, y).log_evidence)
     with pytest.raises(ct.InvalidPredictionsError, match="row 0 is of time 149, on which the bet"):
         split.update(p[:1], y[:1], time=[149])
     with pytest.raises(ct.StatisticError, match="needs a lens of two classes"):
@@ -142,10 +141,8 @@ def test_detector_gains_what_is_injected():
         mean, before = 0.0, state.copy()
         for k, share in enumerate((0.3, 0.7)):
             state = before.copy()
-            row = mixture.bet(
-                np.array([[0.3, 0.7]]), np.array([k]), np.ones(1), kernels.CHANGE, state
-            )
-            mean += share * np.exp(row[0])
+            row = np.array([[0.3, 0.7]]), np.array([k]), np.ones(1)
+            mean += share * np.exp(mixture.bet(*row, kernels.CHANGE, state)[0])
         gained = mean - np.exp(before[kernels.NOW])
         assert gained == pytest.approx(1.0 if (t + 1) % 32 == 0 else 0.0, abs=1e-9 * mean)
     assert path[-1] > 0
@@ -176,8 +173,8 @@ def test_any_splitting_gives_the_same_monitor():
         single = single.update(*forms[row % 3])
     assert single.update(p[700:], y[700:]) == whole
     assert whole.alarm == int(np.argmax(_path(p, y) >= np.log(100))) + 1
-    assert whole.pvalue == pytest.approx(np.exp(-_path(p, y).max()))
-    assert whole.means == pytest.approx((p.mean(), y.mean()))
+    numbers = np.exp(-_path(p, y).max()), p.mean(), y.mean()
+    assert (whole.pvalue, *whole.means) == pytest.approx(numbers)
     after = p[whole.alarm :].mean(), y[whole.alarm :].mean()
     assert whole.means_since_alarm == pytest.approx(after)
     high = ct.Monitor().update(np.full(60, 0.9), np.arange(60) % 2)
@@ -451,9 +448,8 @@ def test_comparisons_of_late_outcomes_are_dealt_to_processes():
         apart = [ct.ComparisonMonitor(alpha=0.05 / 3).update(p[j], q[j], y[j]) for j in mine]
         evidence = np.max([one.evidence for one in apart], axis=0) / 3
         assert monitor.evidence == pytest.approx(tuple(evidence))
-        ends = np.array(
-            [[j.sum() * one.low, j.sum() * one.high] for j, one in zip(mine, apart, strict=True)]
-        )
+        pairs = zip(mine, apart, strict=True)
+        ends = np.array([[j.sum() * one.low, j.sum() * one.high] for j, one in pairs])
         assert (monitor.low, monitor.high) == pytest.approx(tuple(ends.sum(axis=0) / 600))
         assert monitor.difference == pytest.approx(np.mean((p - y) ** 2 - (q - y) ** 2))
     assert ct.ComparisonMonitor.from_json(timed.to_json()) == timed
