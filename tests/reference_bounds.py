@@ -136,15 +136,10 @@ def share_noise(c, size):
 
 
 def unit(c):
-    return np.array(
-        [
-            [
-                math.sqrt(max(c.null_variance[b, j], c.variance[b, j], 1e-12 * c.size[b]))
-                for j in range(c.sums.shape[1])
-            ]
-            for b in range(len(c.size))
-        ]
-    )
+    found = np.empty_like(c.sums)
+    for b, j in np.ndindex(found.shape):
+        found[b, j] = math.sqrt(max(c.null_variance[b, j], c.variance[b, j], 1e-12 * c.size[b]))
+    return found
 
 
 def middle(c):

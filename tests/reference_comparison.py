@@ -24,12 +24,9 @@ def debiased_squared_error(probs, labels, cells):
 
 def omitting(probs, labels, cells):
     """The same without each row in turn."""
-    return np.array(
-        [
-            debiased_squared_error(*(np.delete(x, i, axis=0) for x in (probs, labels, cells)))
-            for i in range(len(labels))
-        ]
-    )
+    data = probs, labels, cells
+    others = ([np.delete(x, i, axis=0) for x in data] for i in range(len(labels)))
+    return np.array([debiased_squared_error(*rows) for rows in others])
 
 
 def swap_pvalue(statistic, a, b):
@@ -51,11 +48,9 @@ def shuffle_pvalue(statistic, a, b):
     n, observed = len(labels), abs(statistic(*a) - statistic(*b))
     values = []
     for rows in combinations(range(n), len(a[1])):
-        others = [i for i in range(n) if i not in rows]
-        first, second = list(rows), others
-        values.append(
-            abs(statistic(probs[first], labels[first]) - statistic(probs[second], labels[second]))
-        )
+        sides = list(rows), [i for i in range(n) if i not in rows]
+        first, second = (statistic(probs[side], labels[side]) for side in sides)
+        values.append(abs(first - second))
     return float(np.mean(np.array(values) >= observed - 1e-12))
 
 

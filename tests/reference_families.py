@@ -13,9 +13,8 @@ import numpy as np
 
 def signed(p, y, signs):
     """y − p, its signs changed."""
-    return [
-        s * (b - a) for a, b, s in zip(p, y, [1] * len(p) if signs is None else signs, strict=True)
-    ]
+    rows = zip(p, y, [1] * len(p) if signs is None else signs, strict=True)
+    return [s * (b - a) for a, b, s in rows]
 
 
 def in_the_large(p, y, signs=None):
@@ -151,10 +150,8 @@ def sweep(p, y, norm=1):
     b = 1
     while b < n and rises(bins(b + 1)):
         b += 1
-    total = sum(
-        len(part) * abs(sum(y[i] - p[i] for i in part) / len(part)) ** norm for part in bins(b)
-    )
-    return (total / n) ** (1 / norm), b
+    gaps = ((len(part), abs(sum(y[i] - p[i] for i in part))) for part in bins(b))
+    return (sum(size * (gap / size) ** norm for size, gap in gaps) / n) ** (1 / norm), b
 
 
 def debiased_variance(covariances, cells):

@@ -53,8 +53,7 @@ def cdf(law):
 def test_tails_far_out(which):
     law = LAWS[which]
     assert_allclose([law.sf(x) for x in TAILS[:, 0]], TAILS[:, 1 + which], rtol=2e-13)
-    assert [law.sf(x) for x in (-1.0, 0.0, 1e-300)] == [1.0, 1.0, 1.0]
-    assert law.sf(100.0) == 0.0
+    assert [law.sf(x) for x in (-1.0, 0.0, 1e-300, 100.0)] == [1.0, 1.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -75,17 +74,14 @@ def test_moments_are_integrals_of_the_tail(which):
     tail = np.array([law.sf(v) for v in x])
     mean = scipy.integrate.simpson(tail, x=x)
     square = scipy.integrate.simpson(2 * x * tail, x=x)
-    assert law.mean() == pytest.approx(mean, abs=1e-9)
-    assert law.std() == pytest.approx(np.sqrt(square - mean**2), abs=1e-9)
+    assert (law.mean(), law.std()) == pytest.approx((mean, np.sqrt(square - mean**2)), abs=1e-9)
 
 
 def test_scaled_law():
     law = BrownianNull("range", 0.25)
     assert law.sf(0.5) == LAWS[1].sf(2.0)
-    assert_allclose(
-        [law.mean(), law.std(), law.ppf(0.9)],
-        [v / 4 for v in (LAWS[1].mean(), LAWS[1].std(), LAWS[1].ppf(0.9))],
-    )
+    scaled, unscaled = (np.array([x.mean(), x.std(), x.ppf(0.9)]) for x in (law, LAWS[1]))
+    assert_allclose(scaled, unscaled / 4)
     assert scipy.stats.kstest(law.rvs(20_000, rng=1)[:4000], cdf(law)).pvalue > 1e-3
     none = BrownianNull("maximum", 0.0)
     assert (none.mean(), none.std(), none.sf(0.0), none.sf(0.1)) == (0.0, 0.0, 1.0, 0.0)

@@ -47,10 +47,8 @@ def test_decomposition_against_slow_twin(problem):
 def test_impossible_label():
     parts = corp_decomposition([0.0, 0.5, 1.0], [1, 0, 1], score="log")
     assert parts.mean_score == parts.miscalibration == np.inf
-    assert_allclose(
-        [parts.discrimination, parts.uncertainty],
-        [slow.corp([0.1, 0.5, 1.0], [1, 0, 1], "log")[i] for i in (1, 2)],
-    )
+    expected = slow.corp([0.1, 0.5, 1.0], [1, 0, 1], "log")[1:]
+    assert_allclose([parts.discrimination, parts.uncertainty], expected)
     with pytest.raises(ct.StatisticError, match="inf on the observed data"):
         ct.calibration_test([0.0, 0.5, 1.0], [1, 0, 1], CORP("log"), lens=ct.OneVsRest(1))
     assert CORP("brier")([0.0, 0.5, 1.0], [1, 0, 1]) == pytest.approx(1.25 / 3 - 0.5 / 3)

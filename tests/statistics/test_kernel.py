@@ -11,19 +11,11 @@ import reference_kernel as slow
 from conftest import seen
 
 import caltest as ct
-from caltest import StatisticError
+from caltest import MMCE, SKCE, GaussianKernel, LaplaceKernel, StatisticError, TVKernel
 from caltest.problem import Flips
 from caltest.simulate import LabelSampler
 from caltest.statistics.base import problem_of
-from caltest.statistics.kernel import (
-    MMCE,
-    SKCE,
-    GaussianKernel,
-    LaplaceKernel,
-    TVKernel,
-    kernels,
-    tiles,
-)
+from caltest.statistics.kernel import kernels, tiles
 from caltest.statistics.kernel.skce import DRAWS
 from caltest.statistics.kernel.tiles import residuals_of
 
@@ -61,9 +53,8 @@ def test_against_pycalibration():
     assert centred == pytest.approx(-0.006426550757474104, rel=1e-11)
     assert SKCE(LaplaceKernel(1.0))(probs, labels) == pytest.approx(0.02015240706950358, rel=1e-12)
     two = np.array([[0.1, 0.8, 0.1], [0.2, 0.5, 0.3]])
-    assert SKCE(LaplaceKernel(1.0))(two, np.array([1, 2])) == pytest.approx(
-        -0.10317943453412069, rel=1e-13
-    )
+    value = SKCE(LaplaceKernel(1.0))(two, np.array([1, 2]))
+    assert value == pytest.approx(-0.10317943453412069, rel=1e-13)
 
 
 @pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
@@ -237,19 +228,17 @@ def test_one_and_two_rows(n_classes):
             SKCE(estimator=estimator)(probs[:1], labels[:1])
     residual = np.eye(n_classes)[labels[0]] - probs[0]
     assert SKCE(estimator="biased")(probs[:1], labels[:1]) == pytest.approx(residual @ residual)
+    linear = SKCE(TVKernel(0.5), estimator="linear").prepare(problem_of(seen(probs)))
     with pytest.raises(StatisticError, match="differ"):
-        SKCE(TVKernel(0.5), estimator="linear").prepare(problem_of(seen(probs))).laws["asymptotic"](
-            labels
-        )
+        linear.laws["asymptotic"](labels)
 
 
 @pytest.mark.parametrize(("n_classes", "kind"), [(2, TVKernel), (2, GaussianKernel), (3, TVKernel)])
 def test_bootstrap_is_that_of_calibrationtests_jl(n_classes, kind):
     probs, labels = problem(25, n_classes)
     fixed = SKCE(kind(0.4)).prepare(problem_of(seen(probs)))
-    observed, replicates = slow.arcones_gine(
-        probs, labels, twin_kernel(kind(0.4)), DRAWS, np.random.default_rng(0)
-    )
+    drawing = twin_kernel(kind(0.4)), DRAWS, np.random.default_rng(0)
+    observed, replicates = slow.arcones_gine(probs, labels, *drawing)
     law = fixed.laws["asymptotic"](labels)
     # Both are the same test: the sides of one inequality, moved.
     n = 25

@@ -86,9 +86,8 @@ def test_hle_has_an_exact_law(well):
     law = ct.calibration_test(data, **preset)
     assert law.null == "exact"
     assert law.estimate == pytest.approx(preset(data) ** 2)
-    drawn = ct.replicate(
-        preset.lens(data), preset.statistic, ct.RedrawLabels(), n_resamples=4000, rng=1
-    )
+    shown = preset.lens(data)
+    drawn = ct.replicate(shown, preset.statistic, ct.RedrawLabels(), n_resamples=4000, rng=1)
     assert law.null_mean == pytest.approx(drawn.mean(), abs=4.5 * law.null_std / 4000**0.5)
     with pytest.raises(StatisticError, match="200 rows are needed; there are 199"):
         preset(well.take(np.arange(199)))

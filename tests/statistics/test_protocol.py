@@ -62,9 +62,8 @@ def test_two_sides_are_counted_in_a_simulation():
 
 def test_two_sides_stop_early_and_count_in_max_t():
     calm = ct.examples.SixPoints().sample(300, rng=2)
-    early = ct.calibration_test(
-        calm, None, MeanGap(), null=ct.RedrawLabels(), early_stop=True, rng=1, n_resamples=999
-    )
+    run = {"null": ct.RedrawLabels(), "early_stop": True, "n_resamples": 999, "rng": 1}
+    early = ct.calibration_test(calm, None, MeanGap(), **run)
     assert early.ended == "early"
     low = Predictions.of(np.full(200, 0.8), np.repeat([1, 0], [100, 100]))
     joint = ct.joint_test(low, pairs=[(MeanGap(), ct.OneVsRest(1))], n_resamples=99, rng=1)

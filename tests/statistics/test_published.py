@@ -212,14 +212,8 @@ def test_against_canonical_tutorial_p(m, value, p, mean):
     # The printed p and mean are those of the slow dictionary law as well.
     slow = ref.summary(*ref.vector_law(MULTI[0], ref.uniform_cells(MULTI[0], m)), value)
     assert slow[:2] == pytest.approx((p, mean), abs=1e-9)
-    result = ct.calibration_test(
-        *MULTI,
-        ct.ECE(ct.UniformBins(m)),
-        lens=ct.Canonical(),
-        null=ct.RedrawLabels(),
-        n_resamples=20_000,
-        rng=1,
-    )
+    run = {"lens": WHOLE, "null": ct.RedrawLabels(), "n_resamples": 20_000, "rng": 1}
+    result = ct.calibration_test(*MULTI, ct.ECE(ct.UniformBins(m)), **run)
     assert result.estimate == pytest.approx(value, abs=1e-14)
     assert abs(result.pvalue - p) < 4.5 * np.sqrt(p * (1 - p) / 20_000)
     assert abs(result.null_mean - mean) < 4.5 * slow[2] / np.sqrt(20_000)
@@ -367,32 +361,26 @@ def test_against_calzone_regressions(
 
 def test_against_published_mixture_error():
     # The other order of the classes, an easy mistake, would give the second number.
-    assert ct.examples.GaussianMixture(1, 1).expected_miscalibration() == pytest.approx(
-        0.5637511405526426, abs=1e-10
-    )
-    assert ct.examples.GaussianMixture(-1, -1).expected_miscalibration() == pytest.approx(
-        0.18412790739195806, abs=1e-10
-    )
+    for theta, expected in ((1, 0.5637511405526426), (-1, 0.18412790739195806)):
+        model = ct.examples.GaussianMixture(theta, theta)
+        assert model.expected_miscalibration() == pytest.approx(expected, abs=1e-10)
 
 
 def test_against_published_mixture_deviations():
     p = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
     expected = [0.9496, 0.8983, 0.7916, 0.6757, 0.5433, 0.3808, 0.1666, -0.1242, -0.4841, -0.8164]
-    deviations = ct.examples.GaussianMixture(1, 1).calibration_function(p) - p
-    assert deviations == pytest.approx([*expected, -0.9299], abs=6e-5)
+    curve = ct.examples.GaussianMixture(1, 1).calibration_function
+    assert curve(p) - p == pytest.approx([*expected, -0.9299], abs=6e-5)
     crossing = 1 / (1 + np.exp(-2 / 3))
-    assert ct.examples.GaussianMixture(1, 1).calibration_function(crossing) == pytest.approx(
-        crossing, abs=1e-14
-    )
+    assert curve(crossing) == pytest.approx(crossing, abs=1e-14)
 
 
 def test_against_published_six_points_canonical():
     six = ct.examples.SixPoints()
     rows = [ref.DISTANCES["tv"](r, g) for r, g in zip(six.truth, six.probs, strict=True)]
     assert rows == pytest.approx(np.full(6, 0.1), abs=1e-12)
-    assert six.expected_miscalibration() == pytest.approx(0.1, abs=1e-12)
-    assert six.expected_miscalibration("sqeuclidean") == pytest.approx(0.02, abs=1e-12)
-    assert six.expected_miscalibration("l2") == pytest.approx(np.sqrt(0.02), abs=1e-12)
+    errors = [six.expected_miscalibration(*d) for d in ((), ("sqeuclidean",), ("l2",))]
+    assert errors == pytest.approx([0.1, 0.02, np.sqrt(0.02)], abs=1e-12)
     assert six.probs.mean(axis=0) == pytest.approx(np.full(3, 1 / 3), abs=1e-12)
     assert six.truth.mean(axis=0) == pytest.approx(np.full(3, 1 / 3), abs=1e-12)
     brier = (six.truth * ((six.probs[:, None] - np.eye(3)) ** 2).sum(axis=2)).sum(axis=1).mean()
@@ -414,9 +402,8 @@ def test_against_published_six_points_through_lenses():
     blind += [ct.Partition([[c], [d for d in range(3) if d != c]]) for c in range(3)]
     for lens in blind:
         assert ct.ECE(10)(lens(data)) == pytest.approx(0, abs=1e-12), lens
-    assert ct.ECE(10)(data) == pytest.approx(0.1, abs=1e-12)
-    assert ct.MCE(10)(data) == pytest.approx(0.1, abs=1e-12)
-    assert ct.ECE(10, distance="sqeuclidean")(data) == pytest.approx(0.02, abs=1e-12)
+    errors = [s(data) for s in (ct.ECE(10), ct.MCE(10), ct.ECE(10, distance="sqeuclidean"))]
+    assert errors == pytest.approx([0.1, 0.1, 0.02], abs=1e-12)
 
 
 @pytest.mark.parametrize(

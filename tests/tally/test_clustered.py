@@ -145,9 +145,8 @@ def test_from_a_database():
     query = ct.tally_sql("pixels", "score", "seen", cluster="image")
     tally = ct.ClusteredTally.from_table(duckdb.sql(query))
     assert sorted(tally.names) == sorted(TALLY.names)
-    assert ct.calibration_test(tally, statistic=ct.ECE(10), rng=0).estimate == pytest.approx(
-        ct.ECE(10)(P, Y), rel=1e-12
-    )
+    found = ct.calibration_test(tally, statistic=ct.ECE(10), rng=0)
+    assert found.estimate == pytest.approx(ct.ECE(10)(P, Y), rel=1e-12)
     assert tally.mean_gap() == pytest.approx(TALLY.mean_gap(), rel=1e-9)
     pixels.loc[7, "score"] = 1.5
     with pytest.raises(ct.InvalidPredictionsError, match=r"cluster 0: 1 rows .* cell -1 of 120"):

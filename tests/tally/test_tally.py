@@ -179,9 +179,8 @@ def test_weighted_intervals_are_those_of_rows(weights):
     scale = b.n / a.n  # weights in whole numbers, or not
     powers = {"size": 1, "predicted": 0, "sums": 1, "variance": 2, "hidden": 2}
     for name, power in powers.items():
-        np.testing.assert_allclose(
-            getattr(b, name), scale**power * getattr(a, name), rtol=1e-5, atol=1e-5
-        )
+        expected = scale**power * getattr(a, name)
+        np.testing.assert_allclose(getattr(b, name), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(b.null_variance, scale**2 * a.null_variance, rtol=0.15)
     np.testing.assert_allclose(b.grain, scale * a.grain, rtol=0.15)
     np.testing.assert_allclose(b.calibrated.std(axis=0), 1.0, atol=0.07)

@@ -41,9 +41,8 @@ def test_the_expected_factor_of_a_batch_is_one(batch, mode):
     mixture.bet(*_rows(*sloped(75)), mode, state)  # also over row 96, below
     state = wealth_of(ct.Tally.of(*sloped(20, seed=1)), mode, state)
     before, mean = np.exp(state[kernels.NOW]), 0.0
-    outcomes = [
-        y for y in product([0, 1], repeat=len(p)) if chance(p, y) > 0.0
-    ]  # what has probability 0 is another matter
+    # what has probability 0 is another matter
+    outcomes = [y for y in product([0, 1], repeat=len(p)) if chance(p, y) > 0.0]
     for y in outcomes:
         after = wealth_of(ct.Tally.of(p, y, grid=grid), mode, state)[kernels.NOW]
         mean += chance(p, y) * np.exp(after)
@@ -145,12 +144,6 @@ def test_horizons_deal_tallies_as_steps():
         dealt.update(days[0], time=2)
 
 
-def drawn(seed, n, a=1.0, b=1.0):
-    rng = np.random.default_rng(seed)
-    p = rng.beta(a, b, n)
-    return p, (rng.random(n) < 0.9 * p + 0.03).astype(int)
-
-
 def test_bands_of_sums_cover():
     missed = 0
     for seed in range(100):
@@ -165,7 +158,9 @@ def test_bands_of_sums_cover():
 
 @pytest.mark.slow
 def test_a_page_of_a_tally_says_what_that_of_its_rows_says(tmp_path):
-    p, y = drawn(6, 3000)
+    rng = np.random.default_rng(6)
+    p = rng.beta(1.0, 1.0, 3000)
+    y = (rng.random(3000) < 0.9 * p + 0.03).astype(int)
     options = {"profile": "clinical", "n_resamples": 199, "rng": 0, "name": "July"}
     rows = ct.report(p, y, **options)
     sums = ct.report(ct.Tally.of(p, y), **options)
