@@ -216,6 +216,14 @@ def refused(run: Callable[..., tuple[int, str, str]]) -> Callable[..., None]:
     return of
 
 
+@pytest.fixture(params=[True, False])
+def fast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether compiled code may read text, or is missing."""
+    if not request.param:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    return request.param
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20190416)

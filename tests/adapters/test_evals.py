@@ -29,9 +29,8 @@ def test_metrics_are_those_of_the_most_likely_option():
     right = [row["answer"] == share.argmax() for row, share in zip(rows, shares, strict=True)]
     test = ct.calibration_test([share.max() for share in shares], right)
     items = [evals.calibration_items(row["scores"], row["answer"])["noise_floor"] for row in rows]
-    assert [metric(items) for metric in METRICS] == pytest.approx(
-        [test.estimate, test.null_mean, test.pvalue], rel=1e-9
-    )
+    expected = [test.estimate, test.null_mean, test.pvalue]
+    assert [metric(items) for metric in METRICS] == pytest.approx(expected, rel=1e-9)
     assert test.pvalue < 1e-6
     for wrong in ((4, [0.0, 1.0]), (0, [np.nan, 1.0]), (-1, [0.0, 1.0])):
         with pytest.raises(ct.InvalidPredictionsError, match=r"question 301 .* from 0"):

@@ -162,9 +162,8 @@ def test_rows_that_share_correctness(rng, n_classes, dependence):
     labels = draw((5, 6), 0, 60_000)
     code = n_classes ** np.arange(3)
     seen = np.bincount(labels[:, :3] @ code, minlength=n_classes**3) / 60_000
-    slow = shared_correctness(
-        data.probs[:3], dependence, rng.random(60_000), rng.random((3, 3, 60_000))
-    )
+    uniforms = rng.random(60_000), rng.random((3, 3, 60_000))
+    slow = shared_correctness(data.probs[:3], dependence, *uniforms)
     expected = np.bincount(slow @ code, minlength=n_classes**3) / 60_000
     error = 5 * np.sqrt(2 * np.maximum(expected, 1e-4) / 60_000)
     assert (np.abs(seen - expected) < error).all()
@@ -204,20 +203,17 @@ def test_pairs_that_exclude_each_other_do_not_hide_copies(rng):
         case = rng.integers(0, 2, 150)
         copies = np.repeat(rng.uniform(0.6, 0.95, 12), 6)
         p = np.append(np.full(300, 0.5), copies)
-        y = np.append(
-            np.stack([case, 1 - case], axis=1).ravel(), np.repeat(rng.random(12), 6) < copies
-        )
+        pairs = np.stack([case, 1 - case], axis=1).ravel()
+        y = np.append(pairs, np.repeat(rng.random(12), 6) < copies).astype(int)
         group = np.append(np.repeat(np.arange(150), 2), 150 + np.repeat(np.arange(12), 6))
-        test = ct.calibration_test(
-            p, y.astype(int), ct.CoxScore(), clusters=group, n_resamples=199, rng=1
-        )
+        test = ct.calibration_test(p, y, ct.CoxScore(), clusters=group, n_resamples=199, rng=1)
         rejected += test.pvalue <= 0.05
         notes += str(test.clusters)
         assert test.clusters.dependence < test.clusters.in_parts
     assert rejected <= 6
     assert "λ up to 1 where rows agree more than elsewhere" in notes
     y[300:] = 1  # no copy is wrong, by chance: that is no sign that copies are independent
-    data = ct.OneVsRest(1)(ct.Predictions.of(p, y.astype(int), clusters=group))
+    data = ct.OneVsRest(1)(ct.Predictions.of(p, y, clusters=group))
     assert Agreement.of(data).limits().by_prediction[3] == 1.0
 
 

@@ -100,9 +100,8 @@ def test_bootstrap_against_scipy(rng):
         return float(probs[:, 0].mean())
 
     ours = interval(data, statistic, method="bootstrap", n_resamples=9999)
-    theirs = bootstrap(
-        (data.probs[:, 0],), np.mean, method="percentile", n_resamples=9999, random_state=3
-    ).confidence_interval
+    asked = {"method": "percentile", "n_resamples": 9999, "random_state": 3}
+    theirs = bootstrap((data.probs[:, 0],), np.mean, **asked).confidence_interval
     width = theirs.high - theirs.low
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.04 * width)
 

@@ -21,25 +21,22 @@ def bfloat16(p):
 def drawn(seed):
     """Small data: decimals of .1 to .0001, votes of an ensemble, or anything."""
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(8, 60)), None
+    n = int(rng.integers(8, 60))
     p = rng.beta(*rng.choice([0.3, 1.0, 2.0], 2), n)
     votes = int(rng.choice([3, 7, 30, 300]))
-    p = [p.round(1), p.round(2), p.round(3), p.round(4), rng.binomial(votes, p) / votes, p][
-        seed % 6
-    ]
+    kinds = [p.round(1), p.round(2), p.round(3), p.round(4), rng.binomial(votes, p) / votes, p]
+    p = kinds[seed % 6]
     return p, (rng.random(n) < p).astype(int)
 
 
 def moved(seed, n_resamples):
     """How far p moves from the numbers to their float32, by statistic and lens."""
     p, y = drawn(seed)
+    run, stored = {"n_resamples": n_resamples, "rng": seed}, (p, p.astype(np.float32))
     for lens in (ct.OneVsRest(1), ct.TopK(1)):
         for statistic in STATISTICS:
-            both = [
-                ct.calibration_test(q, y, statistic, lens=lens, n_resamples=n_resamples, rng=seed)
-                for q in (p, p.astype(np.float32))
-            ]
-            yield abs(both[0].pvalue - both[1].pvalue)
+            one, other = (ct.calibration_test(q, y, statistic, lens=lens, **run) for q in stored)
+            yield abs(one.pvalue - other.pvalue)
 
 
 @pytest.mark.parametrize(

@@ -174,10 +174,9 @@ def test_label_sampler_against_slow_twin(problem, seed):
 )
 @pytest.mark.filterwarnings("ignore::caltest.DegenerateDataWarning")
 def test_p_is_never_zero_nor_above_one(problem, null, distance, lens):
+    run = {"lens": lens, "null": null, "n_resamples": 39, "rng": 0}
     for kind in (ct.ECE, ct.MCE):
-        result = ct.calibration_test(
-            *problem, kind(5, distance=distance), lens=lens, null=null, n_resamples=39, rng=0
-        )
+        result = ct.calibration_test(*problem, kind(5, distance=distance), **run)
         assert 0 < result.pvalue <= 1
         if result.n_resamples:
             assert result.pvalue >= 1 / 40

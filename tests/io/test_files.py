@@ -290,10 +290,8 @@ def test_numbers_without_a_header_and_labels_of_their_own(tmp_path, header, labe
 MISSING = "id,A,B,y\n1,0.25,NA,0\n2,,0.5,1\n3,0.75,0.25,1\n4,0.5,0.5,\n5,0.25,0.75,0\n"
 
 
-@pytest.mark.parametrize("fast", [True, False])
-def test_missing_cells(tmp_path, monkeypatch, fast):
-    if not fast:
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
+@pytest.mark.usefixtures("fast")
+def test_missing_cells(tmp_path):
     path = written(tmp_path / "f.csv", MISSING)
     refused(path, r"column y has 1 missing cell, in row 4 .*drop_missing=True", probs="A")
     data = read_predictions(path, "A", drop_missing=True, ids="id")
@@ -332,7 +330,7 @@ def test_many_forecasters_of_one_file(run, tmp_path, done):
 # --- text that is not what it seems --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -344,16 +342,12 @@ def test_many_forecasters_of_one_file(run, tmp_path, done):
         ("\n\n", "no rows"),
     ],
 )
-def test_refused_text(tmp_path, monkeypatch, text, message, fast):
-    if not fast:
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
+def test_refused_text(tmp_path, text, message):
     refused(written(tmp_path / "f.csv", text), message)
 
 
-@pytest.mark.parametrize("fast", [True, False])
-def test_quotes_blanks_and_line_ends(tmp_path, monkeypatch, fast):
-    if not fast:
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
+@pytest.mark.usefixtures("fast")
+def test_quotes_blanks_and_line_ends(tmp_path):
     text = '\ufeff\r\n"label" ;p_a; p_b;"note, or\nremark"\r\n'
     text += ' a ; 0.25;0.75;"x;\ny"\r\n\r\nb;0.5;0.5;\r\n'
     path = tmp_path / "f.csv"

@@ -18,6 +18,12 @@ import caltest as ct
 from caltest.io import FORMATS
 
 
+def saved(save):
+    stream = io.BytesIO()
+    save(stream)
+    return stream.getvalue()
+
+
 def valid_files():
     """One file of every format, and of the packed ones."""
     records = [
@@ -30,15 +36,9 @@ def valid_files():
         "helm": json.dumps([helm_instance(i, 0.75, i % 2) for i in range(3)]).encode(),
         "inspect": zipped(inspect_log(INSPECTED)),
         None: gzip.compress(CSV.encode()),
+        "npz": saved(lambda stream: np.savez(stream, probs=PROBS, label=LABELS)),
+        "npy": saved(lambda stream: np.save(stream, PROBS)),
     }
-    for name, save in (("npz", np.savez), ("npy", np.save)):
-        stream = io.BytesIO()
-        save(
-            stream,
-            *([PROBS] if name == "npy" else []),
-            **({} if name == "npy" else {"probs": PROBS, "label": LABELS}),
-        )
-        files[name] = stream.getvalue()
     try:
         import openpyxl
         import pyarrow
@@ -46,18 +46,15 @@ def valid_files():
     except ImportError:
         return files
     table = pyarrow.table({"probs": PROBS.tolist(), "label": LABELS})
-    stream = io.BytesIO()
-    parquet.write_table(table, stream)
-    files["parquet"] = stream.getvalue()
+    files["parquet"] = saved(lambda stream: parquet.write_table(table, stream))
     stream = io.BytesIO()
     with ipc.new_file(stream, table.schema) as writer:
         writer.write_table(table)
     files["arrow"] = stream.getvalue()
-    book, stream = openpyxl.Workbook(), io.BytesIO()
+    book = openpyxl.Workbook()
     for line in CSV.splitlines():
         book.active.append(line.split(","))
-    book.save(stream)
-    files["excel"] = stream.getvalue()
+    files["excel"] = saved(book.save)
     return files
 
 

@@ -59,14 +59,11 @@ def test_what_is_read(tmp_path, content, choices, last, labels):
     np.testing.assert_array_equal(data.labels, labels)
 
 
-@pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("name", [str, "class {}".format])
 def test_one_pass_however_many_columns(tmp_path, monkeypatch, name, fast):
     passes = []
     original = text._rows
     monkeypatch.setattr(text, "_rows", lambda *given: passes.append(given) or original(*given))
-    if not fast:
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
     for n_classes in (3, 200):
         probs = np.random.default_rng(0).dirichlet(np.ones(n_classes), 50)
         labels = np.arange(50) % n_classes

@@ -58,26 +58,19 @@ def test_temperature_against_bracketing_search(n, n_classes, scale):
     assert fitted.nll_after == pytest.approx(ref.nll(repaired, labels), rel=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
-def test_vector_scaling_meets_its_conditions(n_classes):
-    # At the optimum frequencies and mean scores of every class are those of the labels.
-    logits, labels = overconfident(500, n_classes)
+@pytest.mark.parametrize(
+    ("method", "n", "n_classes"),
+    [*((VectorScaling(1e-11), 500, k) for k in (2, 3, 10)), (MatrixScaling(1e-9), 800, 4)],
+)
+def test_scaling_meets_its_conditions(method, n, n_classes):
+    # At the optimum frequencies and mean scores are those of the labels; a matrix has all pairs.
+    logits, labels = overconfident(n, n_classes)
     probs = ref.softmax(logits)
-    q = VectorScaling(1e-11).fit(probs, labels)(probs)
-    observed = np.eye(n_classes)[labels]
-    np.testing.assert_allclose(q.mean(axis=0), observed.mean(axis=0), atol=1e-7)
-    np.testing.assert_allclose(
-        (q * centred(probs)).mean(axis=0), (observed * centred(probs)).mean(axis=0), atol=1e-7
-    )
-
-
-def test_matrix_scaling_meets_its_conditions():
-    logits, labels = overconfident(800, 4)
-    probs = ref.softmax(logits)
-    q = MatrixScaling(1e-9).fit(probs, labels)(probs)
-    observed = np.eye(4)[labels]
-    np.testing.assert_allclose(q.mean(axis=0), observed.mean(axis=0), atol=1e-7)
-    np.testing.assert_allclose((q - observed).T @ centred(probs) / 800, 0.0, atol=1e-7)
+    gaps = method.fit(probs, labels)(probs) - np.eye(n_classes)[labels]
+    np.testing.assert_allclose(gaps.mean(axis=0), 0.0, atol=1e-7)
+    scores = gaps.T @ centred(probs) / n
+    met = scores if isinstance(method, MatrixScaling) else np.diag(scores)
+    np.testing.assert_allclose(met, 0.0, atol=1e-7)
 
 
 @pytest.mark.parametrize("method", [PlattScaling, BetaCalibration])
@@ -92,14 +85,13 @@ def test_smooth_curves_against_simplex_search(method):
         return ref.nll(np.column_stack([1 - q, q]), event.astype(int))
 
     start = [1.0, 0.0] if method is PlattScaling else [1.0, 1.0, 0.0]
-    found = minimize(
-        loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14, "maxfev": 5000}
-    )
-    (curve,) = method(1e-12).fit(p, event).map.curves
+    options = {"xatol": 1e-9, "fatol": 1e-14, "maxfev": 5000}
+    found = minimize(loss, start, method="Nelder-Mead", options=options)
+    fitted = method(1e-12).fit(p, event)
+    (curve,) = fitted.map.curves
     assert [curve.a, curve.b, curve.c][-len(start) :] == pytest.approx(found.x, abs=2e-5)
-    np.testing.assert_allclose(
-        method(1e-12).fit(p, event)(p), ref.logistic_curve(curve.a, curve.b, curve.c, p), rtol=1e-10
-    )
+    expected = ref.logistic_curve(curve.a, curve.b, curve.c, p)
+    np.testing.assert_allclose(fitted(p), expected, rtol=1e-10)
 
 
 def test_beta_curve_stays_increasing():
@@ -154,9 +146,8 @@ def test_many_classes_are_curves_one_against_the_rest(method):
     probs, new = ref.softmax(logits), ref.softmax(overconfident(50, 4, seed=1)[0])
     alone = [method.fit(probs[:, k], labels == k) for k in range(4)]
     curves = [lambda p, one=one: float(one(np.array([p]))[0]) for one in alone]
-    np.testing.assert_allclose(
-        method.fit(probs, labels)(new), ref.one_vs_rest(curves, new), atol=1e-6
-    )
+    expected = ref.one_vs_rest(curves, new)
+    np.testing.assert_allclose(method.fit(probs, labels)(new), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -195,11 +186,9 @@ def test_temperature_leaves_every_top_class(temperature):
 def test_logits_and_probabilities_are_the_same_predictions(method):
     logits, labels = overconfident(150, 3)
     shifted = logits + np.random.default_rng(9).normal(0.0, 30.0, (150, 1))
-    one = method.fit(ref.softmax(logits), labels)
-    two = method.fit(shifted, labels, from_logits=True)
-    np.testing.assert_allclose(
-        one(ref.softmax(logits)), two(logits, from_logits=True), rtol=1e-5, atol=1e-8
-    )
+    one = method.fit(ref.softmax(logits), labels)(ref.softmax(logits))
+    two = method.fit(shifted, labels, from_logits=True)(logits, from_logits=True)
+    np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-8)
 
 
 def test_probabilities_of_one_keep_the_logits_of_float64():
@@ -270,10 +259,9 @@ def test_few_known_rows_are_let_through_and_said():
         refuse_fitted_rows(fitted(data.take(np.arange(94, 200))))
     with pytest.raises(ct.StatisticError, match="was fitted on 5 of these 10 rows"):
         refuse_fitted_rows(seen.take(np.arange(10)))
-    again = PlattScaling().fit([0.2, 0.7, 0.6], [0, 1, 1])
-    both = again(
-        TemperatureScaling().fit([0.1, 0.8, 0.3], [0, 1, 1])(ct.Predictions.of([0.5], [1]))
-    )
+    both = ct.Predictions.of([0.5], [1])
+    for method, p in ((TemperatureScaling(), [0.1, 0.8, 0.3]), (PlattScaling(), [0.2, 0.7, 0.6])):
+        both = method.fit(p, [0, 1, 1])(both)
     assert [step.n_overlap for step in both.provenance] == [0, 0]
 
 

@@ -176,9 +176,8 @@ def test_simultaneous_intervals_cover(rng, method, slack):
     counts, truth = np.array([8, 30, 200, 50]), np.array([0.1, 0.5, 0.8, 0.98])
     covered = 0
     for _ in range(3000):
-        low, high = confidence_bars(
-            rng.binomial(counts, truth), counts, 0.9, method, simultaneous=True
-        )
+        hits = rng.binomial(counts, truth)
+        low, high = confidence_bars(hits, counts, 0.9, method, simultaneous=True)
         covered += bool(((low <= truth) & (truth <= high)).all())
     assert covered >= _limits(0.9 - slack, 3000)[0]
 
@@ -188,13 +187,12 @@ def test_simultaneous_intervals_cover(rng, method, slack):
 @pytest.mark.parametrize("n", [60, 600])
 def test_band_of_the_difference_covers(rng, n, simultaneous):
     trials, covered, total = 400, 0, 0
+    asked = {"lens": ct.OneVsRest(1), "bins": 5, "simultaneous": simultaneous}
     for _ in range(trials):
         x = rng.normal(0.0, 1.5, n)
         truth, a = 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-1.3 * x - 0.2))
         b = 1 / (1 + np.exp(-0.6 * x - 0.3 * rng.normal(size=n)))
-        curve = reliability_difference(
-            a, b, rng.random(n) < truth, lens=ct.OneVsRest(1), bins=5, simultaneous=simultaneous
-        )
+        curve = reliability_difference(a, b, rng.random(n) < truth, **asked)
         ca, cb = (np.minimum(np.ceil(5 * p) - 1, 4).astype(int) for p in (a, b))
         kept = [k for k in range(5) if (ca == k).any() and (cb == k).any()]
         target = [(truth - a)[ca == k].mean() - (truth - b)[cb == k].mean() for k in kept]

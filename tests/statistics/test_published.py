@@ -339,20 +339,18 @@ def test_against_corp(data_dir, name, column, expected, tolerance):
 
 
 @pytest.mark.parametrize(
-    ("name", "groups_of_equal_count", "slope", "low", "high", "intercept"),
+    ("name", "grouped", "slope", "low", "high", "intercept"),
     [
         ("welldata", 3.694947603203135, 0.994249960703559, 0.93729, 1.05121, -0.04497652310964179),
         ("misdata", 1857.5843112885273, 0.4972021148608723, 0.46873, 0.52567, -0.04497703181369989),
     ],
 )
-def test_against_calzone_regressions(
-    data_dir, name, groups_of_equal_count, slope, low, high, intercept
-):
+def test_against_calzone_regressions(data_dir, name, grouped, slope, low, high, intercept):
     p, y = calzone(data_dir, name)
     # Its groups of equal count are (lo, hi] between quantiles: the smallest value is lost.
     edges, rest = np.quantile(p, np.linspace(0, 1, 11))[1:-1], np.argsort(p)[1:]
     groups = ct.HosmerLemeshow(lambda probs: np.searchsorted(edges, probs[:, 0], side="left"))
-    assert groups(p[rest], y[rest]) == pytest.approx(groups_of_equal_count, rel=1e-10)
+    assert groups(p[rest], y[rest]) == pytest.approx(grouped, rel=1e-10)
     answer = ct.cox_recalibration(np.clip(p, 1e-7, 1 - 1e-7), y)  # where it cuts probabilities off
     assert (answer.slope, answer.intercept) == pytest.approx((slope, intercept), rel=1e-10)
     assert answer.slope_interval == pytest.approx((low, high), abs=6e-6)

@@ -181,9 +181,8 @@ def words_file(tmp_path):
 
 @pytest.mark.parametrize("other", [{"pos_label": "no"}, {"probs": "q"}, {"drop_missing": True}])
 def test_a_state_is_of_the_columns_and_labels_that_were_asked(words_file, tmp_path, other):
-    asked = {"probs": "p", "label": "label", "pos_label": "yes"}
-    found = ct.scan(words_file, **asked, resume=tmp_path / "state")
-    assert ct.scan(words_file, **asked, resume=tmp_path / "state") == found
+    asked = {"probs": "p", "label": "label", "pos_label": "yes", "resume": tmp_path / "state"}
+    assert ct.scan(words_file, **asked) == ct.scan(words_file, **asked)
     (name,) = other
     with pytest.raises(ct.StatisticError, match=f"was written with {name}=.*, not .*: give the"):
-        ct.scan(words_file, **asked | other, resume=tmp_path / "state")
+        ct.scan(words_file, **asked | other)
