@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import shlex
 import sys
 import warnings
 from importlib import import_module
@@ -14,7 +15,7 @@ import click
 
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.cli.remedies import INSTEAD, path_of
+from caltest.cli.remedies import INSTEAD, PLACES, path_of
 from caltest.errors import printable
 
 EXIT_CODES = """
@@ -133,7 +134,9 @@ def _show_ways_on(error: Exception, words: list[str]) -> None:
     for message in further:
         print(printable(f"then: {message}"), file=sys.stderr)
     for command in commands:
-        print(printable(f"run: {command}"), file=sys.stderr)
+        places = [word for word in shlex.split(command) if word in PLACES]
+        own = f", with yours for {' and '.join(places)}" if places else ""
+        print(printable(f"run{own}: {command}"), file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import fields, replace
 from functools import partial
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+import numpy as np
 
 import caltest as ct
-from caltest.cli.remedies import Legible, Refusal, corrected
+from caltest.cli.remedies import SMALL, Legible, Refusal, corrected
 from caltest.io.pooling import lent_labels, parts_of
 from caltest.tables.source import Request
 
@@ -24,6 +28,8 @@ Outcome: TypeAlias = "tuple[Result | str, int]"
 LARGE = 2**29
 #: The share of rows that may lack a prediction or an outcome where nobody has said so.
 FEW = 0.01
+#: Values of a column that are as many subgroups.
+LEVELS = 20
 #: The options that name columns of facts.
 FACTS = ("clusters", "weights", "by", "ids", "folds", "time", "event", "strata")
 #: What options of ``ROWS`` are called that ``read_predictions`` takes as they are.
@@ -163,6 +169,31 @@ def classes_of(text: str) -> list[int] | list[str]:
     if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
         return list(range(int(names[0]), int(names[2]) + 1))
     return list(map(int, names)) if all(name.isdecimal() for name in names) else names
+
+
+def searchable(file: Path | None, options: dict[str, Any]) -> dict[str, int] | None:
+    """Return the columns that caltest segments searches, and how many values each of them has.
+
+    Those of few values are first. None where that is not known: of what is no file, or would take
+    long to read once more.
+    """
+    if file is None or not file.is_file() or file.stat().st_size > SMALL:
+        return None
+    with warnings.catch_warnings(action="ignore"), suppress(ct.InvalidPredictionsError):
+        columns = read_file(file, forgiving(options | {"features": "*"})).features.columns
+        counts = {column.name: np.unique(column.values).size for column in columns}
+        varying = {name: count for name, count in counts.items() if count > 1}
+        return dict(sorted(varying.items(), key=lambda item: item[1] > LEVELS))
+    return {}
+
+
+def with_searchable(data: Any, options: dict[str, Any]) -> Any:
+    """Return rows of one file that know which columns caltest segments would search."""
+    files = options["file"]
+    if len(files) != 1 or not isinstance(data, ct.Predictions) or not data.unused:
+        return data
+    columns = searchable(files[0], options)
+    return data if columns is None else replace(data, unused=(*columns,))
 
 
 def this_command(*remedy: str) -> str:

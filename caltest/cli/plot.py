@@ -15,7 +15,7 @@ import caltest as ct
 from caltest import plots
 from caltest._base import defaults
 from caltest.cli import options as o
-from caltest.cli.common import Outcome, end_trial, finish, read
+from caltest.cli.common import LEVELS, Outcome, end_trial, finish, read, searchable
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.plots.canvas import RECIPE_IN
@@ -26,6 +26,8 @@ CURVES = ("isotonic", "smooth", "band")
 PAIRS = ("comparison", "difference")
 BANDS = ("consistency", "clopper-pearson", "wilson")
 SITES = ("forest", "sites")
+#: Commands that are spelled out where there are several columns of subgroups.
+MOST = 3
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
 #: The options that verbs take as they are.
 VALUES = ("lens", "bins", "band", "level", "simultaneous")
@@ -73,7 +75,10 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
             words = f"{option} is for --kind {', '.join(kinds)}, not for {kind}"
             raise Refusal(words, (f"!{option}",), ("--kind", kinds[0]))
     if kind in SITES and options["by"] is None:
-        raise Refusal(f"--kind {kind} needs --by COLUMN", ("--by", "COLUMN"))
+        columns = (searchable(options["file"], options) or {}).items()
+        few = [("--by", name) for name, count in columns if count <= LEVELS]
+        words = f"--kind {kind} shows subgroups, and needs a column that names those of rows: --by"
+        raise Refusal(words, *few[:MOST])
     if (kind in PAIRS) != (against is not None):
         ways = ("--against", "FILE") if kind in PAIRS else ("--kind", PAIRS[0])
         raise Refusal(f"--kind {' and '.join(PAIRS)} need --against FILE, and only they", ways)

@@ -12,6 +12,7 @@ import caltest as ct
 from caltest._base.facts import refuse_unlike
 from caltest.cli import options as o
 from caltest.cli.common import (
+    LEVELS,
     Outcome,
     check_out,
     end_trial,
@@ -21,6 +22,7 @@ from caltest.cli.common import (
     read_file,
     settings,
     this_command,
+    with_searchable,
 )
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
@@ -38,8 +40,6 @@ UNSEARCHED = {
     "with the levels of folds aligned, which allows for this in part; without --folds all rows are "
     "taken for those of one model, and nothing is allowed for",
 }
-#: Values of a feature that are as many subgroups.
-FEW = 20
 NULLS = ("auto", "exact", "asymptotic", "betting")
 PROFILES = ("ml", "clinical", "weather", "llm")
 
@@ -61,9 +61,10 @@ def audit(**options: Any) -> Outcome:
     Several files, or a pattern such as 'part-*.parquet', are rows of one model; above 512 MB, or
     with --resume, they are read in batches and answered from their sums.
     """
-    report = ct.audit(read(options | {"whole": True}), **settings(ct.audit, options))
+    data = with_searchable(read(options | {"whole": True}), options)
+    report = ct.audit(data, **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
-        remedy = ("segments",) if report.folds is None else ("--by", "COLUMN")
+        remedy = ("segments",) if report.folds is None else ("--by", report.unsearched[0])
         report = replace(report, search_call=this_command(*remedy))
     return finish(report, report.verdict.failed, options)
 
@@ -187,7 +188,7 @@ def segments(file: Path, **options: Any) -> Outcome:
     data = read_file(file, forgiving(options) | {"features": options.pop("features") or "*"})
     end_trial()
     for reason in (why for fact, why in UNSEARCHED.items() if vars(data)[fact] is not None):
-        few = [f.name for f in data.features.columns if 1 < len({*f.values}) <= FEW][:1]
+        few = [f.name for f in data.features.columns if 1 < len({*f.values}) <= LEVELS][:1]
         grouped = ("audit", "!--features", *(word for name in few for word in ("--by", name)))
         raise Refusal(reason, grouped, *[("!--folds",)] * (data.folds is not None))
     result = ct.segment_search(data, **settings(ct.segment_search, options))
@@ -255,7 +256,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
         endings = ", ".join(ct.Report.endings)
         words = f"-o: a report ends in {endings}, not as {options['out']}"
         raise Refusal(words, ("-o", str(options["out"].with_suffix(".html"))))
-    data = read(options, recalibrated is not None)
+    data = with_searchable(read(options, recalibrated is not None), options)
     after = None if recalibrated is None else read_file(recalibrated, options)
     files = options["file"]
     if isinstance(after, ct.Predictions) and isinstance(data, ct.Predictions) and recalibrated:

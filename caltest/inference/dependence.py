@@ -137,8 +137,8 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
     shared = min(summary.shared for summary in summaries)
     if fewest.effective < FEW:
         _say(
-            f"{fewest.count} clusters weigh as much as {fewest.effective:.1f} equal ones: the "
-            "test keeps its level, but has little power",
+            f"{fewest.count} clusters are as informative as {fewest.effective:.1f} of equal "
+            "weight: the test keeps its level, but has little power",
             level,
         )
     if shared < FEW:

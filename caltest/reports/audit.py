@@ -19,7 +19,14 @@ from caltest.inference.admission import ROWS, admitted, admitted_tally, tallies_
 from caltest.inference.dependence import warn_of_few
 from caltest.predictions import Facts
 from caltest.reports.findings import Answer, row_of, worst_test
-from caltest.reports.questions import Question, left_out, null_of, questions, summed
+from caltest.reports.questions import (
+    Question,
+    left_out,
+    null_of,
+    questions,
+    summed,
+    whole_rows,
+)
 from caltest.reports.size import Bounds
 from caltest.reports.verdicts import NOTICED, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
@@ -226,13 +233,6 @@ def _elsewhere(
         name = f"{rows[j].lens} {rows[j].worst}".strip()
         bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, draws)
     return bounds
-
-
-def whole_rows(data: Source) -> Source:
-    """Return rows without subgroups and features; those without any stay the same object."""
-    if data.by is None and data.features is None:
-        return data
-    return replace(data, by=None, features=None)
 
 
 def _answers(

@@ -123,7 +123,7 @@ def gate(
         cells = analysis.evaluate(statistic)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
         bounds = _difference(both, old, paired, squared, through, share, names, draws)
-        question = f"{names[0]} less {names[1]}"
+        question = f"{names[0]} − {names[1]}"
         checks.append(
             _check(question, squared, bounds, margin, data.n, "root mean squared error, √")
         )

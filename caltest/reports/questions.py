@@ -58,12 +58,25 @@ def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
     return "asymptotic" if normal else "auto"
 
 
+def whole_rows(data: Source) -> Source:
+    """Return rows without subgroups and features; those without any stay the same object."""
+    if data.by is None and data.features is None:
+        return data
+    return replace(data, by=None, features=None)
+
+
 def summed(data: Source, question: Question) -> Source:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
-    few = not data.has_rows or question.kind != "shape" or data.n <= MANY
-    if few or data.weights is not None or data.n_clusters or data.folds is not None:
+    return sums_of(data, question.pairs[0][1]) if question.kind == "shape" else data
+
+
+def sums_of(data: Source, lens: Lens) -> Source:
+    """Return the sums of very many rows that depend on nothing, all else as it is."""
+    if not data.has_rows or data.n <= MANY or data.weights is not None:
         return data
-    return Tally.of(replace(data, by=None), lens=question.pairs[0][1])
+    if data.n_clusters or data.folds is not None:
+        return data
+    return Tally.of(replace(data, by=None), lens=lens)
 
 
 def questions(data: Source) -> list[Question]:

@@ -30,8 +30,9 @@ from caltest.predictions import Facts, Predictions
 from caltest.reliability import reliability_curve, reliability_fit
 from caltest.reliability.view import View
 from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
-from caltest.reports.audit import audited, whole_rows
+from caltest.reports.audit import audited
 from caltest.reports.document import Report, Section, paragraph
+from caltest.reports.questions import whole_rows
 from caltest.reports.smooth import lowess
 from caltest.results import AuditReport, Result, ending
 from caltest.segments import segment_search

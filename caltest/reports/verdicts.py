@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from math import inf
+from math import exp, inf
 
 import numpy as np
 
 from caltest._base.facts import RIGHT
 from caltest._base.written import several
+from caltest.errors import StatisticError
+from caltest.inference import cox_recalibration
 from caltest.inference.analysis import problem_through
-from caltest.lenses import TopK
+from caltest.lenses import OneVsRest, TopK
 from caltest.reports.findings import direction_of, means_of
+from caltest.reports.questions import sums_of, whole_rows
 from caltest.reports.size import Bounds
-from caltest.results import AuditReport, AuditRow, AuditVerdict, Finding, format_value
+from caltest.results import (
+    AuditReport,
+    AuditRow,
+    AuditVerdict,
+    CoxRecalibration,
+    Finding,
+    format_value,
+)
 from caltest.results.numbers import percent
 from caltest.tally import Source
 
@@ -44,10 +55,13 @@ def report_of(
     named = rows[0].subject == "event" and data.classes != RIGHT
     event = means_of(data, 1) if named else (np.nan, np.nan)
     top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
-    impossible = data.impossible
+    impossible, line = data.impossible, None
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
         direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), event)
+        if any(row.verdict.rejects and row.subject == "event" for row in rows):
+            line = _line(data, alpha)
+        summary[1:1] = [] if line is None else [_extreme(data, line)]
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
         summary = [passed] if tolerance is None else []
@@ -77,6 +91,9 @@ def report_of(
         confidence=confidence,
         observed=event[1],
         predicted=event[0],
+        slope=np.nan if line is None else line.slope,
+        slope_low=np.nan if line is None else line.slope_interval[0],
+        slope_high=np.nan if line is None else line.slope_interval[1],
         low=np.nan if bounds is None else bounds.low,
         high=np.nan if bounds is None else bounds.high,
         alpha=alpha,
@@ -86,6 +103,37 @@ def report_of(
         unsearched=_unsearched(data),
         copies=data.copies,
         followup=top.test.followup,
+    )
+
+
+def _line(data: Source, alpha: float) -> CoxRecalibration | None:
+    """Return Cox's line of the event of two classes where its slope is not 1."""
+    p = problem_through(data, OneVsRest(1)).probs
+    if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
+        return None
+    with suppress(StatisticError):
+        rows = whole_rows(data)
+        rows = rows if data.followup is not None else sums_of(rows, OneVsRest(1))
+        line = cox_recalibration(rows, lens=OneVsRest(1), level=1.0 - alpha)
+        low, high = line.slope_interval
+        return None if low <= 1.0 <= high else line
+    return None
+
+
+def _extreme(data: Source, line: CoxRecalibration) -> str:
+    """Say whether predictions are too extreme, and where they go over from too low to too high."""
+    p = problem_through(data, OneVsRest(1)).probs[:, 0]
+    turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
+    sides = ("high", "low") if line.slope < 1.0 else ("low", "high")
+    words = "too extreme" if line.slope < 1.0 else "not extreme enough"
+    where = ", beside their level"
+    if p.min() < turn < p.max():
+        where = f": above {percent(turn, 0.0)} they are too {sides[0]}, below too {sides[1]}"
+    ends = (line.slope, *line.slope_interval)
+    slope, low, high = (format_value(each, line.slope_se) for each in ends)
+    return (
+        f"Predictions are {words}{where} (calibration slope {slope}, {100 * line.level:.4g} % "
+        f"interval {low} to {high}; 1 if calibrated)."
     )
 
 
@@ -179,7 +227,8 @@ def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
     if rows[0].test.clusters is not None:
         notes.append(f"{rows[0].lens}: rows come in clusters: {rows[0].test.clusters}")
     if data.weights is not None:
-        notes.append(f"rows are weighted: effective n = {data.effective_n:.1f}")
+        alike = f"{data.effective_n:.1f} of equal weight (effective n)"
+        notes.append(f"rows are weighted, and as informative as {alike}")
     return notes
 
 

@@ -31,13 +31,14 @@ HEADLINES = {
 
 
 #: The columns; all of them can be left out but the finding.
-COLUMNS = ("lens", "question", "worst", "error", "if calibrated", "score", "p", "adjusted")
+COLUMNS = ("lens", "question", "worst", "error or score", "if calibrated", "p", "adjusted")
 #: Columns that were not searched are named up to so many.
 NAMED = 12
 #: The letters of a line where the width of a terminal is not known.
 WIDTH = 118
 TOGETHER = (
-    "Of several tests the worst one's error or score is shown, and the p-value of all together."
+    "± is one standard deviation (sd); scores count them from chance. Of several tests the worst "
+    "is shown, with p of all."
 )
 #: Scores in sd that readers take for evidence, and what is said where they are none.
 LARGE_SCORE = 2.0
@@ -47,8 +48,8 @@ SKEWED = (
 )
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
 LESS_IMPORTANT = (
-    *(("p",), ("question",), ("if calibrated",)),
-    *(("worst", "error", "score"), ("adjusted",)),
+    *(("p",), ("if calibrated",), ("question",)),
+    *(("worst", "error or score"), ("adjusted",)),
 )
 
 
@@ -107,6 +108,13 @@ class AuditReport(Result):
         default=nan,
     )
     predicted: float = nan
+    slope: float = entry(
+        "Of the log-odds of that event, with its interval (1 − ``alpha``), where a row of it is "
+        "rejected and the interval does not hold 1; or NaN.",
+        default=nan,
+    )
+    slope_low: float = nan
+    slope_high: float = nan
     unsearched: tuple[str, ...] = entry("Columns not used that could be features.", default=())
     search_call: str = entry("What searches them: a command, or else a call.", default="")
 
@@ -124,11 +132,12 @@ class AuditReport(Result):
     @property
     def _remark(self) -> str:
         """Say what was not searched, and the command, which stays on one line."""
-        plain = "segment_search(..., features='*')" if self.folds is None else "audit(..., by=…)"
-        call = self.search_call or plain
+        how, plain = "Run", "segment_search(..., features='*')"
+        if self.folds is not None:
+            how, plain = "Subgroups are asked by", f"audit(..., by={self.unsearched[0]!r})"
         more = ["…"] * (len(self.unsearched) > NAMED)
         names = ", ".join([*self.unsearched[:NAMED], *more])
-        return f"Not searched for segments: {names}. Run: {call}"
+        return f"Not searched for segments: {names}. {how}: {self.search_call or plain}"
 
     @property
     def _size(self) -> str:
@@ -173,7 +182,7 @@ class AuditReport(Result):
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
-        remarks = [words for words in self._below if words != TOGETHER or "worst" in columns]
+        remarks = self._below if "error or score" in columns else []
         table = [f"Calibration audit  {self._size}", "", *lines, *remarks, ""]
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]
@@ -185,19 +194,20 @@ class AuditReport(Result):
         """Return the cells of the columns for which there is room; findings are always shown."""
         alpha = self.alpha
         cells = [
-            (r.lens, r.question, r.worst, *r.shown, format_p(r.pvalue), format_p(r.adjusted, alpha))
+            (r.lens, r.question, r.worst, error or score, floor, format_p(r.pvalue),
+             format_p(r.adjusted, alpha))
             for r in self.rows
-        ]
+            for error, floor, score in [r.shown]
+        ]  # fmt: skip
         columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
-        for name in ("worst", "score"):
-            if not any(columns[name]):
-                del columns[name]
+        if not any(columns["worst"]):
+            del columns["worst"]
         columns["finding"] = [str(row.verdict) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
             if less[0] != "p":  # a long finding may go on below itself
                 needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
-            if sum(needed.values()) <= width:
+            if sum(needed.values()) - 2 <= width:
                 break
             columns = {name: cells for name, cells in columns.items() if name not in less}
         return columns

@@ -100,7 +100,7 @@ class CalibrationTestResult(Result):
 
     def _facts(self) -> list[str]:
         betting = self.null == "betting"
-        floor = "" if betting else "  (noise floor: mean ± sd)"
+        floor = "" if betting else "  (noise floor: mean ± standard deviation, sd)"
         deviations = f", {in_sd(self.excess, self.null_std)}" if self.null_std > 0 else ""
         if self.n_resamples:
             resamples = several(self.n_resamples, "resample")

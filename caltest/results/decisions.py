@@ -6,7 +6,6 @@ from caltest._base.written import several
 from caltest.results.base import Record, Result
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, format_value
-from caltest.results.tables import Columns
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: What a plan knows the length of intervals of by a formula.
@@ -67,7 +66,7 @@ class GateCheck(Record):
 @described(
     title="Calibration gate",
     records="checks",
-    columns="check=question statistic observed=estimate less_noise=corrected low high limit "
+    columns="check=question statistic observed=estimate without_noise=corrected low high limit "
     "finding=verdict",
     plotter="numbers.limits",
 )
@@ -79,10 +78,6 @@ class GateResult(Result):
     names: tuple[str, ...] = entry("The model, and the one it is compared with, if any.")
     lens: str = entry("The lens, as it would be written in Python.")
     alpha: float = entry("Chance of a wrong finding, at most, over all checks.")
-
-    def _tables(self) -> list[Columns]:
-        less = [None if c.corrected == c.estimate else c.corrected for c in self.checks]
-        return [{**table, "less_noise": less} for table in super()._tables()]
 
     def _procedure(self) -> list[str]:
         limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)
@@ -102,11 +97,12 @@ class GateResult(Result):
 
 #: What the rows are needed for.
 WORDS = {
-    "test": "to reject calibration at {alpha:g} in {power:.0%} of data sets",
+    "test": "to reject calibration at {alpha:g} in {power:.4g} % of data sets",
     "interval": "for {level:.4g} % intervals of length {width:g}, on average",
-    "equivalence": "to show at {alpha:g} an error below {tolerance:g}, in {power:.0%} of data sets",
-    "comparison": "to show at {alpha:g} which model is better, in {power:.0%} of data sets",
-    "monitoring": "until the alarm has rung in {power:.0%} of data sets",
+    "equivalence": "to show at {alpha:g} an error below {tolerance:g}, in {power:.4g} % of data "
+    "sets",
+    "comparison": "to show at {alpha:g} which model is better, in {power:.4g} % of data sets",
+    "monitoring": "until the alarm has rung in {power:.4g} % of data sets",
 }
 
 
@@ -146,7 +142,7 @@ class Plan(Result):
 
     def _in_words(self) -> list[str]:
         goal = WORDS[self.purpose].format(
-            alpha=self.alpha, power=self.power or 0.0, level=100.0 * (1.0 - self.alpha),
+            alpha=self.alpha, power=100.0 * (self.power or 0.0), level=100.0 * (1.0 - self.alpha),
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
         about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"

@@ -14,15 +14,15 @@ UNLIKELY, MIRRORED = 1e-3, -3.0
 
 
 def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str:
-    """Say to which degree rows share each kind of thing, along one column of clusters or two."""
+    """Say with which chance rows have each in common, along one column of clusters or two."""
     shares = []
     for kind, limits in kinds.items():
         values = [limit for limit in limits if limit is not None]
         words = " and ".join(f"{limit:.3g}" for limit in values)
         if estimated:
             words = f"at most {words}" if any(values) else "below 0.1"
-        shares += [f"{kind} {words}"] if values else []
-    return f"dependence λ of {', of '.join(shares)}{' (95 % limits)' if estimated else ''}"
+        shares += [f"{kind}: {words}"] if values else []
+    return f"chance λ that two rows {', '.join(shares)}{' (95 % limits)' if estimated else ''}"
 
 
 def _sizes(parts: ClusterSummary | FoldSummary) -> str:
@@ -71,8 +71,7 @@ class ClusterSummary(Record):
         """What the dependence means for a reader, and how clusters are not all alike."""
         notes = [
             "rows of a cluster depend on each other, which makes errors by chance larger: floors "
-            "and p-values allow for it by redrawn outcomes, which two rows of a cluster have in "
-            "common with a chance of λ"
+            "and p-values allow for it as far as labels show it (λ)"
         ]
         remedy = "test with null=OneRowPerCluster()"
         if self.beside is not None:
@@ -96,7 +95,7 @@ class ClusterSummary(Record):
         return tuple(notes)
 
     def _of(self) -> str:
-        return f"{_sizes(self)}, worth {self.effective:.1f} equal ones"
+        return f"{_sizes(self)}, as informative as {self.effective:.1f} of equal weight"
 
     def __str__(self) -> str:
         columns = self._of()
@@ -104,8 +103,8 @@ class ClusterSummary(Record):
         if self.beside is not None:
             columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside._of()}"
         kinds = {
-            "labels": [each.dependence for each in along],
-            "being right": [each.correctness for each in along],
+            "share their label": [each.dependence for each in along],
+            "are right together": [each.correctness for each in along],
         }
         applied = "" if self.inflation_applied else " (not applied)"
         within = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
@@ -189,5 +188,5 @@ class HorizonSummary(Record):
         of = f"{self.times} times, {self.rows} rows" if several else f"{self.times} rows"
         if self.dependence is None and self.correctness is None:
             return f"{self.horizon} of {of}"
-        kinds = {"labels": [self.dependence], "being right": [self.correctness]}
+        kinds = {"share their label": [self.dependence], "are right together": [self.correctness]}
         return f"{self.horizon} of {of} · {degrees(kinds, self.estimated)}"

@@ -28,8 +28,7 @@ METHODS = {
 OF_CELLS = """\
 The interval is for the error of these cells in new data. Errors of opposite
 sign within a cell cancel, so the true error can be larger than that, but not
-smaller (Vaicenavicius et al. 2019, Theorem 2): the low end bounds the true
-error, the high end does not."""
+smaller: the low end is a bound of the true error, too, the high end is not."""
 
 
 @described(
@@ -73,7 +72,7 @@ class ConfidenceIntervalResult(Result):
         ends = {"lower": f"at least {low}", "upper": f"at most {high}"}
         bounds = ends.get(self.side, f"{low} to {high}")
         method, known_by = METHODS[self.method]
-        noise = f"less {self._shown(self.bias)}, {known_by}"
+        noise = f"minus {self._shown(self.bias)}, {known_by}"
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
@@ -81,7 +80,7 @@ class ConfidenceIntervalResult(Result):
             f"{100.0 * self.level:.4g} % {kind}": f"{bounds}  ({method})",
             "contains 0": self._zero(),
             "if calibrated": f"{self._shown(self.null_mean)}  (mean noise of a calibrated model)",
-            "less noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
+            "without noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
             "data": f"n = {self.n}, K = {self.n_classes}{cells}{self._design}",
         }
         return [*listed(facts), ""]

@@ -286,7 +286,7 @@ def _described(
         difference=difference,
         low=low,
         high=high,
-        chance=float(np.sqrt(phi * scan.variance[segment])) / weight,
+        chance=float(np.sqrt(phi * max(scan.variance[segment], 0.0))) / weight,
         **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
         shift=shift,
         gain=evidence + price,

@@ -73,10 +73,11 @@ def chosen_of(source: Source, request: Request) -> Chosen:
     others = [name for name in source.names if name and name not in columns]
     features = request.features
     features = features.split(",") if isinstance(features, str) else features
-    for name in (name for name in chosen.choice.probs if name in features):
-        raise InvalidPredictionsError(
-            f"features: {name} holds the probabilities, by which segments are searched in any case"
-        )
+    for name in (name for name in columns if name in features):
+        what = "holds the probabilities, by which segments are searched in any case"
+        if name not in chosen.choice.probs:
+            what = "is the label, and segments are of what is known before: leave it out"
+        raise InvalidPredictionsError(f"features: {name} {what}")
     if not others:
         raise InvalidPredictionsError(
             f"no column is left to search for segments: {shortened(columns)} are used already; "

@@ -27,7 +27,17 @@ from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.complete import complete_rows
 from caltest.tables.followup import followed
-from caltest.tables.names import DATES, FACTS, HINDSIGHT, IDS, MODELS, OWNERS, PREDICTED, key, words
+from caltest.tables.names import (
+    DATES,
+    FACTS,
+    IDS,
+    MODELS,
+    OWNERS,
+    PREDICTED,
+    in_hindsight,
+    key,
+    words,
+)
 from caltest.tables.probabilities import in_percent
 from caltest.tables.source import Column, Request, Source, listing
 
@@ -140,8 +150,8 @@ def _searchable(source: Source, unused: list[str]) -> tuple[str, ...]:
     """Return columns that could be features, by their names: cells would cost another pass."""
     if source.log or source.part or source.parts:  # of many files only what is asked for is read
         return ()
-    no_features = IDS | DATES | HINDSIGHT
-    return tuple(n for n in unused if not no_features & {*words(n)} and key(n) not in PREDICTED)
+    others = [name for name in unused if not (IDS | DATES) & {*words(name)}]
+    return tuple(n for n in others if not in_hindsight(n) and key(n) not in PREDICTED)
 
 
 def _labels(
@@ -178,13 +188,14 @@ def _facts(
         if not source.frame:
             described = {name: cells.feature(column) for name, column in described.items()}
         every = request.features in ("*", ["*"])
-        facts["features"] = as_features(described, n, leave_ids=every)
+        before = {n: column for n, column in described.items() if not (every and in_hindsight(n))}
+        facts["features"] = as_features(before, n, leave_ids=every)
         searched = facts["features"].named
         remarks.append(f"features from {shortened([*searched])}")
         if left := [name for name in described if name not in searched]:
             remarks.append(
-                f"left out {listing(left)}, which name, number or time the rows: to search them, "
-                "name them in features= (--features)"
+                f"left out {listing(left)}, which name, number or time the rows or are known with "
+                "the outcome: to search them, name them in features= (--features)"
             )
     if columns_of := [fact for fact in facts if fact.startswith("clusters ")]:
         facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}

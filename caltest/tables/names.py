@@ -125,6 +125,11 @@ def words(name: str) -> list[str]:
     return [part.lower() for part in parts]
 
 
+def in_hindsight(name: str) -> bool:
+    """Say whether a name says that a column is known with the outcome, as no feature is."""
+    return bool(HINDSIGHT & {*words(name)})
+
+
 def says_percent(name: str) -> bool:
     """Say whether a name says that a column is in percent."""
     return "%" in name or bool(PERCENT & {*words(name)}) or "pc" in key(name).split("_")

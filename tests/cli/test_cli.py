@@ -76,7 +76,7 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
     (models / "bare.csv").write_text(steep.read_text().replace("id,", "n,", 1))
     for words in (("compare", good), ("gate", good, "--margin", ".1", "--against")):
         refused("each label is as frequent in both, as in another", *words, models / "bare.csv")
-        refused(" --ids COLUMN", *words, models / "bare.csv")
+        refused("\nrun, with yours for COLUMN: caltest ", *words, models / "bare.csv")
         assert "rows of steep brought into the order of good" in run(*words, steep)[1]
     frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "won": [0, 1, 1] * 3}] * 2
     frames[1] = {name: values[::-1] for name, values in frames[0].items()}

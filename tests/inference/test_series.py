@@ -178,10 +178,8 @@ def test_one_step_and_orders_change_nothing():
         again = ct.calibration_test(p[order], y[order], time=time[order], **kind)
         assert (again.estimate, again.pvalue) == (first.estimate, first.pvalue)
     assert (first.null, first.n_clusters) == ("SharedRedraws(horizon=3)", None)
-    assert str(first.series) == (
-        "3 of 200 rows · dependence λ of labels at most 0.9, of being right at most 0.4 "
-        "(95 % limits)"
-    )
+    said = "3 of 200 rows · chance λ that two rows share their label: at most 0.9, are right"
+    assert str(first.series) == f"{said} together: at most 0.4 (95 % limits)"
     times = np.repeat(np.arange(50), 4)
     one = ct.calibration_test(p, y, ct.Kuiper(), n_resamples=99, rng=1, horizon=1, time=times)
     assert one == ct.calibration_test(p, y, ct.Kuiper(), n_resamples=99, rng=1, clusters=times)

@@ -80,7 +80,10 @@ def test_numbers_are_those_of_the_verbs(two):
     found = {type(r): r for section in report.sections for r in section.results}
     measures, alone = found[Measures], ct.Predictions.of(two.probs, two.labels)
     fit = ct.cox_recalibration(alone)
-    assert measures.find("slope") == (fit.slope, *fit.slope_interval)
+    slope = tuple(vars(report.audit)[name] for name in ("slope", "slope_low", "slope_high"))
+    assert measures.find("slope") == (fit.slope, *fit.slope_interval) == slope
+    turn = f"{100.0 / (1.0 + np.exp(-fit.intercept / (1.0 - fit.slope))):.1f}"
+    assert f"extreme: above {turn} % they are too high, below too" in report.audit.summary[1]
     assert measures.find("intercept given slope 1")[0] == fit.offset_intercept
     ratio, low, high = measures.find("O:E")
     assert ratio == ct.OERatio()(alone.probs, two.labels)
@@ -356,7 +359,6 @@ def test_an_audit_names_columns_that_it_has_not_searched():
     p, age = rng.uniform(0.1, 0.9, 200), rng.integers(20, 90, 200)
     table = {"p": p, "y": (rng.random(200) < p) * 1, "age": age, "case_id": age}
     report = ct.audit(table, "y", rng=0)
-    assert report.unsearched == ("age",)
     assert "Not searched for segments: age. Run: segment_search(..., features='*')" in str(report)
     assert ct.audit(table, "y", features=["age"], rng=0).unsearched == ()
     (score,) = (row for row in report.rows if row.aspect == "shape")

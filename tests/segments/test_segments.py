@@ -468,14 +468,14 @@ def test_the_command_line_searches(tmp_path, run):
     rows = enumerate(zip(p, y, f["age"], f["site"], strict=True))
     at = "2024-10-01T{:02}:{:02}Z".format
     lines = [
-        f"{a:.6f},{b},{c:g},{s},{10 + 3 * i},name {i},{at(i // 60, i % 60)}"
+        f"{a:.6f},{b},{c:g},{s},{10 + 3 * i},name {i},{at(i // 60, i % 60)},{i % 7},1"
         for i, (a, b, c, s) in rows
     ]
     path = tmp_path / "rows.csv"
-    path.write_text("p,label,age,site,number,who,ts\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("p,label,age,site,number,who,ts,ref_loss,one\n" + "\n".join(lines) + "\n")
     for options, code, words in (
         ([], 0, "2 columns and the prediction"),
-        ([], 0, "left out number, who, ts, which name, number or time the rows: to search"),
+        ([], 0, "left out number, who, ts, ref_loss, which name, number or time the rows or are"),
         (["--features", "age,number"], 0, "2 columns and the prediction"),
         (["--features", "who"], 2, "'who' has 600 different texts in 600 rows, so it is a name"),
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),
@@ -484,8 +484,10 @@ def test_the_command_line_searches(tmp_path, run):
         (["--min-rows", "400"], 2, "need 800 rows, and there are 600"),
         (["--max-depth", "3"], 2, "1<=x<=2"),
         (["--weights", "age", "--features", "age"], 0, "features from age"),
-        (["--features", "label"], 2, "no column 'label' among age"),
+        (["--features", "label"], 2, "features: label is the label, and segments are of what is"),
     ):
         status, out, error = run("segments", path, "--n-resamples", 99, *options)
         assert (status, words in out + error) == (code, True), options
     assert "OneVsRest(1) segments" in run("audit", path, "--features", "age")[1]
+    assert "Not searched for segments: site, age. Run: caltest seg" in run("audit", path)[1]
+    assert run("plot", path, "--kind", "forest", "-o", "f.svg")[2].endswith(" -o f.svg --by site\n")
