@@ -59,8 +59,8 @@ def report_of(
     if impossible.size or any(row.verdict.rejects for row in rows):
         verdict = AuditVerdict.MISCALIBRATED
         direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), event)
-        if any(row.verdict.rejects and row.subject == "event" for row in rows):
-            line = _line(data, alpha)
+        of_all = [r for r in rows if r.subject == "event" and r.aspect in ("error", "shape")]
+        line = _line(data, alpha) if any(row.verdict.rejects for row in of_all) else None
         summary[1:1] = [] if line is None else [_extreme(data, line)]
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
@@ -126,8 +126,9 @@ def _extreme(data: Source, line: CoxRecalibration) -> str:
     turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
     sides = ("high", "low") if line.slope < 1.0 else ("low", "high")
     words = "too extreme" if line.slope < 1.0 else "not extreme enough"
+    words = "in the wrong order" if line.slope < 0.0 else words
     where = ", beside their level"
-    if p.min() < turn < p.max():
+    if np.quantile(p, 0.05) < turn < np.quantile(p, 0.95):  # rows of both sides show it
         where = f": above {percent(turn, 0.0)} they are too {sides[0]}, below too {sides[1]}"
     ends = (line.slope, *line.slope_interval)
     slope, low, high = (format_value(each, line.slope_se) for each in ends)
