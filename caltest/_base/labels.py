@@ -14,8 +14,9 @@ from caltest._base.arrays import AnyArray, IntArray
 from caltest._base.checks import is_whole
 from caltest._base.containers import names_of
 from caltest._base.event_words import EVENT_WORDS, PENDING, event_of, opposites
-from caltest._base.naming import in_column, nth
+from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.reading import as_numbers, is_text
+from caltest._base.written import first_of
 from caltest.errors import InvalidPredictionsError
 
 
@@ -50,11 +51,48 @@ def column_classes(table: object, labels: AnyArray) -> list[object] | None:
     if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
         return None
     if is_text(labels):
-        words, whole = set(labels.astype(str).tolist()), [str(name) for name in names]
-        head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
-        ways: tuple[list[object], ...] = (names, [name[len(head) :] for name in whole])
-        return next((way for way in ways if words <= set(map(str, way))), None)
+        words = set(labels.astype(str).tolist())
+        return next((way for way in (names, bare_ends(names)) if matches(way, words)), None)
     return names if set(np.unique(labels).tolist()) <= set(names) else None
+
+
+def bare_ends(names: Sequence[object]) -> list[str]:
+    """Return the names of columns without what all of them begin with."""
+    whole = list(map(str, names))
+    head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
+    return [name[len(head) :] for name in whole]
+
+
+def matches(names: Sequence[object], words: Iterable[object]) -> dict[str, str]:
+    """Return which name each word is, but for case and blanks where that tells; {} if one is none.
+
+    Names themselves must differ in more.
+    """
+    columns, labels = list(map(str, names)), sorted({*map(str, words)})
+    if {*labels} <= {*columns}:
+        return {word: word for word in labels}
+    of = {_plain(name): name for name in columns}
+    known = len(of) == len(columns) and all(_plain(word) in of for word in labels)
+    return {word: of[_plain(word)] for word in labels} if known else {}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_]+", "_", name.strip().casefold())
+
+
+def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None:
+    """Refuse classes that are what columns are called, but in another order than these."""
+    listed = list(map(str, classes))
+    if list(names) == list(range(len(names))):  # columns that nobody has named
+        return
+    for way in (list(map(str, names)), bare_ends(names)):
+        meant = matches(way, listed)
+        if len(way) == len(listed) == len({*meant.values()}) and [*map(meant.get, listed)] != way:
+            raise InvalidPredictionsError(
+                f"classes= (--classes) lists {', '.join(listed)}, but the columns of probabilities "
+                f"are called by these names in another order: {', '.join(way)}",
+                [("--classes", ",".join(way))],
+            )
 
 
 def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None) -> IntArray:
@@ -102,7 +140,11 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
 def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredictionsError:
     """Return the refusal of words that neither classes nor an event are named for."""
     order, remedies = "", list[tuple[str, ...]]()
-    if len(words) == n_classes <= 20:
+    table = NAMES.get()
+    columns = table.columns if table else []
+    if len(columns) > 1 and not all(name[-1:].isdecimal() for name in columns):
+        order = f": {first_of(columns)}"  # whose order words cannot be sorted into
+    elif len(words) == n_classes <= 20:
         order = f", which scikit-learn sorts: classes={words}"
         remedies = [("--classes", ",".join(words))]
     outcomes = [*chain(*EVENT_WORDS)] * bool(opposites(array, EVENT_WORDS))
@@ -132,6 +174,8 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
     kind: type[str] | type[float] = str if text else float
     index = {kind(str(c)): i for i, c in enumerate(classes)}
     values, inverse = np.unique(array.astype(str) if text else array, return_inverse=True)
+    if text:
+        index |= {word: index[name] for word, name in matches(classes, values).items()}
     for place, value in enumerate(values):
         if kind(value) not in index:
             row = int(np.argmax(inverse.ravel() == place))

@@ -10,10 +10,17 @@ import numpy as np
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.containers import as_ndarray, dtype_of, names_of
 from caltest._base.event_words import event_of
-from caltest._base.labels import as_event, as_labels, class_names, column_classes
+from caltest._base.labels import (
+    as_event,
+    as_labels,
+    class_names,
+    column_classes,
+    matches,
+    refuse_reordered,
+)
 from caltest._base.naming import nth
 from caltest._base.reading import as_array, as_probabilities, is_text, refuse_swapped
-from caltest._base.written import several
+from caltest._base.written import first_of, several
 from caltest.errors import InvalidPredictionsError
 
 Names = tuple[str, ...] | None
@@ -48,6 +55,12 @@ def as_rows(
     if pos_label is None:
         if classes is None and (classes := column_classes(probs, marks)) is not None:
             notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
+        elif classes is not None:
+            refuse_reordered(names_of(probs) or (), classes)
+        if classes is not None and is_text(marks):
+            words = matches(classes, np.unique(marks.astype(str))).items()
+            odd = [f"{word} is {name}" for word, name in words if word != name]
+            notes += (f"labels differ from classes in case or blanks: {first_of(odd)}",) * bool(odd)
         names = class_names(classes, rows.shape[1])
         if classes is None and rows.shape[1] == 2 and is_text(marks) and (event := event_of(marks)):
             notes += (f"the event is {event[0]!r}; pos_label= (--pos-label) says another",)

@@ -17,6 +17,7 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
 from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
+from caltest._base.labels import bare_ends, matches, refuse_reordered
 from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
@@ -171,6 +172,8 @@ def _labels(
             remark = f"as the probability that {chosen.predicted} equals {outcomes[0]}{how}"
     elif says_right(truth, outcomes[0]) and values.ndim == 1 and chosen.lone:
         classes = RIGHT
+    if request.classes is not None:
+        refuse_reordered(chosen.choice.suffixes or probs, request.classes)
     if classes is None and not source.log:
         classes = _class_values(chosen.choice, values, truth)
         cells.refuse_indicator(values, truth, outcomes[0])
@@ -277,11 +280,14 @@ def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[obj
     """Return the label values that the column names carry, if the labels are such values."""
     if values.ndim == 1:
         return None
+    words = sorted(np.unique(truth).tolist(), key=len)[::-1] if truth.dtype.kind == "U" else []
     if choice.suffixes is None:  # P(home), P(draw), …: one label each
-        words = sorted(np.unique(truth).tolist(), key=len)[::-1] if truth.dtype.kind == "U" else []
         named = [next((w for w in words if w in name), "") for name in choice.probs]
-        return named if words and sorted(named) == sorted(words) else None
-    if truth.dtype.kind == "U":
+        if words and sorted(named) == sorted(words):
+            return named
+        ways = (choice.probs, bare_ends(choice.probs)) if words else ()
+        return next((way for way in ways if matches(way, words)), None)
+    if words:
         return choice.suffixes
     if all(s.isdecimal() for s in choice.suffixes):
         return [int(s) for s in choice.suffixes]
