@@ -16,7 +16,7 @@ def printable(text: str) -> str:
 
 
 class InPlace(NamedTuple):
-    """A word of a command line, and the one that was meant."""
+    """A word of a command line, and the one that was meant, "" for none."""
 
     word: str
     meant: str

@@ -1,6 +1,8 @@
 """Fixtures shared by all tests, and the tables over which every invariant runs."""
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 import caltest as ct
 from caltest import cli
+from caltest.cli import remedies
 
 # The same examples every time; `pytest --hypothesis-profile=default` looks for others.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
@@ -188,6 +191,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         with pytest.raises(SystemExit) as stop:
             cli.main([str(word) for word in words])
         output = capsys.readouterr()
+        for command in re.findall(r"^run: caltest (.+)$", output.err, re.M):
+            parts = shlex.split(command)
+            if not remedies.PLACES & {*parts} and "-" not in parts:  # it has to go on
+                assert remedies.obstacle(parts, cli.cli) is None, command
+        capsys.readouterr()
         return stop.value.code, output.out, output.err
 
     return of

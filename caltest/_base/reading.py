@@ -14,6 +14,8 @@ from caltest.errors import InvalidPredictionsError
 #: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
 #: as they are, so that decimals stay decimals.
 SUM_TOLERANCE, SUM_EXACT = 1e-3, 1e-12
+#: How far scales of whole numbers reach that are no percents.
+SCALE = 10.0
 #: What rounding to 32 bits makes of sums of 1, of which nothing is said.
 OF_SINGLES = 1e-6
 
@@ -169,6 +171,12 @@ def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
     return SUM_TOLERANCE, ""
 
 
+def on_a_scale(values: AnyArray) -> bool:
+    """Say whether numbers are whole, from 0 or 1 to no more than 10, such as scores."""
+    within = values.size > 0 and values.min() >= 0.0 and 2.0 < values.max() <= SCALE
+    return bool(within and (values % 1 == 0.0).all())
+
+
 def _refuse_out_of_range(probs: FloatArray) -> None:
     slack = SUM_TOLERANCE if probs.ndim == 2 else 1e-6  # a rounded 1.0000001 is repaired later
     outside = (probs < 0.0) | (probs > 1.0 + slack)
@@ -181,6 +189,8 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     if (probs <= 0.0).all():
         remedies = remedies if probs.ndim == 2 else []  # whose softmax is their exponential
         advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
+    elif on_a_scale(probs):
+        advice, remedies = "Whole numbers up to 10 are scores or grades, no probabilities", []
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
         advice = f"If they are percents, divide by 100 (--percent); if they are logits, {logits}"
         remedies = [("--percent",)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import caltest as ct
 from caltest.cli import options as o
 from caltest.cli.common import Outcome, check_out, finish, read, read_file, read_models, settings
 from caltest.cli.remedies import Refusal
+from caltest.errors import InPlace
 from caltest.inference.pair import HYPOTHESES
 from caltest.io import read_forecasters
 from caltest.io.pooling import shared_ids
@@ -56,7 +58,10 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         if unpaired and options["ids"]:
             raise Refusal("--unpaired rows have no ids to match", ("!--ids",), ("!--unpaired",))
         options["ids"] = options["ids"] or (None if unpaired else shared_ids(files))
-        data = read_models(dict(zip(names, files, strict=True)), options)
+        try:
+            data = read_models(dict(zip(names, files, strict=True)), options)
+        except ct.InvalidPredictionsError as error:
+            raise _in_one_file(files, options) or error from None
     arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
     if len(names) == 2:
@@ -73,6 +78,22 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
     worse = verdicts.get((first, last)) is FIRST_BETTER
     return finish(table, worse or verdicts.get((last, first)) is SECOND_BETTER, options)
+
+
+def _in_one_file(files: tuple[Path, ...], options: dict[str, Any]) -> Refusal | None:
+    """Return the refusal of a column for each file, with the file that has all of them."""
+    columns = (options["probs"] or "").split(",")
+    if len(columns) != len(files):
+        return None
+    for file, others in ((file, [other for other in files if other != file]) for file in files):
+        with suppress(ct.InvalidPredictionsError):
+            read_file(file, options, read_forecasters)
+            return Refusal(
+                f"--probs names columns that every file has, not one for each; {file} has models "
+                f"in {' and '.join(columns)}, which are compared if it is the only file",
+                *[InPlace(str(others[0]), "")] * (len(others) == 1),
+            )
+    return None
 
 
 def _other(path: Path, options: dict[str, Any]) -> tuple[str, ...]:

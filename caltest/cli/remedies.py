@@ -145,7 +145,7 @@ def corrected(words: Sequence[str], remedy: tuple[str, ...], group: click.Group)
     """Return a command with a remedy, "" where that changes nothing."""
     if isinstance(remedy, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(remedy.word)}(?![\w.-])")
-        new = [whole.sub(lambda _: remedy.meant, word) for word in words]
+        new = [*filter(None, (whole.sub(lambda _: remedy.meant, word) for word in words))]
     else:
         new = _with(words, remedy, group)
     return shlex.join(["caltest", *new]) * (new != list(words))

@@ -64,7 +64,8 @@ def audit(**options: Any) -> Outcome:
     data = with_searchable(read(options | {"whole": True}), options)
     report = ct.audit(data, **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
-        remedy = ("segments",) if report.folds is None else ("--by", report.unsearched[0])
+        by = ("--by", report.unsearched[0])
+        remedy = ("segments", "!--by") if report.folds is None else by
         report = replace(report, search_call=this_command(*remedy))
     return finish(report, report.verdict.failed, options)
 

@@ -64,6 +64,8 @@ TOTALS = {
     *("gesamtsumme", "insgesamt", "gesamtportfolio", "portefeuille", "ensemble", "totaux"),
     *("totale", "complessivo", "portafoglio", "suma", "general", "cartera"),
 }
+#: What stands for a column that nothing tells.
+PLACE = "COLUMN"
 #: A whole number in groups of three digits.
 GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
 
@@ -117,7 +119,9 @@ def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> 
     free = [name for name in numbers if name not in heads.values()]
     whole = [name for name in free if (numbers[name] % 1 == 0).all()]
     counters = [name for name in whole if _counts_on(numbers[name])]
-    fractions = [name for name in free if name not in whole]
+    bounds = {name: ((column < 0) | (column > 100)).any() for name, column in numbers.items()}
+    fractions = [name for name in free if name not in whole and not bounds[name]]
+    fractions.sort(key=lambda name: (numbers[name] > 1.0).any())  # money may be below 100
     whole = [name for name in whole if name not in counters]
     counts = [[heads[w]] if heads.get(w) in numbers else whole for w in ("n", "events")]
     pairs = [
@@ -137,8 +141,8 @@ def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> 
     texts = [name for name in columns if name not in numbers] + counters
     likely |= {"names": texts[0]} if texts else {}
     wanted = [*absent, *["names"] * ("names" in likely and heads.keys() | {*absent} == REQUIRED)]
-    options = [word for what in wanted for word in (f"--{what}", likely.get(what, "COLUMN"))]
-    percents = "probability" in absent and fractions and np.nanmax(numbers[fractions[0]]) > 1.0
+    options = [word for what in wanted for word in (f"--{what}", likely.get(what, PLACE))]
+    percents = "probability" in absent and fractions and (numbers[fractions[0]] > 1.0).any()
     return (*options, *["--percent"] * bool(percents))
 
 

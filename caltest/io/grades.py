@@ -18,6 +18,7 @@ from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 from caltest.io.assembly import source_of
 from caltest.io.grade_columns import (
+    PLACE,
     TERMS,
     are_words,
     column_called,
@@ -27,6 +28,7 @@ from caltest.io.grade_columns import (
 )
 from caltest.predictions.matching import source_in_memory
 from caltest.tables import cells
+from caltest.tables.contents import outcomes_among
 from caltest.tables.names import says_percent
 from caltest.tables.source import Request, Source, listing
 
@@ -70,11 +72,17 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
     absent = {what: name for what, name in heads.items() if name not in source.names}
     if absent:
         present = {what: name for what, name in heads.items() if what not in absent}
+        names = ", ".join(f"{what}={f' (--{what})' * (not source.frame)}" for what in absent)
+        advice, remedy = f"name it with {names}", likely_options(source, present, list(absent))
+        outcomes = outcomes_among(source, source.names)[1] if remedy[:2] == ("--n", PLACE) else []
+        if outcomes and "events" in absent:
+            remedy = ("audit",)
+            advice = f"a row is no grade, but one outcome, in {' or '.join(outcomes)}: such rows "
+            advice += "are for audit (caltest audit)"
         raise InvalidPredictionsError(
             f"there is no column {' and none '.join(map(repr, absent.values()))} among "
-            f"{listing(source.names)}: name it with "
-            + ", ".join(f"{what}={f' (--{what})' * (not source.frame)}" for what in absent),
-            [likely_options(source, present, list(absent))],
+            f"{listing(source.names)}: {advice}",
+            [remedy],
         )
     columns = dict(zip(heads, source.read(list(heads.values())), strict=True))
     sizes = {heads[what]: np.shape(column) for what, column in columns.items()}

@@ -19,6 +19,7 @@ from caltest._base.facts import RIGHT, are_dates, as_times
 from caltest._base.features import as_features
 from caltest._base.labels import bare_ends, matches, refuse_reordered
 from caltest._base.naming import in_a_file
+from caltest._base.reading import on_a_scale
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
@@ -27,6 +28,7 @@ from caltest.tables.answers import answers_alike
 from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.complete import complete_rows
+from caltest.tables.contents import probabilities_among
 from caltest.tables.followup import followed
 from caltest.tables.names import (
     DATES,
@@ -95,6 +97,8 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
                 DoubtfulInputWarning,
                 stacklevel=4,
             )
+        if values.ndim == 1 and values.dtype.kind in "iuf" and not request.from_logits:
+            _refuse_scale(source, choice.probs[0], values, wanted)
         _refuse_pixels(choice.probs[0], values, columns[outcomes[0]])
         outcome: Column | Followup
         outcome, classes, remark = _labels(columns, values, request, chosen, source)
@@ -226,6 +230,21 @@ def doubt_labels(chosen: Chosen, labels: IntArray, probs: FloatArray) -> None:
         )
     if doubt:
         warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
+
+
+def _refuse_scale(source: Source, name: str, values: Column, wanted: Sequence[str]) -> None:
+    """Refuse a score of a few steps, and name the columns that may be probabilities."""
+    if source.part or not on_a_scale(values[~np.isnan(values)]):
+        return
+    others = [other for other in source.names if other and other not in wanted]
+    likely = probabilities_among(source, others)[0]
+    percent = "divide by 100" if source.frame else "say percent=True (--percent)"
+    raise InvalidPredictionsError(
+        f"{name} holds whole numbers up to {values.max():g}: a score or grade, no probability"
+        + f"; one may be in {' or '.join(likely)}" * bool(likely)
+        + f"; if they are percents all the same, {percent}",
+        [("--probs", name) for name in likely],
+    )
 
 
 def _refuse_pixels(name: str, values: Column, truth: Column) -> None:
