@@ -13,7 +13,7 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, column_of, names_of
 from caltest._base.dates import calendar_days, seconds_of
-from caltest._base.features import as_features
+from caltest._base.features import MOST_LEVELS, as_features
 from caltest._base.naming import nth
 from caltest._base.reading import as_numbers
 from caltest._base.written import several
@@ -106,11 +106,24 @@ def as_names(values: object, n: int, name: str = "ids") -> AnyArray:
     return marks.astype(str) if marks.dtype.kind == "O" else marks
 
 
+def refuse_names(marks: AnyArray, name: str) -> None:
+    """Refuse a column of subgroups that has about as many values as there are rows."""
+    count = np.unique(marks).size
+    if count > max(MOST_LEVELS, 0.5 * len(marks)):
+        raise InvalidPredictionsError(
+            f"by= (--by): {name} has {count} values in {several(len(marks), 'row')}, so it names "
+            "or measures rows: subgroups are of many rows each, such as bands of a number",
+            [("!--by",)],
+        )
+
+
 def as_groups(values: object, n: int) -> AnyArray:
     """Return the subgroup of every row, or a column for each of a table; "" stands for none."""
     columns = names_of(values)
     if columns is None:
-        return as_names(values, n, "by")
+        marks = as_names(values, n, "by")
+        refuse_names(marks, "by")
+        return marks
     groups, crossed = [], []
     for column in columns:
         marks = as_names(column_of(values, column), n, f"by[{column!r}]")
@@ -123,6 +136,7 @@ def as_groups(values: object, n: int) -> AnyArray:
             cuts = np.unique(np.quantile(marks, [0.0, 0.25, 0.5, 0.75, 1.0]))
             part = np.searchsorted(cuts[1:-1], marks)
             marks = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])[part]
+        refuse_names(marks, str(column))
         groups.append(np.array([f"{column}={mark}" for mark in marks]))
         crossed.append(groups[-1])
     if not groups:

@@ -22,7 +22,7 @@ from caltest.results import (
     format_p,
 )
 from caltest.results.numbers import in_sd, percent
-from caltest.results.subgroups import worst_of
+from caltest.results.subgroups import WORST_PRINTED, worst_of
 from caltest.tally import Source
 
 Tests = list[CalibrationTestResult]
@@ -136,7 +136,9 @@ def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> s
         )
         if p is not None and p <= alpha
     }
-    listed = f" ({'; '.join(wrong.values())})" if wrong else ""
+    listed = "; ".join([*wrong.values()][:WORST_PRINTED])
+    more = f"; and {len(wrong) - WORST_PRINTED} others" * (len(wrong) > WORST_PRINTED)
+    listed = f" ({listed}{more})" if wrong else ""
     worst, test = parts.names[parts.worst], parts.tests[parts.worst]
     side = f" ({direction_of(*pairs[parts.worst], inf)})" * (worst not in wrong)
     sentences = [
@@ -145,7 +147,7 @@ def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> s
     ]
     if parts.alike_pvalue is not None:
         sentences.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
-    return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.notes)])
+    return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.remarks)])
 
 
 def _detail(

@@ -13,6 +13,8 @@ from caltest.results.tables import Columns, aligned, attributes
 
 #: Chance that any of the lower limits by which the worst is found is too high.
 WORST_ALPHA = 0.05
+#: So many subgroups are printed, of more only the worst, and so many sentences on single ones.
+MOST_PRINTED, WORST_PRINTED, MOST_NOTES = 30, 20, 5
 
 
 class Certain(Protocol):
@@ -102,7 +104,20 @@ class Subgroups(Record):
         sentences = [f"{self.tested[0].of_all}: p {format_p(self.pvalue)} ({self.adjust})"]
         if (p := self.alike_pvalue) is not None:
             sentences.append(f"calibrated alike: p {format_p(p)} (residuals permuted)")
-        return sentences + [f"Note: {note}." for note in self.notes]
+        return sentences + [f"Note: {note}." for note in self.remarks]
+
+    @property
+    def remarks(self) -> list[str]:
+        """The notes that are printed, and how many others there are."""
+        more = len(self.notes) - MOST_NOTES
+        further = f"there are {more} more such notes, which its JSON holds"
+        return [*self.notes[:MOST_NOTES], *[further] * (more > 0)]
 
     def __str__(self) -> str:
-        return "\n".join([*aligned(self.table), *(f"  {line}" for line in self.in_words())])
+        shown, many = self, len(self.names) > MOST_PRINTED
+        if many:
+            shown = self.worst_first().first(WORST_PRINTED)
+        others = f"  and {len(self.names) - WORST_PRINTED} others, whose errors are less certain; "
+        others += "JSON and the page of a report hold all"
+        words = (f"  {line}" for line in self.in_words())
+        return "\n".join([*aligned(shown.table), *[others] * many, *words])

@@ -15,7 +15,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
-from caltest._base.facts import RIGHT, are_dates, as_times
+from caltest._base.facts import RIGHT, are_dates, as_times, refuse_names
 from caltest._base.features import as_features
 from caltest._base.labels import bare_ends, matches, refuse_reordered
 from caltest._base.naming import in_a_file
@@ -204,6 +204,8 @@ def _facts(
                 f"left out {listing(left)}, which name, number or time the rows or are known with "
                 "the outcome: to search them, name them in features= (--features)"
             )
+    if "by" in facts:
+        refuse_names(facts["by"].astype(str), chosen.facts["by"])
     if columns_of := [fact for fact in facts if fact.startswith("clusters ")]:
         facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}
     return facts, remarks

@@ -521,6 +521,11 @@ monitor two.csv --state state.json --by label -> monitor does not take --by
 monitor two.csv --state state.json --run-length 100 -> --run-length is for --change
 monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
 audit two.csv more.csv --ids site --resume state -> --ids needs rows in memory
+test three.csv --classes 2,1,0 -> called by these names in ano -> test three.csv --classes 0,1,2
+grades both.csv -> one outcome, in label: such rows are for audit -> audit both.csv
+audit both.csv --probs steps -> whole numbers up to 9: a score or gra -> audit both.csv --probs p
+compare both.csv two.csv --probs p,q -> every file has -> compare both.csv --probs p,q
+audit both.csv --probs p --by id -> id has 30 values in 30 rows -> audit both.csv --probs p
 tset two.csv -> Did you mean 'test'? -> test two.csv
 audt bank.csv -> then: column p -> audit bank.csv --drop-label open --drop-missing --pos-label bad
 """
@@ -533,6 +538,8 @@ def folder(tmp_path_factory):
     for name, q in (("two", p), ("more", 1 - p)):
         rows = [f"{a:.4f},{b},s{i % 4}\n" for i, (a, b) in enumerate(zip(q, y, strict=True))]
         (where / f"{name}.csv").write_text("p,label,site\n" + "".join(rows))
+    rows = [f"{1000 + i},0.{1 + i % 8},{i / 32},{i % 10},{i % 2}\n" for i in range(30)]
+    (where / "both.csv").write_text("id,p,q,steps,label\n" + "".join(rows))
     rows = [f"{a!r},{b!r},{c!r},{k}\n" for (a, b, c), k in zip(P.tolist(), Y, strict=True)]
     (where / "three.csv").write_text("p_0,p_1,p_2,label\n" + "".join(rows))
     rows = [f"{a:.4f},{'bad' if b else 'good'}\n" for a, b in zip(p, y, strict=True)]

@@ -419,6 +419,10 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
     columns = {"P(home)": [0.5, 0.25], "P(away)": [0.5, 0.75], "won": ["away", "home"]}
     data = read_predictions(written(tmp_path / "c.csv", columns), "P(home),P(away)", "won")
     assert data.classes == ("home", "away")
+    columns = {"polar bear": [0.5, 0.2], "ant": [0.5, 0.8], "y": ["Polar_Bear", "ANT "]}
+    for data in (read_predictions(written(tmp_path / "c.csv", columns)), Predictions.of(columns)):
+        assert (data.classes, data.labels.tolist()) == (("polar bear", "ant"), [0, 1])
+        assert "case or blanks: ANT is ant, Polar_Bear is polar bear" in data.notes[-1]
 
 
 CALLED = [
