@@ -13,6 +13,7 @@ from caltest._base.copies import n_copies
 from caltest._base.facts import by_appearance
 from caltest._base.written import unknown
 from caltest.errors import StatisticError, UnsupportedFactError
+from caltest.inference.sampling import as_sampled
 from caltest.inference.series import AGREEING, in_time_order, neighbours
 from caltest.lenses import LensLike
 from caltest.predictions import Facts, Predictions, RowFacts
@@ -64,7 +65,7 @@ def admitted(
     refuse_strange(verb, facts)
     data = Predictions.of(probs, labels, **facts)
     # Tests look at ratios of weights; whole numbers among them have exact laws
-    data = data if stakes else data.in_ratios()
+    data = data if stakes else as_sampled(data.in_ratios())
     # A map that was fitted to these labels makes them look calibrated
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows

@@ -148,7 +148,8 @@ def _refuted(data: Source) -> str:
         p = data.rows.probs[:, 1]
         unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
         rounded = " or leave these rows out with rounded=True (--rounded)"
-        others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}." * (unsure.n > 0)
+        if unsure.n:
+            others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}."
     return (
         f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
         f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "

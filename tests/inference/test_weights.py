@@ -239,7 +239,26 @@ def test_weights_that_depend_on_outcomes_are_noted(rng, clusters):
     p = rng.random(400)
     y = (rng.random(400) < p).astype(int)
     facts = {"clusters": clusters, "n_resamples": 99, "rng": 0}
-    for weights, noted in ((rng.random(400), False), (1.0 + y, True), (1.0 + p, False)):
+    uneven = y + rng.uniform(1.0, 1.2, 400)
+    for weights, noted in ((rng.random(400), False), (uneven, True), (1.0 + p, False)):
         answer = ct.calibration_test(p, y, weights=weights, **facts)
         words = "no test is valid if weights depend on outcomes"
         assert any(words in note for note in answer.notes) == noted
+
+
+@pytest.mark.parametrize("rates", [(0.2, 1.0), (0.25, 1.0, 0.5)])
+def test_rows_that_were_sampled_by_their_outcome_are_tested_as_sampled(rng, rates):
+    """With weights 1/rate of the label: probabilities of sampled rows by Bayes' rule."""
+    probs = rng.dirichlet(np.linspace(3.0, 1.0, len(rates)), 3000)
+    rates, labels = np.array(rates), np.array([rng.choice(len(rates), p=row) for row in probs])
+    seen = rng.random(3000) < rates[labels]
+    p, y = probs[seen], labels[seen]
+    with pytest.warns(ct.DoubtfulInputWarning, match="sampled by their outcome"):
+        weighted = ct.calibration_test(p, y, weights=0.3 / rates[y], rng=0)
+    bayes = p * rates / (p @ rates)[:, None]
+    plain = ct.calibration_test(bayes, y, rng=0)
+    assert (weighted.estimate, weighted.pvalue) == pytest.approx((plain.estimate, plain.pvalue))
+    assert weighted.pvalue > 0.01
+    few = np.flatnonzero(y == 1)[9:]  # of a label with so few rows a common weight may be chance
+    p, y = np.delete(p, few, axis=0), np.delete(y, few)
+    assert ct.calibration_test(p, y, weights=1.0 / rates[y], rng=0).effective_n < y.size
