@@ -37,6 +37,7 @@ from caltest.tables.names import (
     MODELS,
     OWNERS,
     PREDICTED,
+    WEIGHTS,
     in_hindsight,
     key,
     words,
@@ -127,6 +128,13 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         notes += (
             f"if {models[0]} says which model of a cross-validation predicted a row, audit with "
             f"folds={models[0]!r} (--folds {models[0]})",
+        )
+    if weights := [n for n in unused if key(n) in WEIGHTS and not (request.weights or source.part)]:
+        warnings.warn(
+            f"column {weights[0]} is not used, and all rows count alike: to weight them say "
+            f"weights={weights[0]!r} (--weights {weights[0]})",
+            DoubtfulInputWarning,
+            stacklevel=4,
         )
     if request.clusters is None and request.event is None and not source.part:
         _doubt_independence(source, unused, rows)

@@ -100,6 +100,11 @@ OWNERS = {
     *("patient", "subject", "customer", "client", "user", "account", "session", "member"),
     *("household", "player", "device", "visitor", "borrower", "document", "doc", "kunde"),
 }
+#: Names of a column that says how much rows count; "weight" alone may be that of a body.
+WEIGHTS = {
+    *("sample_weight", "sample_weights", "sampling_weight", "sampling_weights", "survey_weight"),
+    *("row_weight", "case_weight", "inverse_probability_weight", "ipw", "ipcw", "weights"),
+}
 #: Words in names of amounts, of which an event is a comparison with a number.
 AMOUNTS = {
     *("precip", "precipitation", "rain", "rainfall", "mm", "inches", "dpd", "amount", "days"),

@@ -227,12 +227,16 @@ def test_free_answers_are_compared_as_a_reader_would(tmp_path):
     assert "whatever their case and last point (which matters in 2 rows)" in data.notes[0]
 
 
-def test_several_rows_of_one_person_are_doubted(tmp_path):
+def test_facts_that_are_not_used_are_doubted(tmp_path):
     columns = binary(40) | {"user_id": np.arange(40) // 2}
     path = written(tmp_path / "f.csv", columns)
     with pytest.warns(ct.DoubtfulInputWarning, match=r"20 values in 40 rows.*\(--clusters user_id"):
         read_predictions(path)
     assert read_predictions(path, clusters="user_id").n_clusters == 20
+    path = written(path, binary(40) | {"sample_weight": [1, 2] * 20})
+    with pytest.warns(ct.DoubtfulInputWarning, match="all rows count alike"):
+        read_predictions(path)
+    assert read_predictions(path, weights="sample_weight").effective_n < 40
     assert read_predictions(written(path, columns | {"user_id": np.arange(40)})).n == 40
 
 
