@@ -31,6 +31,8 @@ NAMES = {UNITS[name]: name for name in ("years", "months", "weeks", "days")}
 #: How rows end, by the numbers of events, and how words for these are listed.
 ROLES = ("censored", "the event", "competing")
 _IN_ORDER = "first the censored, then the event, then what competes, '|' between words alike"
+#: Names of a column that may mark events, or rows without.
+CENSORED = re.compile(r"(?i)(?:^|_|is)cens")
 #: A length with its unit, also within the name of a column of risks.
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)[ _-]?([a-z]+)")
 #: Numbers that are usual of one unit, and hardly of a shorter one in which times are.
@@ -75,6 +77,12 @@ def _events(truth: Column, request: Request) -> tuple[Column | IntArray, str]:
     elif pos_label is not None and len(occur) < 3:
         _, (other, name) = as_event(truth, pos_label)
         codes = {other: 0, name: 1}
+    elif pos_label is None and len(occur) == 2 and CENSORED.search(request.event or ""):
+        raise InvalidPredictionsError(
+            f"the name of {request.event} does not say whether {occur[1]} is an event or censored: "
+            "pos_label= (--pos-label) names the event",
+            [("--pos-label", word) for word in occur],
+        )
     elif pos_label is not None or occur == ["1", "2"]:
         raise _undecided(occur, None if pos_label is None else str(pos_label))
     elif truth.dtype.kind != "U":

@@ -309,6 +309,7 @@ months risk 9 9 2 1 pos_label=2 -> ('1' censored, '2' the event)
 months risk 9 9 0 1 2 classes=0|2,1 -> ('0' censored, '1' the event, '2' censored)
 months risk 9 9 A B C classes=B,C,A -> ('A' competing, 'B' censored, 'C' the event)
 months risk 9 9 2 1 -> run: --pos-label 2 or --classes 0,1,2
+months risk 9 9 0 1 event=is_censored -> run: --pos-label 0 or --pos-label 1
 months risk 9 9 stable worse -> run: --pos-label stable or --pos-label worse
 months risk 9 9 0 1 2 pos_label=2 -> run: !--pos-label --classes 0,2,1 or !--pos-label --cl
 months risk 9 9 A B C pos_label=A classes=A,B -> run: !--pos-label or !--classes
@@ -343,10 +344,11 @@ def test_how_long_and_to_what_rows_were_followed(tmp_path):
         if "classes" in options:
             options["classes"] = options["classes"].split(",")
         columns = {risk: [0.05] * 240, time: np.linspace(0.0, float(last), 240)}
-        path = written(tmp_path / "f.csv", columns | {"y": (cells * 120)[:240]})
+        event = options.pop("event", "y")
+        path = written(tmp_path / "f.csv", columns | {event: (cells * 120)[:240]})
         horizon = by if by[-1].isalpha() else float(by)
         try:
-            data = read_predictions(path, event="y", time=time, horizon=horizon, **options)
+            data = read_predictions(path, event=event, time=time, horizon=horizon, **options)
             found = f"{data.notes[0]} by {data.followup.horizon:g}."
         except InvalidPredictionsError as error:
             found = f"{error} run: {' or '.join(' '.join(way) for way in error.remedies)}."
