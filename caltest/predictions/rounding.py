@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
@@ -39,7 +39,7 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
     p = data.probs[:, 1]
     inner = (p > 0.0) & (p < 1.0)
     n_ends, n_against, step = int((~inner).sum()), data.impossible.size, step_of(p)
-    explained = step > 0.0 and binom.sf(n_against - 1, n_ends, step / 2.0) > EXPLAINED
+    explained = step > 0.0 and bdtrc(n_against - 1, n_ends, step / 2.0) > EXPLAINED
     if auto and not (explained and inner.any() and data.followup is None):
         return data
     if not inner.any():

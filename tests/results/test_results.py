@@ -75,7 +75,7 @@ def test_audit_counts_impossible_outcomes():
     report = ct.audit(p, np.r_[np.tile([0, 1], 75), np.zeros(49), 1])
     assert (report.impossible, report.verdict) == (1, "miscalibrated")
     assert "where 0 or 1 was predicted (the first in row 200, counted from 1)" in report.summary[-1]
-    assert "unrounded. Elsewhere the model predicts 50.0" in report.summary[-1]
+    assert "Elsewhere the model predicts 50.0" in report.summary[-1]
     assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3
 
 
