@@ -56,7 +56,7 @@ def column_classes(table: object, labels: AnyArray) -> list[object] | None:
     return names if set(np.unique(labels).tolist()) <= set(names) else None
 
 
-def bare_ends(names: Sequence[object]) -> list[str]:
+def bare_ends(names: Sequence[object]) -> list[object]:
     """Return the names of columns without what all of them begin with."""
     whole = list(map(str, names))
     head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
@@ -90,8 +90,8 @@ def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None
         if len(way) == len(listed) == len({*meant.values()}) and [*map(meant.get, listed)] != way:
             raise InvalidPredictionsError(
                 f"classes= (--classes) lists {', '.join(listed)}, but the columns of probabilities "
-                f"are called by these names in another order: {', '.join(way)}",
-                [("--classes", ",".join(way))],
+                f"are called by these names in another order: {', '.join(map(str, way))}",
+                [("--classes", ",".join(map(str, way)))],
             )
 
 

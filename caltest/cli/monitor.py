@@ -23,6 +23,7 @@ from caltest.cli.parts import (
     FirstWaiting,
     Part,
     Record,
+    new_state,
     not_given,
     recorded,
     refuse_misfits,
@@ -97,7 +98,9 @@ def monitor(
             end_trial()
             notes = [note for part in parts for note in part.notes[len(parts) > 1 :]]
             before = watch
-            watch, records, counts, blocked = counted(watch, records, parts, options)
+            watch, records, counts, blocked = counted(
+                watch, records, parts, options | {"state": state}
+            )
             unseen = not_given(records, parts, before, watch)
         elif len(tallies) < len(paths):
             raise click.UsageError("give tallies and files of rows in runs of their own")
@@ -135,7 +138,7 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
             raise Refusal(
                 f"{state} was begun with {name}={vars(watch)[name]!r}, not {value!r}: a new "
                 "question needs a new state",
-                ("--state", str(state.with_stem(f"{state.stem}-new"))),
+                new_state(state),
             )
     return watch, records
 
@@ -206,8 +209,8 @@ def counted(
     With ``drop_missing`` labels are lost that are not there before one that is, in the order of the
     rows, or with times of an earlier time; the last rows still wait.
     """
-    refuse_misfits(watch, parts)
     timed, counts = options["time"] is not None, dict[str, Count]()
+    refuse_misfits(watch, parts, timed, options["state"])
 
     def new(column: str) -> Any:
         return np.concatenate([vars(part)[column][part.counted :] for part in parts])

@@ -138,8 +138,19 @@ def not_given(
     return notes
 
 
-def refuse_misfits(watch: ct.Monitor, parts: list[Part]) -> None:
+def new_state(state: Path) -> tuple[str, str]:
+    """Return the option that names another state beside one."""
+    return "--state", str(state.with_stem(f"{state.stem}-new"))
+
+
+def refuse_misfits(watch: ct.Monitor, parts: list[Part], timed: bool, state: Path) -> None:
     """Refuse files that are not of one model, and rows that come too late or twice."""
+    if watch.time is not None and not timed:
+        raise ct.InvalidPredictionsError(
+            f"{state} has counted rows up to {format_time(watch.time, watch.dates)}: name the time "
+            "of these rows, too, with --time, or another state if they are of another model",
+            [new_state(state)],
+        )
     sizes = {part.path.name: part.probs.shape[1] for part in parts}
     if len(set(sizes.values())) > 1:
         raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
@@ -156,7 +167,9 @@ def refuse_misfits(watch: ct.Monitor, parts: list[Part]) -> None:
         if part.late(watch).sum() > part.waited:
             raise ct.InvalidPredictionsError(
                 f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of no later "
-                "time than the last row that was counted; it came too late to be bet on"
+                "time than the last row that was counted; it came too late to be bet on. Rows of "
+                "another model have a state of their own",
+                [new_state(state)] * (part.counted == 0),
             )
 
 

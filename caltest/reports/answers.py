@@ -241,7 +241,7 @@ class _Event:
             sums = np.bincount(np.unique(clusters, return_inverse=True)[1].ravel(), shares)
             variance = sums.size / (sums.size - 1.0) * (sums**2).sum()
             half = float(stdtrit(sums.size - 1, 0.5 + self.level / 2.0) * np.sqrt(variance))
-        return value, value - half, value + half
+        return value, max(value - half, 0.0), value + half  # as no score is negative
 
     def scaled(self) -> Triple:
         if not self.view.from_sums:

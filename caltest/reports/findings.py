@@ -7,6 +7,7 @@ from math import inf
 
 import numpy as np
 
+from caltest._base.facts import RIGHT
 from caltest._base.multiplicity import holm
 from caltest.inference.analysis import problem_through
 from caltest.lenses import Lens, OneVsRest, TopK
@@ -28,6 +29,8 @@ from caltest.tally import Source
 Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups or segments.
 Answer = tuple[Tests, float, Subgroups | SegmentSearch | None]
+#: Standard errors from which on lower predictions of events than of others are no chance.
+WRONG_ORDER = 5.0
 
 
 def row_of(
@@ -199,6 +202,26 @@ def _detail(
             "cannot test."
         )
     return ""
+
+
+def of_other_label(data: Source) -> str:
+    """Ask whether predictions are of the other label, where events have much lower ones, or ""."""
+    if not isinstance(data, Predictions) or data.n_classes > 2 or data.classes == RIGHT:
+        return ""
+    p, event = data.risks, data.labels == 1
+    if data.followup is not None or data.multilabel or min(event.sum(), (~event).sum()) < 2:
+        return ""
+    low, high = p[event], p[~event]
+    spread = np.hypot(*(each.std() / np.sqrt(each.size) for each in (low, high)))
+    if low.mean() - high.mean() >= -WRONG_ORDER * spread:
+        return ""
+    other = data.class_name(0)
+    return (
+        f"Where class {data.class_name(1)} was observed, its predictions are lower "
+        f"({percent(low.mean(), high.mean())} on average) than elsewhere "
+        f"({percent(high.mean(), low.mean())}): are they the probability of {other}? Then say "
+        f"pos_label={other!r} (--pos-label {other}), or give 1 − p."
+    )
 
 
 def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 from typing import Unpack
 
@@ -17,6 +18,7 @@ from caltest.inference.analysis import Analysis
 from caltest.lenses import Lens, LensLike
 from caltest.predictions import Facts, Predictions
 from caltest.predictions.matching import has_labels, lent_labels, match_rows, with_ids
+from caltest.reports.findings import of_other_label
 from caltest.reports.size import Bounds
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
@@ -112,6 +114,8 @@ def gate(
             "and margin=0.01, how much larger than another's",
             [("--tolerance", "0.05")],
         )
+    if isinstance(data, Predictions) and (doubt := of_other_label(data)):
+        data = replace(data, notes=(doubt.removesuffix("."), *data.notes))
     analysis = Analysis.of_data("gate", data, lens, rng)
     through, share = analysis.lens, alpha / len(limits)
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)

@@ -14,7 +14,7 @@ from caltest.errors import StatisticError
 from caltest.inference import cox_recalibration
 from caltest.inference.analysis import problem_through
 from caltest.lenses import OneVsRest, TopK
-from caltest.reports.findings import direction_of, means_of
+from caltest.reports.findings import direction_of, means_of, of_other_label
 from caltest.reports.questions import sums_of, whole_rows
 from caltest.reports.size import Bounds
 from caltest.results import (
@@ -65,6 +65,7 @@ def report_of(
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
         summary = [passed] if tolerance is None else []
+    summary[:0] = filter(None, [of_other_label(data)])
     if bounds is not None:
         beside = "."
         if tolerance is not None:

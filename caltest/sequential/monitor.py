@@ -326,7 +326,7 @@ class Monitor(Watch):
         p, of_last = self.pvalue, f" (last {self.sums[0]:.0f} rows)"  # an older state had no sums
         lines = [
             f"Monitor of calibration: {question}",
-            f"  rows        {self.n}" + f" of {self.steps} times, {ONE_BET}" * self.shared_times,
+            f"  rows        {self.n}" + f" at {self.steps} times, {ONE_BET}" * self.shared_times,
             f"  e-value     {value}  (what a bet of 1 against it has become)",
             f"  alarm       {self.alarm_words}  (at an e-value of {rings})",
         ]

@@ -37,7 +37,7 @@ def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) 
     noise = sqrt(mean * (1.0 - mean) / (sums[0] - before[0]))
     side = f": too {'high' if mean > rate else 'low'}" * (abs(mean - rate) > 2.0 * noise)
     when = words.removeprefix("at ").rpartition(", ")[2]
-    return f"  since       {when}: {in_words(sums, before)}{side}"
+    return f"  since       the alarm, {when}: {in_words(sums, before)}{side}"
 
 
 def of_impossible(count: int, rounded: bool) -> str:

@@ -119,7 +119,7 @@ def test_rows_of_one_time_are_one_bet():
         split = split.update(p[a:b], y[a:b], time=days[a:b])
     assert split == ct.Monitor().update(p, y, time=days)
     assert (split.shared_times, split.means) == (True, pytest.approx((p.mean(), y.mean())))
-    assert "600 of 150 times, one bet on each" in str(split)
+    assert "600 at 150 times, one bet on each" in str(split)
     alone = ct.Monitor().update(p, y, time=np.arange(600))
     assert alone.log_evidence == pytest.approx(ct.Monitor().update(p, y).log_evidence)
     with pytest.raises(ct.InvalidPredictionsError, match="row 0 is of time 149, on which the bet"):
@@ -178,7 +178,7 @@ def test_any_splitting_gives_the_same_monitor():
     after = p[whole.alarm :].mean(), y[whole.alarm :].mean()
     assert whole.means_since_alarm == pytest.approx(after)
     high = ct.Monitor().update(np.full(60, 0.9), np.arange(60) % 2)
-    rest = f"since       row {high.alarm}: predicted 90.0 %, observed"
+    rest = f"since       the alarm, row {high.alarm}: predicted 90.0 %, observed"
     assert rest in str(high)
     assert str(high).count(": too high\n") == 1
     assert ct.Monitor().update(ct.Tally.of(p, y)).means == pytest.approx(whole.means)
