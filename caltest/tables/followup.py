@@ -26,21 +26,22 @@ UNITS = {
     **dict.fromkeys(("months", "month", "mos", "mo", "monate", "m"), 365.25 / 12.0),
     **dict.fromkeys(("weeks", "week", "wks", "wk", "wochen", "w"), 7.0),
     **dict.fromkeys(("days", "day", "tage", "d"), 1.0),  # codespell:ignore tage
+    **dict.fromkeys(("hours", "hour", "hrs", "hr", "h"), 1.0 / 24.0),
 }
-NAMES = {UNITS[name]: name for name in ("years", "months", "weeks", "days")}
+NAMES = {UNITS[name]: name for name in ("years", "months", "weeks", "days", "hours")}
 #: How rows end, by the numbers of events, and how words for these are listed.
 ROLES = ("censored", "the event", "competing")
 _IN_ORDER = "first the censored, then the event, then what competes, '|' between words alike"
 #: Names of a column that may mark events, or rows without.
 CENSORED = re.compile(r"(?i)(?:^|_|is)cens")
 #: A length with its unit, also within the name of a column of risks.
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)[ _-]?([a-z]+)")
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)(?:[ _-](?=[a-z]{2}))?([a-z]+)")
 #: Numbers that are usual of one unit, and hardly of a shorter one in which times are.
 USUAL = {"years": (1, 2, 3, 4, 5, 8, 10, 15, 20), "months": (3, 6, 9, 12, 18, 24, 36, 48)}
 #: A horizon below such a share of the longest time, or beyond so many of it, may have another unit.
 SHORT, FAR = 0.1, 3.0
 #: Days that nobody is followed for, and what months and years of whole days differ by.
-LIFE, ROUNDED = 130.0 * 365.25, 0.04
+LIFE, ROUNDED = 80.0 * 365.25, 0.04
 Length = tuple[float, str]
 
 
@@ -139,7 +140,7 @@ def _unit(name: str) -> str | None:
     parts = words(name)
     short = parts[-1:] if len(parts) > 1 else []
     said = [part for part in parts if part in UNITS and (len(part) > 1 or part in short)]
-    said += re.findall(r"(?:year|month|week|day)s$", name.lower())
+    said += re.findall(r"^(?:year|month|week|day)s|(?:year|month|week|day)s$", name.lower())
     return NAMES[UNITS[said[-1]]] if said else None
 
 
@@ -147,7 +148,7 @@ def _horizon(horizon: Any, time: str, longest: float, risk: str) -> float:
     """Return the horizon in the unit of the times; refused where it seems to be in another."""
     unit, named = _unit(time), _length(risk)
     if isinstance(horizon, str):
-        asked = _length(horizon)
+        asked = _length(horizon.replace(" ", ""))
         if asked is None or not re.fullmatch(r"\s*\d+(\.\d+)?\s*[A-Za-z]+\s*", horizon):
             raise InvalidPredictionsError(
                 f"horizon is a number, or one with its unit such as 5years, not {horizon!r}"
@@ -166,7 +167,7 @@ def _horizon(horizon: Any, time: str, longest: float, risk: str) -> float:
     words = " or ".join(_listed(length, unit) for length in meant)
     if meant and unit is None and named is None:
         warnings.warn(
-            f"{where} and so is hardly in years: where the horizon is {words}, say so",
+            f"{where} and so is hardly in years: if {words} are meant, say the horizon in its unit",
             DoubtfulInputWarning,
             stacklevel=5,
         )
@@ -188,6 +189,7 @@ def _meant(horizon: float, unit: str | None, longest: float, named: Length | Non
     if named is not None:
         return [named] * (horizon == named[0] and longest * UNITS[named[1]] > LIFE)
     usual = [(horizon, u) for u, numbers in USUAL.items() if horizon in numbers]
+    usual = [] if unit == "hours" else usual
     if unit is None:
         return usual[:1] * bool(horizon < SHORT * longest and longest * UNITS["years"] > LIFE)
     if horizon >= FAR * longest:
@@ -218,7 +220,8 @@ def _possible(length: Length, longest: float, unit: str | None = None) -> list[f
 
 def _listed(length: Length, unit: str | None) -> str:
     """Return a length in words, and what it is in one other unit or in all."""
-    units = [u for u in NAMES.values() if u != length[1] and unit in (u, None)]
+    units = [unit] if unit else ["years", "months", "weeks", "days"]
+    units = [u for u in units if u != length[1]]
     others = ", ".join(_said(_readings(length)[u], u) for u in units)
     return _said(*length) + f" ({others})" * bool(others)
 

@@ -324,7 +324,7 @@ time_d pred_12m 5000 12 0 1 -> run: --horizon 365 or --horizon 12days
 time_days pred_12m 5000 365 0 1 -> by 365.
 time_days risk 5000 3 0 1 -> run: --horizon 1096 or --horizon 91 or --horizon 3days
 time_days risk 5000 30 0 1 -> by 30.
-survdays risk 5000 5days 0 1 -> by 5.
+survdays model2_m 5000 5days 0 1 -> by 5.
 years risk 20 60 0 1 -> run: --horizon 5 or --horizon 60years
 years risk 20 1 0 1 -> by 1.
 years risk 20 60months 0 1 -> by 5.
@@ -354,7 +354,7 @@ def test_how_long_and_to_what_rows_were_followed(tmp_path):
             found = f"{error} run: {' or '.join(' '.join(way) for way in error.remedies)}."
         assert expected in found, line
     columns |= {"time": 3.0 * columns["time"], "y": [0, 1] * 120}
-    with pytest.warns(ct.DoubtfulInputWarning, match="is 5 years .60 months, 261 weeks, 1826 da"):
+    with pytest.warns(ct.DoubtfulInputWarning, match="if 5 years .60 months, 261 weeks, 1826 da"):
         read_predictions(written(path, columns), event="y", time="time", horizon=5)
 
 
