@@ -331,7 +331,7 @@ years risk 20 60months 0 1 -> by 5.
 years risk 20 5parsec 0 1 -> horizon is a number, or one with its unit such as 5years, not '5parsec'
 time risk_5y 240 5 0 1 -> run: --horizon 60
 time risk 240 5years 0 1 -> run: --horizon 60
-time risk 100 5 0 1 -> by 5.
+time risk 60 5 0 1 -> by 5.
 """
 
 
