@@ -177,7 +177,7 @@ def searchable(file: Path | None, options: dict[str, Any]) -> dict[str, int] | N
     Those of few values are first. None where that is not known: of what is no file, or would take
     long to read once more.
     """
-    if file is None or not file.is_file() or file.stat().st_size > SMALL:
+    if file is None or not file.is_file() or file.stat().st_size > SMALL >> 2:
         return None
     with warnings.catch_warnings(action="ignore"), suppress(ct.InvalidPredictionsError):
         columns = read_file(file, forgiving(options | {"features": "*"})).features.columns

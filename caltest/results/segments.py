@@ -173,7 +173,7 @@ class SegmentSearch(Result):
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
             f"Finding: no error found (p {format_p(self.pvalue)}). "
             f"{self.reach_in_words}": not self.segments,
-            f"Wrong, not on average: {cancelled}.": cancelled,
+            f"Wrong, but not shown to be so on average: {cancelled}.": cancelled,
             self.gain_in_words: True,
             f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "
             "unless the predictions were rounded to 0: then give them unrounded.": self.impossible,

@@ -66,7 +66,7 @@ def no_column(name: str, names: Collection[str]) -> InvalidPredictionsError:
     advice = f" (did you mean {meant[0]!r}?)" if meant else ""
     if set(name.split(",")) <= set(names):
         advice = " (it takes one column; for segments of several, features= (--features))"
-        meant = []
+        meant = name.split(",")[:3]
     message = f"there is no column {name!r} among {listing(names)}{advice}"
     return InvalidPredictionsError(message, [InPlace(name, other) for other in meant])
 
