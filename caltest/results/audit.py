@@ -134,7 +134,10 @@ class AuditReport(Result):
         """Say what was not searched, and the command, which stays on one line."""
         how, plain = "Run", "segment_search(..., features='*')"
         if self.folds is not None:
-            how, plain = "Subgroups are asked by", f"audit(..., by={self.unsearched[0]!r})"
+            how, plain = (
+                "Subgroups are asked by",
+                f"audit(..., by={''.join(self.unsearched[:1])!r})",
+            )
         more = ["…"] * (len(self.unsearched) > NAMED)
         names = ", ".join([*self.unsearched[:NAMED], *more])
         return f"Not searched for segments: {names}. {how}: {self.search_call or plain}"

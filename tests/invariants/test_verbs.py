@@ -113,6 +113,8 @@ def test_a_tally_has_the_answer_of_its_rows(verb, weighted):
         return
     rows, sums = (answer(verb, *x) for x in ((ct.Predictions.of(P, Y, **facts),), (tally,)))
     expected, found = numbers(rows.as_dict()), numbers(sums.as_dict())
+    if weighted and verb == "audit":  # whose slope is Cox's, of which there is no tally either
+        expected = {key: value for key, value in expected.items() if ".slope" not in key}
     assert found.keys() == expected.keys()
     drawing = verb in (DRAWING_WEIGHTED if weighted else DRAWING)
     drawn = {key for key in expected if drawing and DRAWN.search(key)}
