@@ -131,8 +131,8 @@ def words(name: str) -> list[str]:
 
 
 def in_hindsight(name: str) -> bool:
-    """Say whether a name says that a column is known with the outcome, as no feature is."""
-    return bool(HINDSIGHT & {*words(name)})
+    """Say whether a name says that a column is known with the outcome, or weighs it: no feature."""
+    return bool(HINDSIGHT & {*words(name)}) or key(name) in {*WEIGHTS, *SAYS_RIGHT}
 
 
 def says_percent(name: str) -> bool:
