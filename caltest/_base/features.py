@@ -47,13 +47,18 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Columns of the same rows, by which these are taken like an array."""
+    """Columns of the same rows, by which these are taken like an array.
+
+    ``unnamed``: all that a table has, of which those that tell the outcome are not meant.
+    """
 
     columns: tuple[Feature, ...]
+    unnamed: bool = False
 
     def __getitem__(self, rows: IntArray | BoolArray) -> Features:
         """Return some of the rows."""
-        return Features(tuple(replace(c, values=c.values[rows]) for c in self.columns))
+        columns = tuple(replace(c, values=c.values[rows]) for c in self.columns)
+        return replace(self, columns=columns)
 
     @property
     def named(self) -> dict[str, Feature]:
@@ -124,7 +129,7 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
                 f"{several(n, 'row')}, so it is a name, an id or free text: leave it out, or group "
                 "it"
             )
-    return Features(columns)
+    return Features(columns, leave_ids or (isinstance(values, Features) and values.unnamed))
 
 
 def _feature(name: str, values: object) -> Feature:

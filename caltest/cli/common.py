@@ -180,8 +180,15 @@ def searchable(file: Path | None, options: dict[str, Any]) -> dict[str, int] | N
     if file is None or not file.is_file() or file.stat().st_size > SMALL >> 2:
         return None
     with warnings.catch_warnings(action="ignore"), suppress(ct.InvalidPredictionsError):
-        columns = read_file(file, forgiving(options | {"features": "*"})).features.columns
-        counts = {column.name: np.unique(column.values).size for column in columns}
+        from caltest.segments.search import searchable as searched
+
+        rows = read_file(file, forgiving(options | {"features": "*"}))
+        columns = rows.features.named
+        try:
+            names = searched(replace(rows, folds=None, whole=None, followup=None))
+        except ct.StatisticError:  # such as few rows
+            names = tuple(columns)
+        counts = {name: np.unique(columns[name].values).size for name in names}
         varying = {name: count for name, count in counts.items() if count > 1}
         return dict(sorted(varying.items(), key=lambda item: item[1] > LEVELS))
     return {}

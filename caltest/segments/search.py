@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import replace
 from typing import Any, Unpack
@@ -27,6 +28,8 @@ from caltest.simulate import Run, Workers, check_run
 
 #: Columns above which segments have one condition, unless two are asked for.
 MANY_COLUMNS = 60
+#: Rows of a segment, at least, if nobody says otherwise.
+MIN_ROWS = 30
 #: The chance below which cells of one label each are no chance.
 CHANCE = 1e-6
 #: Segments that are shown where none is listed.
@@ -40,7 +43,7 @@ def segment_search(
     *,
     lens: LensLike | None = None,
     max_depth: int | None = None,
-    min_rows: int = 30,
+    min_rows: int = MIN_ROWS,
     learner: Learner | None = None,
     alpha: float = 0.05,
     n_resamples: int = 999,
@@ -132,16 +135,14 @@ def segment_search(
             f"{int(np.ceil(1.0 / alpha)) - 1}"
         )
     more: Any = facts if features is None else facts | {"features": features}
-    takes = {"clusters", "weights", "features"}
-    analysis = Analysis.of("segment_search", probs, labels, more, lens=lens, rng=rng, takes=takes)
-    analysis.needs_two_classes("segment_search")
-    data = analysis.induced
-    data = data if data.induced else OneVsRest(1)(data)
-    columns, notes = _columns(analysis, data), list[str]()
+    analysis = _asked(probs, labels, more, lens, rng)
+    data, notes = _event(analysis), list[str]()
+    columns, left = _columns(analysis, data)
     if learner is not None:
         data, columns, note = taught(learner, data, columns, rng)
         notes.append(note)
     cut, dropped = _cells(data, columns, min_rows)
+    dropped += left
     notes += [f"left out: {', '.join(dropped)}"] if dropped else []
     if max_depth is None and len(cut) > MANY_COLUMNS:
         notes.append(f"one condition each, as there are {len(cut)} columns: max_depth=2 takes two")
@@ -166,21 +167,57 @@ def segment_search(
     )
 
 
-def _columns(analysis: Analysis, data: Predictions) -> list[Feature]:
-    """Return the prediction, of many classes the predicted one, and the features."""
+def _asked(probs: object, labels: object, facts: Any, lens: LensLike | None, rng: RNG) -> Analysis:
+    takes = {"clusters", "weights", "features"}
+    analysis = Analysis.of("segment_search", probs, labels, facts, lens=lens, rng=rng, takes=takes)
+    analysis.needs_two_classes("segment_search")
+    return analysis
+
+
+def searchable(rows: Predictions) -> tuple[str, ...]:
+    """Return which of all columns of a table are searched where nobody names any."""
+    analysis = _asked(rows, None, {}, None, None)
+    data = _event(analysis)
+    columns, _ = _columns(analysis, data)
+    cut, _ = _cells(data, columns, MIN_ROWS)
+    features = {*rows.features.named} if rows.features else set()
+    return tuple(column.feature.name for column in cut if column.feature.name in features)
+
+
+def _event(analysis: Analysis) -> Predictions:
+    """Return the event of two classes that segments are searched for."""
+    data = analysis.induced
+    return data if data.induced else OneVsRest(1)(data)
+
+
+def _columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
+    """Return the prediction, of many classes the predicted one, and the features; and what not."""
     if data.features is None:
         raise StatisticError(
             "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
         )
     rows, derived = analysis.rows, [Feature("prediction", data.probs[:, 0])]
+    top, features = rows.probs.argmax(axis=1).astype(np.float64), data.features.columns
     if analysis.lens == TopK(1) and rows.n_classes > 2:
         classes = tuple(map(rows.class_name, range(rows.n_classes)))
-        predicted = rows.probs.argmax(axis=1).astype(np.float64)
-        derived.append(Feature("predicted class", predicted, classes))
+        derived.append(Feature("predicted class", top, classes))
     for j, feature in enumerate(derived):
         while derived[j].name in data.features.named:
             derived[j] = replace(feature, name=f"the {derived[j].name}")
-    return [*derived, *data.features.columns]
+    same = [f.name for f in features if data.features.unnamed and _matches(f.values, top)]
+    left = [f"{name} (the predicted class)" for name in same]
+    return [*derived, *(f for f in features if f.name not in same)], left
+
+
+def _matches(values: FloatArray, top: FloatArray) -> bool:
+    """Say whether values and predicted classes are other names for each other."""
+    if top.size != values.size or np.isnan(values).any():
+        return False
+    names, codes = np.unique(values, return_inverse=True)
+    classes = np.unique(top).size
+    if not 1 < names.size == classes:
+        return False
+    return np.unique(codes * (top.max() + 1.0) + top).size == classes
 
 
 def _cells(
@@ -193,6 +230,8 @@ def _cells(
             f"{'is' if data.n == 1 else 'are'} {data.n}: pass more, or a smaller min_rows"
         )
     cut, dropped, first_of = list[Column](), list[str](), dict[bytes, str]()
+    assert data.features is not None
+    unnamed = data.features.unnamed
     for feature in columns:
         column = Column.of(feature, min_rows)
         cells = column.code.tobytes() + column.paired.of.tobytes()
@@ -201,15 +240,20 @@ def _cells(
             dropped.append(f"{feature.name} (one cell)")
         elif first != feature.name:
             dropped.append(f"{feature.name} (the same cells as {first})")
+        elif unnamed and cut and _tells(column, data, min_rows):
+            dropped.append(f"{feature.name} (its cells hold only events or only others)")
         else:
             cut.append(column)
-            if len(cut) > 1 and _tells(column, data, min_rows):
-                warnings.warn(
-                    f"features: the cells of {feature.name!r} hold only events or only others: is "
-                    "it known before the outcome? If not, leave it out",
-                    DoubtfulInputWarning,
-                    stacklevel=3,
-                )
+    told = [c.feature.name for c in cut[1:] if not unnamed and _tells(c, data, min_rows)]
+    if told:
+        others = ",".join(name for name in data.features.named if name not in told)
+        search = f"search the others, features= (--features {shlex.quote(others)})"
+        warnings.warn(
+            f"features: the cells of {' and of '.join(map(repr, told))} hold only events or only "
+            f"others: known before the outcome? If not, {search if others else 'leave it out'}",
+            DoubtfulInputWarning,
+            stacklevel=3,
+        )
     if len(cut) < 2:
         raise StatisticError(
             f"no column is left to search: {', '.join(dropped)}; pass features of several values"
