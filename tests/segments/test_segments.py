@@ -406,6 +406,9 @@ def test_tallies_and_leaks_are_named():
         ct.segment_search(ct.Tally.of(p, y), features=f)
     with pytest.warns(ct.DoubtfulInputWarning, match="'paid' hold only events"):
         ct.segment_search(p, y, f | {"paid": y}, **FEW)
+    table = f | {"p": p, "y": y, "paid": y, "called": np.where(p > 0.5, 2, 1)}
+    left = "paid (its cells hold only events or only others)", "called (the predicted class)"
+    assert ct.segment_search(table, "y", "*", **FEW).dropped[-2:] == left
     found = ct.segment_search(p, y, f, **FEW)
     assert "at least  evidence       p\n" in str(found)
     assert f"{found.segments[0].at_least:.3f}      17.5  0.0050\n" in str(found)
