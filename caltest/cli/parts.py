@@ -157,9 +157,8 @@ def refuse_misfits(watch: ct.Monitor, parts: list[Part], timed: bool, state: Pat
     named = {part.classes: part.path.name for part in parts}
     if len(named) > 1:
         raise ct.InvalidPredictionsError(
-            f"{' and '.join(named.values())} name their classes differently: bring them into one "
-            "order by --classes",
-            [("--classes", ",".join(part.classes)) for part in parts[:1] if part.classes],
+            f"{' and '.join(named.values())} name their classes differently: list their columns "
+            "in one order with --probs"
         )
     for part in parts:
         if any(part.begins(other) for other in parts if other is not part):

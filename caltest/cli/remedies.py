@@ -67,11 +67,14 @@ def path_of(error: Exception, words: list[str], group: click.Group) -> tuple[lis
     As long as one remedy is named it is tried, and the errors that follow come with theirs; after
     an error without one there is no command.
     """
-    further: list[str] = []
+    further, tried = list[str](), list[list[str]]()
     commands, start = ways_on(error, words, group), time.monotonic()
     large = sum(os.path.getsize(word) for word in words if os.path.isfile(word)) > SMALL
     while len(commands) == 1 and not large and time.monotonic() - start < PATIENCE:
         words = shlex.split(commands[0])[1:]
+        if words in tried:  # one refuses what the other asks for
+            return further, []
+        tried.append(words)
         if PLACES & {*words} or "-" in words:
             break
         following = obstacle(words, group)

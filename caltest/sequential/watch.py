@@ -102,8 +102,7 @@ class Watch(Result):
         if self.classes and data.classes and data.classes != self.classes:
             raise InvalidPredictionsError(
                 f"these rows name their classes {', '.join(data.classes)}, those before "
-                f"{', '.join(self.classes)}: bring the columns into that order",
-                [("--classes", ",".join(self.classes))],
+                f"{', '.join(self.classes)}: list the columns in that order, with --probs"
             )
         dates = time is not None and are_dates(time)
         classes = self.classes or data.classes

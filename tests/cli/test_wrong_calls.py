@@ -525,6 +525,7 @@ test three.csv --classes 2,1,0 -> called by these names in ano -> test three.csv
 grades both.csv -> one outcome, in label: such rows are for audit -> audit both.csv
 audit both.csv --probs steps -> whole numbers up to 9: a score or gra -> audit both.csv --probs p
 compare both.csv two.csv --probs p,q -> every file has -> compare both.csv --probs p,q
+monitor ab.csv ba.csv --state s.json -> name their classes differently: list their columns in
 audit both.csv --probs p --by id -> id has 30 values in 30 rows -> audit both.csv --probs p
 tset two.csv -> Did you mean 'test'? -> test two.csv
 audt bank.csv -> then: column p -> audit bank.csv --drop-label open --drop-missing --pos-label bad
@@ -538,6 +539,8 @@ def folder(tmp_path_factory):
     for name, q in (("two", p), ("more", 1 - p)):
         rows = [f"{a:.4f},{b},s{i % 4}\n" for i, (a, b) in enumerate(zip(q, y, strict=True))]
         (where / f"{name}.csv").write_text("p,label,site\n" + "".join(rows))
+    for a, b in ("ab", "ba"):
+        (where / f"{a}{b}.csv").write_text(f"p_{a},p_{b},label\n0.3,0.7,b\n0.6,0.4,a\n")
     rows = [f"{1000 + i},0.{1 + i % 8},{i / 32},{i % 10},{i % 2}\n" for i in range(30)]
     (where / "both.csv").write_text("id,p,q,steps,label\n" + "".join(rows))
     rows = [f"{a!r},{b!r},{c!r},{k}\n" for (a, b, c), k in zip(P.tolist(), Y, strict=True)]
