@@ -121,6 +121,12 @@ def name_of(value: object) -> str:
     return plain.__name__ if isinstance(plain, NAMED) else repr(plain)
 
 
+class Doubt(str):
+    """A note that puts p-values in doubt, which a verdict begins with."""
+
+    __slots__ = ()
+
+
 def several(n: int, word: str) -> str:
     """Return a number of things: "1 row", "2 rows", "3 classes"."""
     return f"{n} {word}{'' if n == 1 else 'es' if word.endswith('s') else 's'}"

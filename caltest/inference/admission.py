@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest._base.copies import n_copies
 from caltest._base.facts import by_appearance
-from caltest._base.written import unknown
+from caltest._base.written import Doubt, unknown
 from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference.sampling import as_sampled
 from caltest.inference.series import AGREEING, in_time_order, neighbours
@@ -112,7 +112,9 @@ def admitted(
             )
     if not notes:
         return data  # the same object: what is known of it is looked up by it
-    return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
+    return replace(
+        data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *map(Doubt, notes))))
+    )
 
 
 def tallies_of(*models: object) -> list[AnyTally]:

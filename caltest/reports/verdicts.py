@@ -9,7 +9,7 @@ from math import exp, inf
 import numpy as np
 
 from caltest._base.facts import RIGHT
-from caltest._base.written import several
+from caltest._base.written import Doubt, several
 from caltest.errors import StatisticError
 from caltest.inference import cox_recalibration
 from caltest.inference.analysis import problem_through
@@ -79,6 +79,8 @@ def report_of(
         ]
     if impossible.size:
         summary.append(_refuted(data))
+    doubts = [note for note in data.notes if isinstance(note, Doubt)]
+    summary[:0] = [f"This is in doubt: {note}." for note in doubts]
     return AuditReport(
         verdict=verdict,
         summary=tuple(summary),
@@ -224,7 +226,8 @@ def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
         for note in row.test.notes:
             if note not in row.detail and note not in data.notes:
                 lenses_of.setdefault(note, {})[lens] = None
-    everywhere, notes = len(set(lenses)), list(data.notes)
+    everywhere = len(set(lenses))
+    notes = [note for note in data.notes if not isinstance(note, Doubt)]
     for note, at in lenses_of.items():
         notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
     if rows[0].test.clusters is not None:

@@ -97,4 +97,6 @@ def test_every_verb_tells_of_copies():
         assert result.copies == 900
         assert "900 of 1000 rows repeat another" in str(result)
         assert type(result).from_json(result.to_json()).copies == 900
+    doubt = "This is in doubt: 900 of 1000 rows repeat another"
+    assert (results[4].summary[0][:49], str(results[4]).count("rows repeat")) == (doubt, 1)
     assert ct.confidence_interval(p, y, clusters=np.tile(np.arange(100), 10)).copies == 0
