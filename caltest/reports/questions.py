@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from caltest.statistics.scores import ScoreSum
 from caltest.tally import Source, Tally
 
 Pair = tuple[StatisticLike, Lens]
+#: Sums of rows as a lens shows them, which questions and the slope have in common.
+_SUMS: WeakKeyDictionary[Predictions, dict[Lens, Tally]] = WeakKeyDictionary()
 #: Classes that are tested one by one, those of the largest total probability.
 MOST_CLASSES = 1000
 #: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
@@ -76,7 +79,11 @@ def sums_of(data: Source, lens: Lens) -> Source:
         return data
     if data.n_clusters or data.folds is not None:
         return data
-    return Tally.of(replace(data, by=None), lens=lens)
+    assert isinstance(data, Predictions)  # as it has rows
+    sums = _SUMS.setdefault(data, {})
+    if lens not in sums:
+        sums[lens] = Tally.of(replace(data, by=None), lens=lens)
+    return sums[lens]
 
 
 def questions(data: Source) -> list[Question]:
