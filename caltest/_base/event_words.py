@@ -10,7 +10,7 @@ from caltest._base.arrays import AnyArray, BoolArray
 
 #: Words for a wrong prediction, and for a right one.
 RIGHT_WORDS = (
-    *(("incorrect", "correct"), ("wrong", "right"), ("falsch", "richtig")),
+    *(("incorrect", "correct"), ("wrong", "right"), ("wrong", "correct"), ("falsch", "richtig")),
     *(("fail", "pass"), ("failed", "passed")),
 )
 #: Words for an event that did not occur, and for one that did.

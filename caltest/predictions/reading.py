@@ -95,7 +95,7 @@ def of_table(cls: type[Predictions], table: Understood, request: Request) -> Pre
     with table.naming:
         data = cls.of(
             *(table.probs, table.labels, table.classes),
-            from_logits=request.from_logits, pos_label=event, ordered=request.ordered,
+            from_logits=table.from_logits, pos_label=event, ordered=request.ordered,
             renormalise=request.renormalise, horizon=request.ahead, **table.facts,
         )  # fmt: skip
     doubt_labels(table.chosen, data.labels, data.probs)

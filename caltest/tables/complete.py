@@ -42,7 +42,8 @@ def complete_rows(
     unseen = {*chosen.choice.probs, *chosen.outcomes, chosen.predicted}
     unseen |= {chosen.facts.get("time")} if request.event is not None else set()
     # Rows without a prediction or an outcome; what else is missing, such as a cluster, may matter.
-    drop = drop or (unseen >= gaps.keys() and lacking <= most * n)
+    few = lacking <= most * n or (bool(most) and _not_attempted(columns, gaps, chosen.outcomes))
+    drop = drop or (unseen >= gaps.keys() and few)
     counted = "counted from 1, without the header" * (not source.frame)
     places = {name: listed_rows(rows) for name, rows in gaps.items()}
     if drop and complete.size:
@@ -69,6 +70,18 @@ def complete_rows(
         f"{remark}, in {places[name]}{f' ({counted})' * bool(counted)}; complete these rows{way}",
         [("--drop-missing",)] * few,
     )
+
+
+def _not_attempted(
+    columns: dict[str, Column], gaps: dict[str, BoolArray], outcomes: list[str]
+) -> bool:
+    """Say whether rows that lack a prediction share one word as label, which no other row has."""
+    label = columns[outcomes[0]]
+    if len(outcomes) > 1 or label.dtype.kind not in "UO" or not gaps or outcomes[0] in gaps:
+        return False
+    gap = np.any([*gaps.values()], axis=0)
+    words = {*map(str, label[gap].tolist())}
+    return len(words) == 1 and not words & {*map(str, label[~gap].tolist())}
 
 
 def _left_out(

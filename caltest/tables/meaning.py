@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ from caltest.tables.names import (
     key,
     words,
 )
-from caltest.tables.probabilities import in_percent
+from caltest.tables.probabilities import are_logits, in_percent
 from caltest.tables.source import Column, Request, Source, listing
 
 #: So many rows of all columns fit into the cache.
@@ -66,6 +66,7 @@ class Understood:
     notes: tuple[str, ...]
     chosen: Chosen
     unused: tuple[str, ...]
+    from_logits: bool
 
 
 def understood(source: Source, request: Request, chosen: Chosen, before: int = 0) -> Understood:
@@ -98,6 +99,9 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
                 DoubtfulInputWarning,
                 stacklevel=4,
             )
+        by_name = not (request.from_logits or source.part) and are_logits(choice.probs, values)
+        if by_name:
+            request = replace(request, from_logits=True)
         if values.ndim == 1 and values.dtype.kind in "iuf" and not request.from_logits:
             _refuse_scale(source, choice.probs[0], values, wanted)
         _refuse_pixels(choice.probs[0], values, columns[outcomes[0]])
@@ -111,7 +115,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     others = [name for name in unused if name not in likely]
     remarks += [f"not used: {listing([*likely, shortened(others) * bool(others)])}"] * bool(unused)
     of = f"column{'s' * (len(choice.probs) > 1)} {shortened(choice.probs)}"
-    of += " in percent" * percent
+    of += " in percent" * percent + " (logits, by their names)" * by_name
     n_classes = max(2, len(choice.probs), values.shape[-1] if values.ndim == 2 else 2)
     files = f" of {len(source.parts)} files" * bool(source.parts)
     read = f"read {several(rows.size, 'row')}{files}, {n_classes} classes from {of}"
@@ -139,7 +143,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
     if request.clusters is None and request.event is None and not source.part:
         _doubt_independence(source, unused, rows)
     return Understood(values, outcome, classes, facts, rows, naming(), notes, chosen,
-                      _searchable(source, unused))  # fmt: skip
+                      _searchable(source, unused), request.from_logits)  # fmt: skip
 
 
 def _doubt_independence(source: Source, names: list[str], rows: IntArray) -> None:

@@ -25,6 +25,9 @@ from caltest.tables.names import (
 )
 from caltest.tables.source import Column, Request, Source, listing
 
+#: Names of logits, and of log-probabilities, which the softmax takes as well; what tells classes.
+LOGIT = re.compile(r"(?i)(logits?|log_?probs?|logprobabilit(?:y|ies))(?:_(.+)|(\d+))?")
+
 
 def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logits: bool) -> Choice:
     """Return the columns of probabilities, found by their names, else by their cells."""
@@ -48,7 +51,7 @@ def choose_probs(source: Source, names: Sequence[str], labels: Choice, from_logi
     if not from_logits and (whole or len(likely) == 1):
         only = f"probabilities are column {likely[0]!r}, the only one with fractions between 0 and "
         only += f"1{source.to_be_sure('probs')}"
-        return Choice(likely, notes=(only,) * (not whole))
+        return Choice(likely, notes=(only,) * (not whole and not LOGIT.fullmatch(likely[0])))
     percents = [name for name in names if says_percent(name)] * (not likely)
     if len(percents) > 1 and _sum_to_100(dict(zip(percents, source.read(percents), strict=True))):
         return Choice(percents)
@@ -109,6 +112,7 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
     if len(numbers) > 1:
         families[tuple(numbers)] = numbered(numbers)
     families |= {(n,): Choice([n]) for n in names if key(n) in (*WHOLE[0], *logits)}
+    families = families or _logits(names)
     if families:
         return [*families.values()]
     called = [name for name in names if key(name) in WHOLE[1]]
@@ -124,6 +128,25 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
         called = _may_be(source, others)
         called = called * (len(called) == 1)
     return [Choice([name]) for name in called]
+
+
+def _logits(names: Sequence[str]) -> dict[tuple[str, ...], Choice]:
+    """Return families of columns whose names say that they are logits."""
+    families: dict[str, dict[str, str]] = {}
+    for name, found in ((name, LOGIT.fullmatch(name)) for name in names):
+        if found and (end := found[2] or found[3]):
+            families.setdefault(found[1].lower(), {})[name] = end
+    several = [family for family in families.values() if len(family) > 1]
+    return {tuple(family): numbered(family) for family in several}
+
+
+def are_logits(names: Sequence[str], values: Column) -> bool:
+    """Say whether columns are called logits, and no probabilities; of one class log-odds only."""
+    called = [LOGIT.fullmatch(name) for name in names]
+    odds = values.ndim > 1 or all(found and "logit" in found[1].lower() for found in called)
+    if not all(called) or not odds or values.dtype.kind not in "iuf":
+        return False
+    return bool(np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0)
 
 
 def _may_be(source: Source, names: Sequence[str]) -> list[str]:

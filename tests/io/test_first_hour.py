@@ -201,6 +201,12 @@ def test_a_few_incomplete_rows_are_left_out_and_named(tmp_path, done, refused):
     refused("complete these rows", "test", path, "--clusters", "site")
     y[100] = ""
     refused("y has 2 missing", "test", written(path, {"p": p, "y": y, "site": site}))
+    words = np.where(np.arange(200) < 20, "not attempted", np.where(y == 1, "correct", "wrong"))
+    p[90], p[:20] = 0.5, ""
+    path = written(path, {"confidence": p, "label": words})
+    assert "dropped 20 of 200 rows" in done("test", path)
+    p[30] = ""
+    refused("21 missing", "test", written(path, {"confidence": p, "label": words}))
 
 
 def test_an_event_may_be_an_amount_beyond_a_limit(tmp_path, refused):

@@ -98,6 +98,9 @@ def test_npz_of_logits(tmp_path):
     path = tmp_path / "f.npz"
     np.savez(path, logits=np.log(PROBS) + 3.0, labels=LABELS)
     check(read_predictions(path, from_logits=True))
+    check(data := read_predictions(path))
+    assert "from column logits (logits, by their names), labels" in data.notes[0]
+    np.savez(path, outputs=np.log(PROBS) + 3.0, labels=LABELS)
     refused(path, "from_logits=True")
     beside = {"files": np.array(["a.png", "b.png", "c.png"]), "confidence": PROBS.max(axis=1)}
     for probs, label in [("softmax", "targets"), ("outputs", "gt"), ("y_pred", "y_true")]:
