@@ -81,6 +81,12 @@ def admitted(
             message = f"{verb} does not take {name} yet{WHY.get(name, '')}"
             remedies = [(f"!--{name}",)] * (name in Facts.__annotations__)
             raise UnsupportedFactError(message, remedies, NAMES.get(name, name))
+    if data.clusters is not None and data.n_clusters == 1:
+        raise StatisticError(
+            "all rows are of one cluster, and could all depend on each other: name a column with "
+            "several values, or leave clusters= (--clusters) out",
+            [("!--clusters",)],
+        )
     data, notes = data if data.horizon is None else in_time_order(data), []
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest.errors import DoubtfulInputWarning
 from caltest.predictions import Predictions
+from caltest.results.numbers import percent
 
 #: Rows of every label that show its weight.
 ENOUGH = 10
@@ -33,11 +34,17 @@ def as_sampled(data: Predictions) -> Predictions:
     odds = data.probs / first
     sampled = odds / odds.sum(axis=1, keepdims=True)
     names = [f"{w:g} of {data.class_name(k)}" for k, w in enumerate(first / first.min())]
+    population = ""
+    if data.n_classes == 2:
+        predicted, observed = np.average(np.c_[data.probs[:, 1], data.labels == 1], 0, weights=w)
+        population = f", where {percent(predicted, observed)} was predicted and "
+        population += f"{percent(observed, predicted)} observed"
+        population += f" (O:E {observed / predicted:.3g})" if predicted > 0.0 else ""
     note = (
-        f"weights are functions of the label ({', '.join(names)}), as where rows were sampled by "
-        "their outcome: tested are the probabilities of these rows as sampled, p/w divided by its "
-        "sum, without weights, as no test of weighted rows would be valid; means and errors are "
-        "those of the sample"
+        f"weights are functions of the label ({', '.join(names)}): rows were sampled by their "
+        "outcome. As no test of weighted rows would be valid, they are tested as they were "
+        "sampled, against what p says of a sampled row. Means, O:E and errors are then those of "
+        f"the sample, intercept and slope also those of the population{population}"
     )
     warnings.warn(note, DoubtfulInputWarning, stacklevel=4)
     return replace(data, probs=sampled, weights=None, notes=(*data.notes, note))

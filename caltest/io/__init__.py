@@ -147,7 +147,7 @@ def read_predictions(
     source, chosen = pooled(parts, request)
     data, rows = read_chosen(source, request, chosen)
     if not one_model and rows.size == sum(size for _, size in source.parts):
-        refuse_same_labels(data.probs, data.labels, source.parts)
+        refuse_same_labels(data.probs, data.labels, source)
     return data
 
 

@@ -82,6 +82,7 @@ def _with_labels(source: Source, path: Path) -> Source:
         name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
         labels = as_column(other.read([name])[0], name)
         common = [n for n in other.names if n != name and n in source.names]
+        common = [n for n in common if source.read([n])[0].ndim == other.read([n])[0].ndim == 1]
         common.sort(key=lambda n: not IDS & {*words(n)})
         keys = other.read(common[:1]) if common else []
     if keys:

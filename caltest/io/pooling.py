@@ -17,9 +17,10 @@ from caltest._base.state import content_mark
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.io.assembly import source_of
 from caltest.predictions import matching
+from caltest.tables import cells
 from caltest.tables.chosen import Chosen, chosen_of
 from caltest.tables.columns import choose_labels, refuse_unknown
-from caltest.tables.names import MODELS, key
+from caltest.tables.names import IDS, MODELS, key, words
 from caltest.tables.source import Column, Request, Source
 
 #: What names of files call models; each is told from others by the word that it is in.
@@ -104,27 +105,29 @@ def pooled(parts: Sequence[Path], request: Request) -> tuple[Source, Chosen]:
         chosen = chosen_of(first, request)
         names, log = first.names, first.log
     models = [name for name in names if key(name) in MODELS]
-    heads = list(dict.fromkeys([*chosen.wanted, *models]))
-    tables: list[list[Column]] = []
+    heads, ids = list(dict.fromkeys([*chosen.wanted, *models])), _ids_among(names)
+    tables: list[dict[str, Column]] = []
     notes: list[str] = []
     for part in parts:
         with source_of(part, request) as source:
             refuse_unknown(heads, source.names)
-            tables.append([np.atleast_1d(column) for column in source.read(heads)])
+            ids = [name for name in ids if name in source.names]
+            read = list(dict.fromkeys([*heads, *ids]))
+            tables.append(dict(zip(read, map(np.atleast_1d, source.read(read)), strict=True)))
             notes += source.notes
-            shapes = {name: c.shape[1:] for name, c in zip(heads, tables[-1], strict=True)}
-            for name, column in zip(heads, tables[0], strict=True):
-                if shapes[name] != column.shape[1:]:
+            for name in heads:
+                shape, first_shape = (table[name].shape[1:] for table in (tables[-1], tables[0]))
+                if shape != first_shape:
                     raise InvalidPredictionsError(
-                        f"column {name} holds rows of shape {shapes[name]}, and of shape "
-                        f"{column.shape[1:]} in {parts[0].name}"
+                        f"column {name} holds rows of shape {shape}, and of shape {first_shape} "
+                        f"in {parts[0].name}"
                     )
-    columns: dict[str, Column] = {
-        name: np.concatenate([table[j] for table in tables]) for j, name in enumerate(heads)
-    }
-    sizes = tuple((part.name, len(table[0])) for part, table in zip(parts, tables, strict=True))
+    every = dict.fromkeys([*heads, *ids])
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in every}
+    lengths = [len(table[heads[0]]) for table in tables]
+    sizes = tuple((part.name, n) for part, n in zip(parts, lengths, strict=True))
     source = Source(
-        names,
+        [name for name in names if name in columns or name not in _ids_among(names)],
         lambda heads: [columns[name] for name in heads],
         log=log,
         notes=tuple(dict.fromkeys(notes)),
@@ -133,13 +136,26 @@ def pooled(parts: Sequence[Path], request: Request) -> tuple[Source, Chosen]:
     return source, chosen
 
 
-def refuse_same_labels(
-    probs: FloatArray, labels: IntArray, sizes: Sequence[tuple[str, int]]
-) -> None:
-    """Refuse files with the same labels in the same order: predictions of the same rows."""
+def _ids_among(names: Sequence[str]) -> list[str]:
+    """Return the first column whose name says that it names rows."""
+    return [name for name in names if IDS & {*words(name)}][:1]
+
+
+def refuse_same_labels(probs: FloatArray, labels: IntArray, source: Source) -> None:
+    """Refuse files with the same labels in the same order: predictions of the same rows.
+
+    The order is also that of the first column whose name says that it names rows.
+    """
+    sizes = source.parts
     ends = np.cumsum([size for _, size in sizes])
-    rows = [slice(end - size, end) for end, (_, size) in zip(ends, sizes, strict=True)]
-    for (a, b), (first, second) in zip(combinations(sizes, 2), combinations(rows, 2), strict=True):
+    rows = [np.arange(end - size, end) for end, (_, size) in zip(ends, sizes, strict=True)]
+    pairs = [*zip(combinations(sizes, 2), combinations(rows, 2), strict=True)]
+    for name in _ids_among(source.names):
+        ids = cells.marks(source.read([name])[0])
+        rows = [part[np.argsort(ids[part], kind="stable")] for part in rows]
+        ordered = zip(combinations(sizes, 2), combinations(rows, 2), strict=True)
+        pairs += [(two, (a, b)) for two, (a, b) in ordered if np.array_equal(ids[a], ids[b])]
+    for (a, b), (first, second) in pairs:
         if a[1] != b[1] or not np.array_equal(labels[first], labels[second]):
             continue
         shares = np.bincount(labels[first]) / a[1]

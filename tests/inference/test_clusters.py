@@ -273,6 +273,8 @@ def test_other_nulls(rng):
             ct.calibration_test(P, Y, statistic, clusters=G, null=null)
     with pytest.raises(ct.StatisticError, match=r"too few clusters \(3\)"):
         ct.calibration_test(P, Y, clusters=np.arange(12) % 3)
+    with pytest.raises(ct.StatisticError, match="all rows are of one cluster"):
+        ct.calibration_test(P, Y, clusters=G * 0, null=ct.OneRowPerCluster())
     with pytest.raises(ct.StatisticError, match="dependence must"):
         ct.SharedRedraws(dependence=1.5)
     with pytest.raises(ct.StatisticError, match="coupling must be 'label' or 'correctness'"):

@@ -246,11 +246,16 @@ def test_facts_that_are_not_used_are_doubted(tmp_path):
     assert read_predictions(written(path, columns | {"user_id": np.arange(40)})).n == 40
 
 
-@pytest.mark.parametrize("names", [("gpt4", "claude"), ("model_a", "model_b"), ("one", "two")])
+NAMES_OF_TWO = [("gpt4", "claude"), ("model_a", "model_b"), ("one", "two"), ("ordered", "shuffled")]
+
+
+@pytest.mark.parametrize("names", NAMES_OF_TWO)
 def test_files_of_two_models_are_asked_about(tmp_path, run, done, names):
-    """By their names, or by the same labels in one order."""
-    first = binary(200)
-    second = first | {"p": first["p"] ** 2} if names[0] == "one" else binary(200)
+    """By their names, or by the same labels in one order, also that of their ids."""
+    first = binary(200) | {"case_id": np.arange(200)}
+    second = first | {"p": first["p"] ** 2} if names[0] in ("one", "ordered") else binary(200)
+    order = RNG.permutation(200) if names[0] == "ordered" else np.arange(200)
+    second = {name: values[order] for name, values in second.items()}
     both = zip(names, (first, second), strict=True)
     files = [written(tmp_path / f"{name}.csv", columns) for name, columns in both]
     code, _, error = run("audit", *files)
