@@ -24,8 +24,15 @@ from caltest.results.followup import FollowupSummary
 MOST_STRATA, ROWS_A_STRATUM = 10, 50
 #: What is warned of: fewer effective rows, a larger share of lost mass, or smaller named strata.
 LEAST_EFFECTIVE, MOST_LOST, LEAST_STRATUM = 75.0, 0.01, 20
+#: More kinds of events than there are, where times have two values: one is in the other's place.
+MOST_EVENTS = 20
 #: What a row shows by the horizon.
 UNKNOWN, FREE, EVENT, COMPETING = -1, 0, 1, 2
+
+
+def swapped(time: AnyArray, event: AnyArray) -> bool:
+    """Say whether times and events are in each other's place: no others have such values."""
+    return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +109,11 @@ class Followup(Written):
             raise InvalidPredictionsError(
                 f"event must hold one value for each of the {time.size} times; its shape is "
                 f"{event.shape}"
+            )
+        if swapped(time, event):
+            raise InvalidPredictionsError(
+                f"events reach to {event.max():g}, and times have two values: pass the times "
+                "first, then how they ended, Followup(time, event, horizon=…)"
             )
         for row in np.flatnonzero(time < 0.0)[:1]:
             raise InvalidPredictionsError(f"time: {nth(row)} is {time[row]:g}; times are ≥ 0")

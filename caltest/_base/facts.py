@@ -13,7 +13,8 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest._base.checks import is_whole
 from caltest._base.containers import as_ndarray, column_of, names_of
 from caltest._base.dates import calendar_days, seconds_of
-from caltest._base.features import MOST_LEVELS, as_features
+from caltest._base.features import IDS, MOST_LEVELS, as_features
+from caltest._base.labels import marks as as_marks
 from caltest._base.naming import nth
 from caltest._base.reading import as_numbers
 from caltest._base.written import several
@@ -34,6 +35,8 @@ IN_ORDER = (
 )
 #: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
 MANY_VALUES, MIN_CROSSED = 20, 50
+#: The subgroup of rows without a value.
+NO_VALUE = "(no value)"
 
 
 def as_weights(values: object, n: int) -> FloatArray | None:
@@ -90,14 +93,21 @@ def are_dates(times: object) -> bool:
         return True
 
 
-def as_names(values: object, n: int, name: str = "ids") -> AnyArray:
-    """Return the names, numbers or other marks of the rows; none may be missing."""
+def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> AnyArray:
+    """Return the names, numbers or other marks of the rows; none may be missing, or is ``absent``.
+
+    Where all are missing, that is no name.
+    """
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
         marks = np.array([None if v is None or v != v else str(v) for v in marks], dtype=object)
         missing = np.array([v is None for v in marks])
     else:
         missing = np.isnan(marks) if marks.dtype.kind == "f" else np.zeros(n, dtype=bool)
+    if absent and 0 < missing.sum() < n:
+        words = np.full(n, absent, dtype=object)
+        words[~missing] = as_marks(marks[~missing]).astype(str)
+        return words.astype(str)
     for row in np.flatnonzero(missing)[:1]:
         raise InvalidPredictionsError(
             f"{name}: {nth(row)} has no value ({int(missing.sum())} such rows in all); name every "
@@ -117,16 +127,29 @@ def refuse_names(marks: AnyArray, name: str) -> None:
         )
 
 
+def refuse_ids(weights: AnyArray, name: str) -> None:
+    """Refuse weights that are ids by their name, or numbers from one to the next, each once."""
+    n, whole = len(weights), weights.dtype.kind in "iuf" and bool((weights % 1 == 0).all())
+    if not whole or n <= MOST_LEVELS or np.unique(weights).size < n:
+        return
+    if np.ptp(weights) == n - 1 or IDS.search(name):
+        raise InvalidPredictionsError(
+            f"weights= (--weights): {name} holds whole numbers, each once, so it names or counts "
+            "rows, and does not say how much each is to count: name another column, or none",
+            [("!--weights",)],
+        )
+
+
 def as_groups(values: object, n: int) -> AnyArray:
     """Return the subgroup of every row, or a column for each of a table; "" stands for none."""
     columns = names_of(values)
     if columns is None:
-        marks = as_names(values, n, "by")
+        marks = as_names(values, n, "by", NO_VALUE)
         refuse_names(marks, "by")
         return marks
     groups, crossed = [], []
     for column in columns:
-        marks = as_names(column_of(values, column), n, f"by[{column!r}]")
+        marks = as_names(column_of(values, column), n, f"by[{column!r}]", NO_VALUE)
         if marks.dtype.kind == "b":
             if not marks.any():
                 raise InvalidPredictionsError(f"by[{column!r}] marks no row: leave it out")
@@ -146,6 +169,14 @@ def as_groups(values: object, n: int) -> AnyArray:
         _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
         groups.append(np.where(counts[inverse.ravel()] >= MIN_CROSSED, names, ""))
     return np.stack(groups, axis=1)
+
+
+def without_group(groups: AnyArray) -> int:
+    """Return how many rows have no value of what subgroups are by."""
+    if groups.dtype.kind != "U":
+        return 0
+    lacking = np.char.endswith(groups, NO_VALUE).reshape(len(groups), -1)
+    return int(lacking.any(axis=1).sum())
 
 
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:

@@ -135,5 +135,6 @@ def read_chosen(
             raise InvalidPredictionsError("several labels a row take no facts of the rows yet")
         with table.naming:
             data = Predictions.of_labels(table.probs, table.labels, table.classes)
-        return replace(data, notes=(*table.notes, *data.notes)), table.rows
+        places = table.rows[data.places]
+        return replace(data, notes=(*table.notes, *data.notes), places=places), table.rows
     return of_table(Predictions, table, request), table.rows

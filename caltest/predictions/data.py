@@ -55,6 +55,8 @@ class Predictions(NamedClasses):
         Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
     unused : tuple of str
         Columns of the table that were not used and could be features.
+    places : ndarray of shape (n,), int64, optional
+        Which rows of the table these are, counted from 0, where some were left out.
     """
 
     probs: FloatArray
@@ -79,6 +81,7 @@ class Predictions(NamedClasses):
     ordered: bool = False
     multilabel: bool = False
     unused: tuple[str, ...] = ()
+    places: IntArray | None = None
 
     #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
     has_rows: ClassVar[bool] = True
@@ -237,7 +240,8 @@ class Predictions(NamedClasses):
         """
         stack = stacked(probs, labels, names)
         data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows)
-        return replace(data, multilabel=True, notes=(*stack.notes, *data.notes))
+        notes = (*stack.notes, *data.notes)
+        return replace(data, multilabel=True, places=stack.rows, notes=notes)
 
     @property
     def rows(self) -> Predictions:
@@ -331,6 +335,8 @@ class Predictions(NamedClasses):
             fields["whole"] = self.whole or self
         fields["provenance"] = tuple(replace(p, overlap=p.overlap[rows]) for p in self.provenance)
         fields["followup"] = None if self.followup is None else self.followup.take(rows)
+        places = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+        fields["places"] = places if self.places is None else self.places[rows]
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 
     def __repr__(self) -> str:

@@ -13,10 +13,10 @@ from caltest._base import reading
 from caltest._base.checks import one_of
 from caltest._base.containers import names_of
 from caltest._base.copies import doubts
-from caltest._base.facts import READERS, as_columns, as_series
+from caltest._base.facts import NO_VALUE, READERS, as_columns, as_series, without_group
 from caltest._base.naming import in_a_file
 from caltest._base.rows import as_rows, relabelled
-from caltest._base.written import Fields, refuse_form
+from caltest._base.written import Fields, refuse_form, several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.followup import Followup
 from caltest.predictions.rounding import without_rounded
@@ -99,7 +99,8 @@ def of_table(cls: type[Predictions], table: Understood, request: Request) -> Pre
             renormalise=request.renormalise, horizon=request.ahead, **table.facts,
         )  # fmt: skip
     doubt_labels(table.chosen, data.labels, data.probs)
-    data = replace(data, notes=(*table.notes, *data.notes), unused=table.unused)
+    notes = (*table.notes, *data.notes)
+    data = replace(data, notes=notes, unused=table.unused, places=table.rows)
     return without_rounded(data, request.rounded)
 
 
@@ -154,6 +155,11 @@ def _with_facts(
     if pair is not None:
         facts |= {"clusters": pair.first, "crossed": pair.second}
         facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
+    if arguments["by"] is not None and (lacking := without_group(facts["by"])):
+        own = (
+            f"{several(lacking, 'row')} without a value of by: a subgroup of their own, {NO_VALUE}"
+        )
+        facts["notes"] = (*facts.get("notes", data.notes), own)
     one_of("ordered", request.ordered, (True, False))
     if request.ordered and data.n_classes == 2:
         raise InvalidPredictionsError("two classes have no order: ordered=True is for more")

@@ -144,7 +144,10 @@ def _extreme(data: Source, line: CoxRecalibration) -> str:
 def _refuted(data: Source) -> str:
     """Say what outcomes of probability 0 mean."""
     impossible = data.impossible
-    first = f" (the first in row {impossible[0] + 1}, counted from 1)" if data.has_rows else ""
+    first, row = "", int(impossible[0])
+    if data.has_rows and data.rows is not None:
+        row = row if data.rows.places is None else int(data.rows.places[row])
+        first = f" (the first in row {row + 1}, counted from 1)"
     wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
     others = rounded = ""
     if wrong and data.rows is not None:

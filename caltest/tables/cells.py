@@ -109,10 +109,9 @@ def in_percent(column: Column, above: float = np.inf) -> bool:
 
 def feature(column: Column) -> Column:
     """Return a column of a file as numbers or dates where all its cells are, None for no value."""
-    absent, texts = missing(column), column.astype(object)
-    texts[absent] = None
+    absent, texts = missing(column), with_none(column)
     if column.dtype.kind not in "UO" or absent.all():
-        return column if column.dtype.kind == "f" or not absent.any() else texts
+        return texts
     if all(map(is_number, texts[~absent])):
         return np.where(absent, np.nan, texts).astype(np.float64)
     try:
@@ -120,6 +119,13 @@ def feature(column: Column) -> Column:
             return np.where(absent, "NaT", column.astype(str)).astype("datetime64[us]")
     except ValueError:
         return texts
+
+
+def with_none(column: Column) -> Column:
+    """Return a column in which None stands for no value, or NaN among numbers."""
+    if column.dtype.kind == "f" or not (absent := missing(column)).any():
+        return column
+    return np.where(absent, None, column.astype(object))
 
 
 def with_gaps(column: Column, name: str, percent: bool | None = None) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
@@ -20,7 +20,7 @@ from caltest.tables.columns import (
     says_right,
     shortened,
 )
-from caltest.tables.contents import are_fractions
+from caltest.tables.contents import are_fractions, probabilities_among
 from caltest.tables.names import PREDICTED, key
 from caltest.tables.probabilities import choose_probs, refuse_lone
 from caltest.tables.source import Column, Request, Source
@@ -49,9 +49,13 @@ class Chosen:
     @property
     def wanted(self) -> list[str]:
         """The names of all of them but features, whose cells may be missing."""
+        return list(dict.fromkeys(self.needed))
+
+    @property
+    def needed(self) -> list[str]:
+        """The same, a column once for each thing that it is needed for."""
         predicted = [] if self.predicted is None else [self.predicted]
-        names = [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
-        return list(dict.fromkeys(names))
+        return [*self.outcomes, *self.facts.values(), *self.choice.probs, *predicted]
 
     def of_verdicts(self, verdicts: Column, source: Source, request: Request) -> tuple[str, ...]:
         """Return options that name a column of verdicts on answers and its event, if it is one."""
@@ -99,22 +103,26 @@ def _chosen(source: Source, request: Request) -> Chosen:
     except InvalidPredictionsError as error:
         remedies = tuple(_remedies(source, request, error.remedies))[:MOST]
         raise InvalidPredictionsError(str(error), remedies) from None
+    _refuse_shared(labels.probs, "is the label, which is known only afterwards", facts)
     others = [name for name in source.names if name not in (*labels.probs, *facts.values())]
     if probs is not None:
-        overlap = (
-            {*labels.probs, *facts.values()} & {*probs.split(",")} if isinstance(probs, str) else ()
-        )
-        for name in overlap:
+        parts = probs.split(",") if isinstance(probs, str) else ()
+        for name in {*labels.probs} & {*parts}:
             raise InvalidPredictionsError(
-                f"column {name!r} is taken for {'labels' if name in labels.probs else 'a fact'}: "
-                "probabilities are in a column of their own"
+                f"column {name!r} is taken for labels: probabilities are in a column of their own"
             )
+        _refuse_shared(parts, "holds the probabilities", facts)
         choice = named(others, probs)
     else:
         answers = [name for name in others if key(name) in PREDICTED]
         answers = [name for name in answers if not are_fractions(source.read([name])[0])]
         likely = [name for name in others if name not in answers] or others
-        choice = choose_probs(source, likely, labels, request.from_logits)
+        try:
+            choice = choose_probs(source, likely, labels, request.from_logits)
+        except InvalidPredictionsError:
+            among = probabilities_among(source, [*dict.fromkeys(facts.values())])[0]
+            _refuse_shared(among, "holds the only probabilities", facts)
+            raise
     refuse_lone(choice)
     outcomes = paired(labels, choice)
     if request.predicted_label is not None:
@@ -126,6 +134,17 @@ def _chosen(source: Source, request: Request) -> Chosen:
         return Chosen(choice, outcomes, facts, None, lone=False, notes=notes)
     predicted = _predicted(source, others, choice.probs[0], outcomes[0])
     return Chosen(choice, outcomes, facts, predicted, notes=notes)
+
+
+def _refuse_shared(columns: Sequence[str], what: str, facts: Mapping[str, str]) -> None:
+    """Refuse a column of labels or probabilities that is named for another fact of the rows."""
+    for fact, name in facts.items():
+        if name in columns:
+            option = fact.split(maxsplit=1)[0]
+            raise InvalidPredictionsError(
+                f"{option}= (--{option}): {name} {what}: name another column, or leave it out",
+                [(f"!--{option}",)],
+            )
 
 
 def _remedies(

@@ -27,7 +27,10 @@ def complete_rows(
         raise InvalidPredictionsError(f"the columns have different numbers of rows: {remark}")
     n, most = next(iter(lengths.values())), request.drop_missing
     drop = most is True
-    may_lack = chosen.outcomes if request.multilabel else []
+    may_lack = [*chosen.outcomes] if request.multilabel else []
+    by = chosen.facts.get("by", "")
+    if not drop and chosen.needed.count(by) == 1 and not cells.missing(columns[by]).all():
+        may_lack.append(by)  # rows without a value are a subgroup of their own
     left, notes = _left_out(columns, request, chosen, source)
     gaps = {name: cells.missing(c) & ~left for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}

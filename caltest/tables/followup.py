@@ -14,7 +14,7 @@ from caltest._base.event_words import NO_END, end_of
 from caltest._base.labels import as_event
 from caltest._base.naming import nth
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
-from caltest.followup import Followup
+from caltest.followup import Followup, swapped
 from caltest.tables import cells
 from caltest.tables.chosen import MOST, Chosen
 from caltest.tables.names import words
@@ -51,6 +51,13 @@ def followed(
     """Return what was seen of rows that were followed, whose facts it takes, and a remark."""
     times, strata = cells.numbers(facts.pop("time"), "time"), facts.pop("strata", None)
     event, remark = _events(truth, request)
+    if event.dtype.kind in "iuf" and swapped(times, event):
+        columns = request.event, chosen.facts["time"]
+        raise InvalidPredictionsError(
+            f"event= (--event): {columns[0]} reaches to {event.max():g}, as no kinds of events do, "
+            f"and {columns[1]}, for time= (--time), has two values: name each in the other's place",
+            [("--event", columns[1], "--time", str(columns[0]))],
+        )
     longest = float(np.nanmax(times, initial=0.0))
     horizon = _horizon(request.horizon, chosen.facts["time"], longest, chosen.choice.probs[0])
     if isinstance(request.horizon, str):

@@ -15,7 +15,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, largest
 from caltest._base.copies import MISSES
-from caltest._base.facts import RIGHT, are_dates, as_times, refuse_names
+from caltest._base.facts import RIGHT, are_dates, as_times, refuse_ids, refuse_names
 from caltest._base.features import as_features
 from caltest._base.labels import bare_ends, matches, refuse_reordered
 from caltest._base.naming import in_a_file
@@ -217,7 +217,10 @@ def _facts(
                 "the outcome: to search them, name them in features= (--features)"
             )
     if "by" in facts:
+        facts["by"] = cells.with_none(facts["by"])
         refuse_names(facts["by"].astype(str), chosen.facts["by"])
+    if "weights" in facts:
+        refuse_ids(facts["weights"], chosen.facts["weights"])
     if columns_of := [fact for fact in facts if fact.startswith("clusters ")]:
         facts["clusters"] = {chosen.facts[fact]: facts.pop(fact) for fact in columns_of}
     return facts, remarks
