@@ -156,9 +156,7 @@ def _with_facts(
         facts |= {"clusters": pair.first, "crossed": pair.second}
         facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
     if arguments["by"] is not None and (lacking := without_group(facts["by"])):
-        own = (
-            f"{several(lacking, 'row')} without a value of by: a subgroup of their own, {NO_VALUE}"
-        )
+        own = f"the subgroup {NO_VALUE} is of {several(lacking, 'row')} without a value of by"
         facts["notes"] = (*facts.get("notes", data.notes), own)
     one_of("ordered", request.ordered, (True, False))
     if request.ordered and data.n_classes == 2:

@@ -125,7 +125,9 @@ def with_none(column: Column) -> Column:
     """Return a column in which None stands for no value, or NaN among numbers."""
     if column.dtype.kind == "f" or not (absent := missing(column)).any():
         return column
-    return np.where(absent, None, column.astype(object))
+    column = column.astype(object)
+    column[absent] = None
+    return column
 
 
 def with_gaps(column: Column, name: str, percent: bool | None = None) -> Column:

@@ -374,6 +374,7 @@ asked(early_stop="late") -> early_stop must be True or False, not 'late'
 asked(null="betting") -> null='betting' is the law of EValue(): give statistic=EValue() with it
 asked(lens=ct.OneVsRest(5)) -> there is no class 5
 asked(folds=5) -> the fold of every row: for k, (_, test) in enumerate(splitter.split(X))
+ct.Followup([0, 1], [30, 7], horizon=5) -> pass the times first, then how they ended
 ct.Followup([1, 2], [0, 1], 5) -> takes time, event, horizon=…, strata=…: too many positional
 asked(lens=lambda d: 3) -> returned int; a lens takes Predictions and returns Predictions
 asked(statistic="ECE") -> statistic must be a statistic such as ECE(15)
@@ -483,7 +484,7 @@ audit two.csv --label=lab -> no column 'lab' among p, label, site -> audit two.c
 audit . -> is a folder, not a file
 test two.csv --lens top -> there is no top: did you mean TopK?
 test two.csv --lens TopK(-'a') -> is not understood
-segments two.csv --folds label --features site -> mirror -> audit two.csv --folds label --by site
+segments two.csv --folds site --features site -> mirror -> audit two.csv --folds site --by site
 test two.csv --lens lambda:0 -> is not understood
 test two.csv --lens OneVsRest -> OneVsRest takes c: missing a required argument: 'c'
 test two.csv --lens= -> it is not written as in Python
@@ -526,6 +527,11 @@ grades both.csv -> one outcome, in label: such rows are for audit -> audit both.
 audit both.csv --probs steps -> whole numbers up to 9: a score or gra -> audit both.csv --probs p
 compare both.csv two.csv --probs p,q -> every file has -> compare both.csv --probs p,q
 monitor ab.csv ba.csv --state s.json -> name their classes differently: list their columns in
+audit two.csv --by label -> label is the label, which is known only after -> audit two.csv
+audit two.csv --clusters site,p -> p holds the only probabilities: name another
+audit two.csv --probs p --by p -> p holds the probabilities: name -> audit two.csv --probs p
+audit both.csv --probs p --weights id -> names or counts rows -> audit both.csv --probs p
+test both.csv --probs p --event id --time label --horizon 5 -> has two values: name each in the
 audit both.csv --probs p --by id -> id has 30 values in 30 rows -> audit both.csv --probs p
 tset two.csv -> Did you mean 'test'? -> test two.csv
 audt bank.csv -> then: column p -> audit bank.csv --drop-label open --drop-missing --pos-label bad

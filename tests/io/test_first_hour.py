@@ -185,6 +185,25 @@ def binary(n, shift=0):
     return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 25 + 25 * shift}
 
 
+def test_rows_without_a_group_are_one_and_rows_are_those_of_the_file(tmp_path, done):
+    columns = {name: values.astype(object) for name, values in binary(200).items()}
+    columns["site"][:] = ["", "NA", *[24, 72] * 99]
+    columns["p"][[4, 9]], columns["y"][9] = ["", 0], 1
+    path = written(tmp_path / "f.csv", columns)
+    words = done("audit", path, "--by", "site")
+    assert "Note: the subgroup (no value) is of 2 rows without a value of by." in words
+    assert "(the first in row 10, counted from 1)" in words
+    assert "dropped 3 of 200 rows" in done("audit", path, "--by", "site", "--drop-missing")
+    p, y, site = (np.delete(values, 4) for values in columns.values())
+    frame = {"p": p.astype(float), "y": y.astype(int)}
+    values = np.array([v if v in (24, 72) else np.nan for v in site])
+    for by in (values, {"site": values}, "site"):
+        data = Predictions.of(frame | {"site": site}, "y", by=by)
+        names = [name.removeprefix("site=") for name in data.subgroups()]
+        assert (names, data.n) == (["(no value)", "24", "72"], 199)
+        assert data.notes[-1].startswith("the subgroup (no value) is of 2 rows")
+
+
 def test_a_few_incomplete_rows_are_left_out_and_named(tmp_path, done, refused):
     """Where no others are paired with them, and what is missing is a prediction or an outcome."""
     columns = binary(200)
