@@ -110,8 +110,19 @@ FOLLOWUP = options_of(
     option("--strata", metavar="COLUMN", help="What censoring depends on, if not the prediction."),
 )  # fmt: skip
 FEATURES = option("--features", metavar="A,B,...", help="Search segments of these columns.")
-#: Numbers strictly between 0 and 1.
-SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+class Share(click.FloatRange):
+    """Numbers strictly between 0 and 1, also in percent."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = str(value).removesuffix("%").strip()
+        if number != str(value) and re.fullmatch(r"\d+(\.\d+)?", number):
+            value = float(number) / 100.0
+        return super().convert(value, param, ctx)
+
+
+SHARE = Share(0, 1, min_open=True, max_open=True)
 LENS = option("--lens", type=Recipe("lens"), help="Which aspect of calibration is asked about.",
               show_default="OneVsRest(1) for two classes, else TopK(1)")  # fmt: skip
 

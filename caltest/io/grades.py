@@ -34,6 +34,8 @@ from caltest.tables.source import Request, Source, listing
 
 #: Of more rows than these, one that is the sum of all others in every count is no grade.
 LEAST_SUMMED = 4
+#: A table of more rows, one of whose columns holds outcomes, is none of grades.
+GRADES = 200
 #: Larger counts are a slip, or no longer whole numbers.
 MOST = 2**53
 
@@ -74,7 +76,8 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
         present = {what: name for what, name in heads.items() if what not in absent}
         names = ", ".join(f"{what}={f' (--{what})' * (not source.frame)}" for what in absent)
         advice, remedy = f"name it with {names}", likely_options(source, present, list(absent))
-        outcomes = outcomes_among(source, source.names)[1] if remedy[:2] == ("--n", PLACE) else []
+        of_rows = remedy[:2] == ("--n", PLACE) or len(source.read(source.names[:1])[0]) > GRADES
+        outcomes = outcomes_among(source, source.names)[1] if of_rows else []
         if outcomes and "events" in absent:
             remedy = ("audit",)
             advice = f"a row is no grade, but one outcome, in {' or '.join(outcomes)}: such rows "

@@ -160,6 +160,12 @@ def _horizon(horizon: Any, time: str, longest: float, risk: str) -> float:
             raise InvalidPredictionsError(
                 f"horizon is a number, or one with its unit such as 5years, not {horizon!r}"
             )
+        if named is not None and _ratio(asked, named) > 1.0 + ROUNDED:
+            warnings.warn(
+                f"the horizon is {_said(*asked)}, but {risk} says {_said(*named)}",
+                DoubtfulInputWarning,
+                stacklevel=5,
+            )
         if unit is not None:
             return asked[0] * UNITS[asked[1]] / UNITS[unit]
         raise InvalidPredictionsError(
@@ -207,6 +213,12 @@ def _meant(horizon: float, unit: str | None, longest: float, named: Length | Non
     scales = [(length, UNITS[length[1]] / UNITS[unit]) for length in usual]
     short = horizon < SHORT * longest
     return [o for o, scale in scales if short and scale > 5.0 and horizon * scale <= 1.02 * longest]
+
+
+def _ratio(one: Length, other: Length) -> float:
+    """Return how many times the longer of two lengths is the shorter."""
+    ratio = one[0] * UNITS[one[1]] / (other[0] * UNITS[other[1]])
+    return max(ratio, 1.0 / ratio) if ratio > 0.0 else 1.0
 
 
 def _readings(length: Length) -> dict[str, float]:

@@ -326,7 +326,12 @@ def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[obj
     if words:
         return choice.suffixes
     if all(s.isdecimal() for s in choice.suffixes):
-        return [int(s) for s in choice.suffixes]
+        numbers = [int(s) for s in choice.suffixes]
+        absent = {*range(min(numbers), max(numbers))} - {*numbers}
+        for number in sorted(absent & {*truth.ravel().tolist()} if truth.ndim == 1 else ()):
+            of = shortened(choice.probs)
+            raise InvalidPredictionsError(f"label {number:g} occurs, but has no column beside {of}")
+        return numbers
     return choice.suffixes if truth.ndim == 2 else None
 
 

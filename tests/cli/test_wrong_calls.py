@@ -394,7 +394,7 @@ interval(statistic=ct.MCE(5), clusters=CLUSTERS) -> with clusters or weights
 interval(n_resamples=99, level=0.99) -> needs at least 199 draws
 ct.confidence_interval(P, Y, ct.ECE(5, distance="l2"), lens=ct.Canonical()) -> for 3 classes
 ct.confidence_interval(P, Y, ct.MCE(5), lens=ct.Canonical()) -> for 3 classes
-interval(clusters=[0] * 12) -> at least two of them
+interval(clusters=[0] * 12) -> all rows are of one cluster
 compared(p) -> probs_b is missing: pass the predictions of both models
 compared(p, p[:3], y[:3]) -> model A: probs has 12 rows but labels has 3
 compared(D, ct.Predictions.of(p[:4], y[:4])) -> A has 12 rows of 2 classes, B has 4

@@ -386,6 +386,9 @@ def test_how_long_and_to_what_rows_were_followed(tmp_path):
     columns |= {"time": 3.0 * columns["time"], "y": [0, 1] * 120}
     with pytest.warns(ct.DoubtfulInputWarning, match="if 5 years .60 months, 261 weeks, 1826 da"):
         read_predictions(written(path, columns), event="y", time="time", horizon=5)
+    columns = {"risk_5y": [0.05] * 240, "time_days": columns["time"], "y": columns["y"]}
+    with pytest.warns(ct.DoubtfulInputWarning, match="is 5 months, but risk_5y says 5 years"):
+        read_predictions(written(path, columns), event="y", time="time_days", horizon="5months")
 
 
 def test_slope_and_ratio_are_words_of_every_command(tmp_path, done):
@@ -428,7 +431,7 @@ def test_a_plan_draws_whole_clusters(tmp_path, done):
     assert "the design effect of clusters" in together["notes"][0]
 
 
-def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
+def test_european_numbers_percent_and_names_around_labels(tmp_path, refused, done):
     (tmp_path / "a.csv").write_text(
         "Datum;Chance;Ereignis\n1.1.2024;0,25;1\n2.1.2024;0,5;0\n3.1.2024;1;1\n"
     )
@@ -452,6 +455,10 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused):
         refused("(--percent)" if cells[0] == 8 else "write all in one way", "test", path)
     path = written(tmp_path / "b.csv", {"score": [80, 50, 100], "correct": [1, 0, 1]})
     refused("(--percent)", "test", path)
+    columns = {"p_0": [0.5, 0.25], "p_1": [0.25, 0.5], "p_3": [0.1, 0.1], "y": [3, 2]}
+    refused("label 2 occurs, but has no column beside p_0", "test", written(path, columns))
+    done("audit", path, "--label", "y>=3", "--probs", "p_0", "--tolerance", "5%")
+    refused("5.0 is not in the range", "audit", path, "--tolerance", "500%")
     columns = {"P(home)": [0.5, 0.25], "P(away)": [0.5, 0.75], "won": ["away", "home"]}
     data = read_predictions(written(tmp_path / "c.csv", columns), "P(home),P(away)", "won")
     assert data.classes == ("home", "away")
