@@ -24,6 +24,8 @@ from caltest.statistics.base import StatisticLike, prepare
 Whole = TypeVar("Whole", JointTestResult, ComparisonResult)
 #: Rows of predictions that a subgroup shares with others, from which on they are compared.
 COMPARABLE = 100
+#: So many subgroups that are not compared are named.
+NAMED = 12
 
 
 def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
@@ -145,14 +147,17 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     p, residuals = induced.probs[:, 0], induced.residuals[:, 0]
     # Groups that meet at a jump of the curve differ by their predictions, not by their calibration
     support = Permutations.of(p, residuals, members).support
-    notes = tuple(
-        f"whether subgroup {name} is calibrated as others are is not tested: only {rows} rows have "
-        f"predictions that both have (fewer than {COMPARABLE})"
-        for name, rows in zip(parts.names, support, strict=True)
-        if rows < COMPARABLE
-    )
-    parts = replace(parts, notes=(*parts.notes, *notes))
     enough = support >= COMPARABLE
+    if apart := [name for name, rows in zip(parts.names, enough, strict=True) if not rows]:
+        more = f" and {len(apart) - NAMED} others" * (len(apart) > NAMED)
+        most = support[~enough].max()
+        note = (
+            f"whether {'subgroups' if apart[1:] else 'subgroup'} {', '.join(apart[:NAMED])}{more} "
+            f"{'are' if apart[1:] else 'is'} calibrated as others are is not tested: only "
+            f"{f'up to {most}' if apart[1:] and most else most} rows have predictions that both "
+            f"have (fewer than {COMPARABLE})"
+        )
+        parts = replace(parts, notes=(*parts.notes, note))
     if not enough.any():
         return parts
     # Again without the groups left out, whose walks would widen max-T for nothing

@@ -45,20 +45,15 @@ def row_of(
     if not isinstance(parts, SegmentSearch):
         assert test.null_distribution is not None
         critical = test.null_distribution.ppf(1.0 - alpha)
-    # So few rows that a shift by that would as likely as not leave no trace.
-    few = data.n < np.log(0.2) / np.log1p(-noticed)
-    if any(t.impossible for t in tests):
-        verdict = Finding.IMPOSSIBLE_OUTCOME
-    elif adjusted <= alpha:
-        verdict = Finding.MISCALIBRATED
-    else:
-        blunt = question.kind in ("error", "classes", "ordered", "groups") and critical > noticed
-        verdict = Finding.TOO_LITTLE_DATA if few or blunt else Finding.NO_EVIDENCE
+    passing = critical if question.kind in ("error", "classes", "ordered", "groups") else 0.0
+    impossible, groups = any(t.impossible for t in tests), None
+    verdict = _finding(data.n, impossible, adjusted <= alpha, passing, noticed)
     if isinstance(parts, SegmentSearch):
         worst_part, detail = parts.worst.name, _of_segments(parts)
     elif parts is not None:
         worst_part = parts.names[parts.worst]
-        detail = _of_subgroups(data, question.pairs[0][1], parts, alpha)
+        groups = _judged(data, question.pairs[0][1], parts, alpha, noticed)
+        detail = _of_subgroups(groups)
     else:
         worst_part = _worst(data, question, worst)
         detail = _detail(data, question, tests, worst, worst_part, adjusted <= alpha, alpha)
@@ -75,7 +70,19 @@ def row_of(
         worst=worst_part,
         detail=detail,
         search=parts if isinstance(parts, SegmentSearch) else None,
+        groups=groups,
     )
+
+
+def _finding(n: int, impossible: bool, rejected: bool, passing: float, noticed: float) -> Finding:
+    """Judge a test by the errors that pass as noise, and those that are to be noticed."""
+    if impossible:
+        return Finding.IMPOSSIBLE_OUTCOME
+    if rejected:
+        return Finding.MISCALIBRATED
+    # So few rows that a shift by that would as likely as not leave no trace.
+    few = n < np.log(0.2) / np.log1p(-noticed)
+    return Finding.TOO_LITTLE_DATA if few or passing > noticed else Finding.NO_EVIDENCE
 
 
 def worst_test(question: Question, tests: Tests) -> int:
@@ -128,25 +135,50 @@ def _of_segments(search: SegmentSearch) -> str:
     return f"{searched}: {named}{'; …' * (len(search.segments) > 3)}. {search.gain_in_words}"
 
 
-def _of_subgroups(data: Source, lens: Lens, parts: Subgroups, alpha: float) -> str:
+def _judged(data: Source, lens: Lens, parts: Subgroups, alpha: float, noticed: float) -> Subgroups:
+    """Return subgroups with their means, and each judged as a row of an audit is."""
     assert data.rows is not None  # a tally has no subgroups
-    whole, groups = replace(data.rows, by=None, features=None), data.rows.subgroups()
-    pairs = [problem_through(whole.take(rows), lens).means() for rows in groups.values()]
-    wrong = {
-        name: f"{' '.join([name, *_sides(*means, test.estimate)])}, {direction_of(*means, inf)}"
-        for name, means, test, p in zip(
-            parts.names, pairs, parts.tests, parts.adjusted, strict=True
-        )
-        if p is not None and p <= alpha
-    }
+    whole, findings = replace(data.rows, by=None, features=None), list[Finding | None]()
+    means = [problem_through(whole.take(r), lens).means() for r in data.rows.subgroups().values()]
+    for test, p in zip(parts.tests, parts.adjusted, strict=True):
+        law = None if test is None else test.null_distribution
+        passing = inf if law is None else law.ppf(1.0 - alpha)
+        findings.append(
+            None if test is None or p is None
+            else _finding(test.n, test.impossible > 0, p <= alpha, passing, noticed)
+        )  # fmt: skip
+    predicted, observed = zip(*means, strict=True)
+    light = tuple(test and replace(test, null_distribution=None) for test in parts.tests)
+    return replace(
+        parts, tests=light, predicted=predicted, observed=observed, findings=tuple(findings)
+    )
+
+
+def _of_subgroups(parts: Subgroups) -> str:
+    """Say which subgroups are wrong, by how much, and that it is no chance."""
+    wrong = {}
+    for j, (name, test, p) in enumerate(zip(parts.names, parts.tests, parts.adjusted, strict=True)):
+        means, finding = (parts.predicted[j], parts.observed[j]), parts.findings[j]
+        if finding is not None and finding.rejects and p is not None:
+            called = " ".join([name, *_sides(*means, test.estimate)])
+            wrong[name] = (
+                f"{called}: error {test.shown_estimate}, chance alone {test.shown_floor}, "
+                f"p {format_p(p)}{', an impossible outcome' * (test.impossible > 0)}, "
+                f"{direction_of(*means, inf)}"
+            )
     listed = "; ".join([*wrong.values()][:WORST_PRINTED])
     more = f"; and {len(wrong) - WORST_PRINTED} others" * (len(wrong) > WORST_PRINTED)
     listed = f" ({listed}{more})" if wrong else ""
-    worst, test = parts.names[parts.worst], parts.tests[parts.worst]
-    side = f" ({direction_of(*pairs[parts.worst], inf)})" * (worst not in wrong)
+    j, p = parts.worst, parts.adjusted[parts.worst]
+    assert p is not None  # the worst of those that were tested
+    worst, test, means = parts.names[j], parts.tests[j], (parts.predicted[j], parts.observed[j])
+    error = (
+        f": error {test.shown_estimate}, chance alone {test.shown_floor}, "
+        f"p {format_p(p)} ({direction_of(*means, inf)})"
+    )
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
-        f"the worst is {worst}: error {test.shown_estimate}, chance alone {test.shown_floor}{side}."
+        f"the worst is {worst}{error * (worst not in wrong)}."
     ]
     if parts.alike_pvalue is not None:
         sentences.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")

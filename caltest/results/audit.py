@@ -12,6 +12,7 @@ from caltest.results.calibration import CalibrationTestResult
 from caltest.results.fields import described, entry
 from caltest.results.numbers import format_p, in_sd, percent
 from caltest.results.segments import SegmentSearch
+from caltest.results.subgroups import Subgroups
 from caltest.results.tables import Columns, aligned
 from caltest.results.verdicts import AuditVerdict, Finding
 
@@ -32,6 +33,8 @@ HEADLINES = {
 
 #: The columns; all of them can be left out but the finding.
 COLUMNS = ("lens", "question", "worst", "error or score", "if calibrated", "p", "adjusted")
+#: So many subgroups have a line each.
+FEW_GROUPS = 12
 #: Columns that were not searched are named up to so many.
 NAMED = 12
 #: The letters of a line where the width of a terminal is not known.
@@ -74,6 +77,7 @@ class AuditRow(Record):
     detail: str = entry("What else should be known, in a sentence; or nothing.")
     search: SegmentSearch | None = entry("That of segments, where these are asked about.",
                                          default=None)  # fmt: skip
+    groups: Subgroups | None = entry("Those of subgroups, each judged by itself.", default=None)
 
     @property
     def shown(self) -> tuple[str, str, str]:
@@ -157,7 +161,13 @@ class AuditReport(Result):
         return [f"audit of {lenses}", f"alpha={self.alpha:g}", *tolerance]
 
     def _tables(self) -> list[Columns]:
-        return [self._columns(10_000)]
+        return [self._columns(10_000), *self._listed]
+
+    @property
+    def _listed(self) -> list[Columns]:
+        """The table of subgroups, if they are few."""
+        groups = [row.groups for row in self.rows if row.groups is not None]
+        return [parts.judged for parts in groups if len(parts.names) <= FEW_GROUPS]
 
     @property
     def _below(self) -> list[str]:
@@ -186,7 +196,9 @@ class AuditReport(Result):
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
         remarks = self._below if "error or score" in columns else []
-        table = [f"Calibration audit  {self._size}", "", *lines, *remarks, ""]
+        groups = ["", *(line[2:] for table in self._listed for line in aligned(table))]
+        table = [f"Calibration audit  {self._size}", "", *lines, *remarks, *groups]
+        table += [""] * (len(groups) > 1)
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]
         *notes, _, _ = map(str.strip, self._foot())

@@ -33,6 +33,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "FloatArray": partial(np.asarray, dtype=np.float64),
     "IntArray": partial(np.asarray, dtype=np.int64),
     **{kind.__name__: kind for kind in verdicts.Verdict.__subclasses__()},
+    "tuple[Finding | None, ...]": lambda words: tuple(w and verdicts.Finding(w) for w in words),
     "tuple[ComparisonVerdict, ...]": lambda words: tuple(map(verdicts.ComparisonVerdict, words)),
 }
 

@@ -8,13 +8,18 @@ from typing import Any, Protocol
 
 from caltest.results.base import Record
 from caltest.results.fields import described, entry
-from caltest.results.numbers import format_p
+from caltest.results.numbers import format_p, percent
 from caltest.results.tables import Columns, aligned, attributes
+from caltest.results.verdicts import Finding
 
 #: Chance that any of the lower limits by which the worst is found is too high.
 WORST_ALPHA = 0.05
 #: So many subgroups are printed, of more only the worst, and so many sentences on single ones.
 MOST_PRINTED, WORST_PRINTED, MOST_NOTES = 30, 20, 5
+#: What there is of each of them, if it was asked.
+PER_SUBGROUP = (
+    *("names", "counts", "tests", "adjusted", "alike", "predicted", "observed", "findings"),
+)
 
 
 class Certain(Protocol):
@@ -53,6 +58,13 @@ class Subgroups(Record):
         default=(),
     )
     notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
+    predicted: tuple[float, ...] = entry(
+        "Mean prediction of each, how often the event was, and what an audit says of it.",
+        "tuple of float, tuple of float, tuple of Finding or None",
+        default=(),
+    )
+    observed: tuple[float, ...] = ()
+    findings: tuple[Finding | None, ...] = ()
 
     @property
     def tested(self) -> list[Any]:
@@ -76,8 +88,8 @@ class Subgroups(Record):
         return self._each(lambda values: values[:most])
 
     def _each(self, pick: Callable[[tuple[object, ...]], tuple[object, ...]]) -> Subgroups:
-        lists = ("names", "counts", "tests", "adjusted", *(["alike"] if self.alike else []))
-        picked: dict[str, Any] = {name: pick(vars(self)[name]) for name in lists}
+        lists = {name: vars(self)[name] for name in PER_SUBGROUP}
+        picked: dict[str, Any] = {name: pick(values) for name, values in lists.items() if values}
         return replace(self, **picked)
 
     @property
@@ -98,6 +110,18 @@ class Subgroups(Record):
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
         return {**named, **columns, "adjusted": self.adjusted, **last}
+
+    @property
+    def judged(self) -> Columns:
+        """A row for every subgroup, with what an audit says of it."""
+        means = list(zip(self.predicted, self.observed, strict=True))
+        return {
+            **{"subgroup": self.names, "n": self.counts},
+            "predicted": [percent(p, y) for p, y in means],
+            "observed": [percent(y, p) for p, y in means],
+            **attributes(self.tests, {"error": "shown_estimate", "if calibrated": "shown_floor"}),
+            **{"adjusted": self.adjusted, "finding": self.findings},
+        }
 
     def in_words(self) -> list[str]:
         """Return the finding in sentences."""

@@ -103,10 +103,21 @@ def test_an_audit_asks_every_subgroup(people):
     assert (row.aspect, row.lens) == ("groups", "OneVsRest(1) by group")
     assert row.pvalue == ct.calibration_test(p, y, by=sex).subgroups.pvalue
     assert [r.pvalue for r in report.rows[:-1]] == [r.pvalue for r in plain.rows]
-    assert "1 of 2 are miscalibrated on their own (M too low, predicts" in str(report)
+    test, p_of = row.groups.tests[1], row.groups.adjusted
+    shown = f"M too low: error {test.shown_estimate}, chance alone {test.shown_floor}, p "
+    assert f"1 of 2 are miscalibrated on their own ({shown}" in " ".join(str(report).split())
+    assert row.groups.findings == ("too little data", "miscalibrated")
+    assert p_of[1] == row.pvalue
+    assert row.groups.observed == pytest.approx([y[sex == s].mean() for s in "FM"])
+    assert ct.AuditReport.from_json(report.to_json()).rows[-1].groups == row.groups
+    lines = [part for part in str(report).split("\n") if part.endswith(row.groups.findings)]
+    assert [line.split()[0] for line in lines[-2:]] == ["F", "M"]
+    assert "| subgroup |" in report.to_markdown()
     assert [report.observed, report.predicted] == pytest.approx([y.mean(), p.mean()])
     many = ct.calibration_test(p, y, by=np.arange(300) // 6).subgroups
-    assert (len(many.names), len(many.notes), str(many).count("Note: ")) == (50, 17, 6)
+    assert (len(many.names), many.alike.count(None), len(many.notes)) == (50, 17, 1)
+    assert " and 5 others are calibrated as others are is not tested: only up to" in many.notes[0]
+    assert str(replace(many, notes=("no",) * 17)).count("Note: ") == 6
     assert "\n  and 30 others, whose errors are less certain; JSON" in str(many)
     single = ct.audit(p, y, by=["all"] * 300, rng=0, n_resamples=199).rows[-1]
     assert (single.aspect, single.worst, single.pvalue) == ("groups", "all", plain.rows[0].pvalue)
@@ -178,7 +189,8 @@ def test_alike_compares_rows_of_predictions_that_both_have(rng, monkeypatch):
     y, group = rng.random(400) < p + np.where(p > 0.5, 0.19, -0.19), p > 0.5
     found = ct.calibration_test(p, y, by=group, n_resamples=99, rng=1).subgroups
     assert found.alike == ()
-    assert "subgroup False is calibrated as others are is not tested: only 0 rows" in found.notes[0]
+    words = "subgroups False, True are calibrated as others are is not tested: only 0 rows"
+    assert words in found.notes[0]
     # A third one lies between rows of both; strata count for it where it does.
     p = np.concatenate([p, rng.uniform(0.3, 0.7, 300)])
     part = np.repeat(["low", "high", "both"], [190, 210, 300])
@@ -196,7 +208,8 @@ def test_alike_compares_rows_of_predictions_that_both_have(rng, monkeypatch):
     monkeypatch.setattr("caltest.inference.subgroups.COMPARABLE", walks.support[0])
     found = ct.calibration_test(p, rng.random(700) < p, by=part, n_resamples=99, rng=1).subgroups
     assert np.array_equal([p is None for p in found.alike], walks.support < walks.support[0])
-    assert sum("is not tested: only" in note for note in found.notes) == found.alike.count(None)
+    apart = ", ".join(np.array(found.names)[walks.support < walks.support[0]])
+    assert f"{apart} {'are' if ',' in apart else 'is'} calibrated as" in found.notes[0]
 
 
 @pytest.mark.slow
