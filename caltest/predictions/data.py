@@ -335,8 +335,9 @@ class Predictions(NamedClasses):
             fields["whole"] = self.whole or self
         fields["provenance"] = tuple(replace(p, overlap=p.overlap[rows]) for p in self.provenance)
         fields["followup"] = None if self.followup is None else self.followup.take(rows)
-        places = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
-        fields["places"] = places if self.places is None else self.places[rows]
+        numbers = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu"
+        places = rows if numbers and self.places is None else np.arange(self.n)[rows]
+        fields["places"] = places if self.places is None else self.places[places]
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 
     def __repr__(self) -> str:
