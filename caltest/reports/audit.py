@@ -28,7 +28,7 @@ from caltest.reports.questions import (
     whole_rows,
 )
 from caltest.reports.size import Bounds
-from caltest.reports.verdicts import NOTICED, report_of
+from caltest.reports.verdicts import noticeable, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
 from caltest.results.base import go_on
 from caltest.results.subgroups import WORST_ALPHA
@@ -78,8 +78,9 @@ def audit(
         The largest error that can be lived with. The verdict then says whether the error of the
         first row matters, by bounds that are each wrong with a chance of at most ``alpha``, and
         whether that of another row does (at ``alpha`` over all such errors). A row that finds
-        nothing says "too little data" where an error of this size (0.1 without one) would pass as
-        noise, or leave no trace in more than 20 % of data sets.
+        nothing says "too little data" where an error of this size (without one 0.1, or the mean
+        prediction of a rarer event) would pass as noise, or leave no trace in more than 20 % of
+        data sets.
     adjust : {"holm", "max-T"}, default "holm"
         By every row's own p-value, or by the joint law of all statistics on the same label vectors
         (Westfall & Young 1993): sharper for many classes, never below 1 / (1 + ``n_resamples``).
@@ -161,8 +162,9 @@ def audited(
     clusters = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if clusters:
         warn_of_few(clusters, 4)
+    noticed = tolerance or noticeable(data)
     rows = tuple(
-        row_of(data, question, answer, q, alpha, tolerance or NOTICED)
+        row_of(data, question, answer, q, alpha, noticed)
         for question, answer, q in zip(agenda, answers, adjusted, strict=True)
     )
     elsewhere: dict[str, Bounds] = {}

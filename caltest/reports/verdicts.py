@@ -63,7 +63,7 @@ def report_of(
         line = _line(data, alpha) if any(row.verdict.rejects for row in of_all) else None
         summary[1:1] = [] if line is None else [_extreme(data, line)]
     else:
-        direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance or NOTICED)
+        direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance)
         summary = [passed] if tolerance is None else []
     summary[:0] = filter(None, [of_other_label(data)])
     if bounds is not None:
@@ -279,8 +279,17 @@ def _beside(
     return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
 
 
-def _not_rejected(data: Source, row: AuditRow, noticed: float) -> tuple[AuditVerdict, str]:
+def noticeable(data: Source) -> float:
+    """Return the error that data have to show: 0.1, of a rarer event its mean prediction."""
+    if data.n_classes > 2 or data.multilabel:
+        return NOTICED
+    mean = means_of(data, 1)[0]
+    return min(NOTICED, mean or NOTICED, 1.0 - mean or NOTICED)
+
+
+def _not_rejected(data: Source, row: AuditRow, tolerance: float | None) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
+    noticed = tolerance or noticeable(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
             "Every error that was asked about is one that a calibrated model would show. An error "
@@ -288,7 +297,7 @@ def _not_rejected(data: Source, row: AuditRow, noticed: float) -> tuple[AuditVer
         )
     needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
     return AuditVerdict.TOO_LITTLE_DATA, (
-        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:g}) "
+        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:.2g}) "
         "can pass as noise: these data can neither confirm nor refute calibration. At least "
         f"{needed} rows like these are needed to tell."
     )

@@ -114,6 +114,13 @@ def test_audit_says_so_when_it_cannot_know():
     for p, labels in (([1.0], [1]), ([0.999], [1]), ([0.95], [1]), ([0.999] * 5, [1] * 5)):
         assert ct.audit(p, labels).verdict == "too little data"
     assert ct.audit([[1.0, 0.0, 0.0]], [0]).verdict == "too little data"
+    rare = [0.004, 0.006] * 75, [1, *[0] * 149]
+    for p, y, size in (
+        (*rare, "(0.005)"),
+        (1.0 - np.array(rare[0]), 1 - np.array(rare[1]), "005)"),
+    ):
+        report = ct.audit(p, y, rng=0)
+        assert (report.verdict, size in report.summary[0]) == ("too little data", True)
 
 
 def test_pvalues_of_limit_laws():
