@@ -45,6 +45,11 @@ def as_rows(
             "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
         )
     refuse_swapped(values, marks)
+    if values.ndim == 2 and values.shape[0] != len(marks) == values.shape[1]:
+        raise InvalidPredictionsError(
+            f"probs has the shape {values.shape}, and there are {len(marks)} labels: rows are "
+            "observations and columns classes, so pass its transpose, probs.T"
+        )
     dtype = dtype_of(probs) or str(values.dtype)
     rows, notes = as_probabilities(values, from_logits, dtype, renormalise)
     if len(marks) != len(rows):

@@ -165,7 +165,7 @@ class Population:
         elif not callable(like):
             labelled = isinstance(like, Predictions) or labels is not None
             if not labelled:
-                labels = np.zeros(len(as_ndarray(like, "probs")), dtype=np.int64)
+                labels = np.zeros(np.shape(as_ndarray(like, "probs"))[:1], dtype=np.int64)
             data = admitted("plan", like, labels, facts, takes={"clusters"})
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")

@@ -71,6 +71,10 @@ class Recalibration(ABC):
             ids=data.ids,
         )
 
+    def __call__(self, *_: object, **__: object) -> Predictions:
+        """Refuse to map predictions: that is done by what ``fit`` returns."""
+        raise StatisticError(f"{self!r} is not fitted: call what its fit(probs, labels) returns")
+
     @abstractmethod
     def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Map: ...
 

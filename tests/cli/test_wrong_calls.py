@@ -441,6 +441,9 @@ ct.replicate(p, ct.ECE(), ct.RedrawLabels(), n_resamples=9) -> data must be Pred
 ct.recalibration.TemperatureScaling(penalty=0) -> penalty must be a number > 0, not 0
 ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBins
 ct.recalibration.TemperatureScaling().fit(p) -> labels are missing
+ct.recalibration.TemperatureScaling()(D) -> is not fitted: call what its fit(probs, labels) returns
+ct.plan(100) -> must have one or two dimensions
+ct.audit(P.T, Y) -> so pass its transpose, probs.T
 ct.recalibration.TemperatureScaling().fit(p, y, weights=-p) -> weights are ≥ 0
 FITTED(P) -> the map was fitted on 2 classes, but these predictions have 3
 FITTED(9 * p) -> outside [0, 1]
