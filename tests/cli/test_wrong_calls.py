@@ -442,7 +442,7 @@ ct.recalibration.TemperatureScaling(penalty=0) -> penalty must be a number > 0, 
 ct.recalibration.HistogramBinning(15) -> bins must be UniformBins or QuantileBins
 ct.recalibration.TemperatureScaling().fit(p) -> labels are missing
 ct.recalibration.TemperatureScaling()(D) -> is not fitted: call what its fit(probs, labels) returns
-ct.plan(100) -> must have one or two dimensions
+ct.plan(100) -> probs is 100, not an array
 ct.audit(P.T, Y) -> so pass its transpose, probs.T
 ct.recalibration.TemperatureScaling().fit(p, y, weights=-p) -> weights are ≥ 0
 FITTED(P) -> the map was fitted on 2 classes, but these predictions have 3
