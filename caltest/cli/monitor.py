@@ -147,7 +147,7 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
     """Read a file, and find out how much of it has been counted."""
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
-    data, rows, waits, unfinished = read_file(path, options | names, read_growing)
+    data, rows, waits, unfinished, columns = read_file(path, options | names, read_growing)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
     labels = np.where(waits, -1, data.labels)[order]
@@ -155,7 +155,7 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
     dated = data.ids is not None and are_dates(data.ids)
     column = options["time"]
     notes = tuple(note.replace(f"ids from {column}", f"times from {column}") for note in data.notes)
-    part = Part(path, *sorted_columns, data.classes, dated, notes)
+    part = Part(path, columns, *sorted_columns, data.classes, dated, notes)
     same, bag = records.get(str(path)), part.bag(data.n)
     for old in records.values() if bag else ():  # the same rows in another order
         if old.get("bag") == bag:
@@ -210,7 +210,7 @@ def counted(
     rows, or with times of an earlier time; the last rows still wait.
     """
     timed, counts = options["time"] is not None, dict[str, Count]()
-    refuse_misfits(watch, parts, timed, options["state"])
+    refuse_misfits(watch, records, parts, options)
 
     def new(column: str) -> Any:
         return np.concatenate([vars(part)[column][part.counted :] for part in parts])
@@ -259,7 +259,9 @@ def in_words(name: str, count: Count) -> str:
 
 def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:
     """Return the answer as JSON, without what only the state needs."""
-    content = {k: v for k, v in watch.as_dict().items() if k not in ("state", "past", "clock")}
+    content = {
+        k: v for k, v in watch.as_dict().items() if k not in ("state", "past", "clock", "walks")
+    }
     derived = {"evidence": watch.evidence, "log_evidence": watch.log_evidence, "gain": watch.gain}
     content |= {k: v if math.isfinite(v) else None for k, v in derived.items()}
     content |= {"pvalue": watch.pvalue, "leader": watch.leader}

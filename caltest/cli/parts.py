@@ -60,6 +60,7 @@ class Part:
     """
 
     path: Path
+    columns: tuple[str, ...]
     probs: FloatArray
     labels: IntArray
     unfinished: BoolArray
@@ -143,9 +144,12 @@ def new_state(state: Path) -> tuple[str, str]:
     return "--state", str(state.with_stem(f"{state.stem}-new"))
 
 
-def refuse_misfits(watch: ct.Monitor, parts: list[Part], timed: bool, state: Path) -> None:
+def refuse_misfits(
+    watch: ct.Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
+) -> None:
     """Refuse files that are not of one model, and rows that come too late or twice."""
-    if watch.time is not None and not timed:
+    state = options["state"]
+    if watch.time is not None and options["time"] is None:
         raise ct.InvalidPredictionsError(
             f"{state} has counted rows up to {format_time(watch.time, watch.dates)}: name the time "
             "of these rows, too, with --time, or another state if they are of another model",
@@ -160,6 +164,15 @@ def refuse_misfits(watch: ct.Monitor, parts: list[Part], timed: bool, state: Pat
             f"{' and '.join(named.values())} name their classes differently: list their columns "
             "in one order with --probs"
         )
+    before = [old["columns"] for old in records.values() if "columns" in old]
+    for part in parts if before and not (options["probs"] and options["label"]) else ():
+        if [*part.columns] != before[-1]:
+            raise ct.InvalidPredictionsError(
+                f"{state} has counted rows of columns {', '.join(before[-1])}, and "
+                f"{part.path.name} has {', '.join(part.columns)}: rows of another model have a state of their own; "
+                "of the same, name the columns with --probs and --label",
+                [new_state(state)],
+            )
     for part in parts:
         if any(part.begins(other) for other in parts if other is not part):
             raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
@@ -184,6 +197,7 @@ def recorded(
         records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
     marks = {"sha256": part.mark(rows), "bag": part.bag(rows), "size": part.path.stat().st_size}
     entry: Record = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
+    entry["columns"] = [*part.columns]
     entry["waiting"] = part.labels.size - rows
     entry["since"] = float(part.times[rows]) if timed and entry["waiting"] else None
     return records | {str(part.path): entry}

@@ -23,6 +23,8 @@ from caltest.predictions import Predictions
 from caltest.tables import cells
 from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import choose_labels, named
+from caltest.tables.meaning import times_among
+from caltest.tables.names import DATES, key
 from caltest.tables.source import Column, Request
 
 #: Of one column its name, or that of a file; of several their names, or a pattern.
@@ -178,13 +180,15 @@ class Growing(NamedTuple):
     """Rows of a file that is still being written, by their places in the file, from 0.
 
     ``waits`` marks rows that have no label yet: the one that they carry means nothing.
-    ``unfinished`` marks that of a last line without its end, which waits, too.
+    ``unfinished`` marks that of a last line without its end, which waits, too. ``columns`` are
+    those of the predictions and of the labels.
     """
 
     data: Predictions
     rows: IntArray
     waits: BoolArray
     unfinished: BoolArray
+    columns: tuple[str, ...]
 
 
 def read_growing(
@@ -196,6 +200,7 @@ def read_growing(
     """Read a file that is still being written; as :func:`read_predictions`.
 
     With ``drop_missing`` rows without a prediction are left out; those without a label wait.
+    ``ids`` are the times of the rows; without them these must be in the order of their dates.
     """
     request = Request(probs, label, **options)
     with source_of(path, request) as source:
@@ -222,5 +227,24 @@ def read_growing(
         with warnings.catch_warnings():
             if waits.any():  # labels that mean nothing are no reason for doubt
                 warnings.simplefilter("ignore", DoubtfulInputWarning)
-            data, rows = read_chosen(complete, request, chosen_of(complete, request))
-        return Growing(data, rows, waits[rows], unfinished[rows])
+            chosen = chosen_of(complete, request)
+            data, rows = read_chosen(complete, request, chosen)
+        if request.ids is None and not source.log:
+            data = replace(data, notes=(*data.notes, *_order_note(source, chosen.wanted)))
+        names = (*chosen.choice.probs, *chosen.outcomes)
+        return Growing(data, rows, waits[rows], unfinished[rows], names)
+
+
+def _order_note(source: Source, others: Sequence[str]) -> list[str]:
+    """Say that rows are taken in their order beside a column of their dates; refuse another."""
+    dates = [name for name in source.names if key(name) in {*DATES, "time"} and name not in others]
+    for name, times in times_among(source, dates):
+        if (np.diff(times) < 0.0).any():
+            row = int(np.argmax(np.diff(times) < 0.0)) + 2
+            raise InvalidPredictionsError(
+                f"rows are bet on in their order, and row {row}, counted from 1, is earlier than "
+                f"row {row - 1} by column {name}: say --time {name}",
+                [("--time", name)],
+            )
+        return [f"rows are taken in their order, and an alarm has no date without --time {name}"]
+    return []

@@ -20,11 +20,11 @@ from caltest.lens_choice import as_lens
 from caltest.lenses import LensLike, OneVsRest
 from caltest.predictions import RowFacts
 from caltest.problem import RowProblem, TallyProblem
-from caltest.results import format_p
+from caltest.sequential.onset import of_change
 from caltest.sequential.rows import bet_dealt, one_row, refuse_large, refuse_times, sums_after
 from caltest.sequential.sums import bet_sums
 from caltest.sequential.watch import Times, Watch, format_evalue, format_time, odds, steps_of
-from caltest.sequential.words import ONE_BET, SIDE, after_alarm, in_words, means_of, of_impossible
+from caltest.sequential.words import means_of, report
 from caltest.tally import AnyTally, Source
 
 
@@ -45,6 +45,7 @@ class Monitor(Watch):
     probability 0, ``time`` and ``alarm_time`` are those of the last row and of the alarm (dates are
     seconds since 1970), ``times`` those of ``history``. ``sums`` are rows, Σ p and Σ y of the event
     (of the likeliest class, where the lens keeps more than two), ``alarm_sums`` those at the alarm.
+    ``onset`` and ``onset_time`` estimate where a change began, once it rings; None after tallies.
 
     Parameters
     ----------
@@ -73,10 +74,10 @@ class Monitor(Watch):
     -----
     StatisticError for parameters out of range, or a lens that does not fit the data;
     InvalidPredictionsError when rows go back in time, or weigh more than 1. 0.6 µs a row of two
-    classes, about 0.2 K µs of K, and 10 µs for an update with one row. JSON of 20 KB, and 0.6 KB
-    more a class; of 14 KB more for each further unit of ``horizon``. Shafer, JRSS A 184, 2021;
-    Ramdas et al., Statistical Science 38, 2023; Willems, Shtarkov & Tjalkens (the tree of local
-    shifts), IEEE Trans. Inf. Theory 41, 1995.
+    classes, about 0.2 K µs of K, and 10 µs for an update with one row (30 with ``change``). JSON of
+    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``. Shafer, JRSS
+    A 184, 2021; Ramdas et al., Statistical Science 38, 2023; Willems, Shtarkov & Tjalkens (the tree
+    of local shifts), IEEE Trans. Inf. Theory 41, 1995.
 
     Examples
     --------
@@ -96,6 +97,9 @@ class Monitor(Watch):
     impossible: int = 0
     sums: tuple[float, ...] = (0.0, 0.0, 0.0)
     alarm_sums: tuple[float, ...] | None = None
+    walks: bytes = b""
+    onset: int | None = None
+    onset_time: float | None = None
     number: ClassVar[str] = "evidence"
     columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
@@ -178,14 +182,14 @@ class Monitor(Watch):
         path = np.array([[self.n + tally.n, new._of_all(states)]])
         sums = self.sums + tally.n * np.array([[1.0, *TallyProblem.of(tally).means()]])
         moved = new._moved_on(path, states, tally.impossible.size, sums, int(steps[-1]) + 1, times)
-        return moved._moved(notes=tally.notes)
+        return moved._moved(notes=tally.notes, walks=b"")
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
         """Return the monitor after rows of probabilities, label and weight."""
         state = np.frombuffer(self.state).copy()
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
         impossible = int((rows[places, labels] == 0.0).sum())
-        sums = sums_after(self.sums, rows[:, :-2], labels)
+        addends, sums = sums_after(self.sums, rows[:, :-2], labels)
         alone = times is None or self.independent
         first = places if alone else np.flatnonzero(np.diff(steps, prepend=-1))
         ends = np.append(first[1:], len(rows)) - 1
@@ -196,9 +200,10 @@ class Monitor(Watch):
         path = bet_dealt(rows, ends - first + 1, steps[ends] % self.horizon, self.mode, states)
         path -= 0.0 if self.change else log(self.horizon)
         path = np.column_stack([self.n + 1.0 + ends, path])
-        times = None if times is None else times[ends]
-        moved = self._moved_on(path, state, impossible, sums[ends], int(steps[-1]) + 1, times)
-        return moved._moved(shared_times=self.shared_times or first.size < len(rows))
+        when = None if times is None else times[ends]
+        moved = self._moved_on(path, state, impossible, sums[ends], int(steps[-1]) + 1, when)
+        began = of_change(self, moved, addends[:, 1:], rows[:, -1], times)
+        return moved._moved(**began, shared_times=self.shared_times or first.size < len(rows))
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row, which costs less."""
@@ -207,7 +212,8 @@ class Monitor(Watch):
         p, _, y, _ = row[0].tolist()
         sums = [(self.sums[0] + 1.0, self.sums[1] + p, self.sums[2] + y)]
         impossible = int((p if y else 1.0 - p) == 0.0)
-        return self._moved_on(path, state, impossible, sums, self.steps + 1, None)
+        moved = self._moved_on(path, state, impossible, sums, self.steps + 1, None)
+        return moved._moved(**of_change(self, moved, row[:, [0, 2]], row[:, 3], None))
 
     def _moved_on(
         self,
@@ -321,24 +327,4 @@ class Monitor(Watch):
         return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"
 
     def __str__(self) -> str:
-        question = "has it become miscalibrated?" if self.change else "is it miscalibrated?"
-        value, rings = format_evalue(self.log_evidence), format_evalue(self.alarm_at)
-        p, of_last = self.pvalue, f" (last {self.sums[0]:.0f} rows)"  # an older state had no sums
-        lines = [
-            f"Monitor of calibration: {question}",
-            f"  rows        {self.n}" + f" at {self.steps} times, {ONE_BET}" * self.shared_times,
-            f"  e-value     {value}  (what a bet of 1 against it has become)",
-            f"  alarm       {self.alarm_words}  (at an e-value of {rings})",
-        ]
-        if p is not None:
-            lines.append(f"  p-value     {format_p(p)}  (valid at any time)")
-        lines.append(f"  means       {in_words(self.sums)}" + of_last * (self.sums[0] < self.n))
-        if self.alarm_sums is not None and self.sums[0] > self.alarm_sums[0]:
-            lines.append(after_alarm(self.alarm_words, self.sums, self.alarm_sums))
-        side = SIDE * self.shared_times
-        lines.append(f"  best bet    {self.leader}  (what has earned most{side})")
-        if abs(self.log_evidence) < 600 and not self.shared_times:
-            lines.append(f"  gain        {self.gain:.2g} nats a row  (by recalibration, log score)")
-        if self.impossible:
-            lines.append(of_impossible(self.impossible, self.rounded))
-        return "\n".join([*lines, *self._foot()])
+        return "\n".join([*report(self), *self._foot()])

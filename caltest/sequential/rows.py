@@ -9,15 +9,17 @@ from caltest.bets import kernels, mixture
 from caltest.errors import InvalidPredictionsError, StatisticError
 
 
-def sums_after(sums: tuple[float, ...], probs: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the sums of 1, p and y after every row, the same however rows are split.
+def sums_after(
+    sums: tuple[float, ...], probs: FloatArray, labels: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return 1, p and y of every row, and their sums after it, the same however rows are split.
 
     p and y are those of the event, of more than two classes of the likeliest.
     """
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
     addends = np.column_stack([np.ones(len(rows)), probs[rows, top], labels == top])
-    return np.vstack([sums, addends]).cumsum(axis=0)[1:]
+    return addends, np.vstack([sums, addends]).cumsum(axis=0)[1:]
 
 
 def bet_dealt(

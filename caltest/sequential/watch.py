@@ -83,9 +83,11 @@ class Watch(Result):
     @property
     def alarm_words(self) -> str:
         """When the alarm rang."""
-        if self.alarm is None or self.alarm_time is None:
-            return "none" if self.alarm is None else f"at row {self.alarm}"
-        return f"at row {self.alarm}, {format_time(self.alarm_time, self.dates)}"
+        return "none" if self.alarm is None else self.row_words(self.alarm, self.alarm_time)
+
+    def row_words(self, row: int, time: float | None) -> str:
+        """Return a row, and its time if it has one."""
+        return f"at row {row}" + (f", {format_time(time, self.dates)}" if time is not None else "")
 
     def _moved(self, **changes: object) -> Self:
         """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""

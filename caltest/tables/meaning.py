@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -295,21 +295,23 @@ def _refuse_unordered(source: Source, request: Request, wanted: list[str]) -> No
     """Refuse forecasts several steps ahead whose rows are not in the order of a column of dates."""
     if request.ahead in (None, 1) or request.time is not None or source.log:
         return
-    for name in (n for n in source.names if n and n not in wanted):
-        column = source.read([name])[0]
-        text = column.dtype.kind in "UO" and are_dates(column)
-        if not (text or column.dtype.kind == "M" or DATES & {name.lower(), *words(name)}):
-            continue
-        try:
-            times = as_times(column, len(column))
-        except InvalidPredictionsError:  # no dates
-            continue
+    for name, times in times_among(source, [n for n in source.names if n and n not in wanted]):
         if (np.diff(times) <= 0.0).any():
             raise InvalidPredictionsError(
                 f"horizon={request.ahead} counts steps from row to row, and the rows are not one "
                 f"after the other by column {name}: say time={name!r} (--time {name})",
                 [("--time", name)],
             )
+
+
+def times_among(source: Source, names: Sequence[str]) -> Iterator[tuple[str, FloatArray]]:
+    """Yield those of some columns that hold dates, and their times."""
+    for name in names:
+        column = source.read([name])[0]
+        text = column.dtype.kind in "UO" and are_dates(column)
+        if text or column.dtype.kind == "M" or DATES & {name.lower(), *words(name)}:
+            with suppress(InvalidPredictionsError):  # no dates
+                yield name, as_times(column, len(column))
 
 
 def _class_values(choice: Choice, values: Column, truth: Column) -> Sequence[object] | None:
