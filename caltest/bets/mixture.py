@@ -15,6 +15,8 @@ from caltest.results.numbers import in_percent
 
 #: Rows between two looks at the clock and at Ctrl-C.
 AT_ONCE = 2**18
+#: Within that of 0 and 1, most predictions are on one side of the centre of a slope.
+FAR = 0.1
 
 
 def start(n_classes: int) -> FloatArray:
@@ -158,6 +160,10 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
     if b != 1.0:
         centre = float(1.0 / (1.0 + np.exp(a / (b - 1.0))))
         words = f"{_confidence(b)}, slope {b:.2f} about {in_percent(centre)}"
+        if not FAR <= centre <= 1.0 - FAR:
+            side = "high" if (b > 1.0) == (centre > 0.5) else "low"
+            where = "below" if centre > 0.5 else "above"
+            words = f"too {side} {where} {in_percent(centre)}, slope {b:.2f}"
     return float(flat[j]), words, partial(_line, b=b, a=a)
 
 

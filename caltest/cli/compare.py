@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 import caltest as ct
 from caltest.cli import options as o
@@ -134,13 +135,17 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     """Say whether the model behind FILE, or behind many, may be released.
 
     It passes if its error is at most --tolerance, and at most --margin larger than that of the
-    model --against; it fails if a lower bound is beyond that. --out summary.md writes Markdown.
+    model --against; it fails if a lower bound is beyond that. Of two models in columns of one FILE,
+    --probs NEW,OLD names first the new one. --out summary.md writes Markdown.
     """
     check_out(options)
     data: dict[str, Any]
     files = (file[0],) if against is None else (file[0], against)
     names = names_of(files)
-    if against is None or unpaired:
+    if against is None and options["margin"] is not None and len(file) == 1 and not unpaired:
+        data = _of_columns(file[0], options)
+        names = list(data)
+    elif against is None or unpaired:
         if options["ids"]:
             words = "--ids match the rows of two files: there is nothing to match"
             raise Refusal(words, ("!--ids",))
@@ -159,3 +164,18 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     result = ct.gate(**sides, **arguments, **settings(ct.gate, options))
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code
+
+
+def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the new model and the one in use, which are columns of one file."""
+    names = (options["probs"] or _other(file, options)[-1]).split(",")
+    if len(names) == 2 and options["probs"]:
+        data: dict[str, Any] = read_file(file, options, read_forecasters)
+        new, old = data.values()
+        if not np.allclose(new.probs, old.probs[:, ::-1]):  # two classes of one model
+            return data
+        names = []
+    ways = [("--probs", ",".join(two)) for two in (names, names[::-1]) if len(two) == 2]
+    words = "--margin is to another model: name its file with --against, or of two columns of one "
+    words += "file the new model and then the one in use, with --probs NEW,OLD"
+    raise Refusal(words, *ways, *[("--against", "OTHER_FILE")] * (not ways))

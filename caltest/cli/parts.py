@@ -169,8 +169,8 @@ def refuse_misfits(
         if [*part.columns] != before[-1]:
             raise ct.InvalidPredictionsError(
                 f"{state} has counted rows of columns {', '.join(before[-1])}, and "
-                f"{part.path.name} has {', '.join(part.columns)}: rows of another model have a state of their own; "
-                "of the same, name the columns with --probs and --label",
+                f"{part.path.name} has {', '.join(part.columns)}: rows of another model have a "
+                "state of their own; of the same, name the columns with --probs and --label",
                 [new_state(state)],
             )
     for part in parts:

@@ -27,6 +27,7 @@ from caltest.cli.common import (
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.inference.intervals import METHODS, SIDES
+from caltest.reports.findings import of_other_label
 from caltest.results.decisions import FORMULAS
 
 #: What a plan is like, if it is not a file.
@@ -94,6 +95,8 @@ def test(alpha: float, **options: Any) -> Outcome:
     words = {"O:E": ct.OERatio(), "intercept": ct.CalibrationInTheLarge()}
     options["statistic"] = words.get(options["statistic"], options["statistic"])
     result = ct.calibration_test(data, **settings(ct.calibration_test, options))
+    if doubt := of_other_label(data).removesuffix("."):
+        result = replace(result, notes=(doubt, *result.notes))
     pvalue = result.pvalue
     if result.subgroups is not None:
         pvalue = 2.0 * min(pvalue, result.subgroups.pvalue)

@@ -25,7 +25,7 @@ from caltest.tables.chosen import chosen_of
 from caltest.tables.columns import choose_labels, named
 from caltest.tables.meaning import times_among
 from caltest.tables.names import DATES, key
-from caltest.tables.source import Column, Request
+from caltest.tables.source import Column, Request, Source
 
 #: Of one column its name, or that of a file; of several their names, or a pattern.
 Columns = str | PathLike[str] | Sequence[str]

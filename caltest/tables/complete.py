@@ -32,6 +32,11 @@ def complete_rows(
     if not drop and chosen.needed.count(by) == 1 and not cells.missing(columns[by]).all():
         may_lack.append(by)  # rows without a value are a subgroup of their own
     left, notes = _left_out(columns, request, chosen, source)
+    if 0.0 < most < 1.0 and not (request.multilabel or source.part or request.event):
+        last = _not_yet_known([columns[name] for name in chosen.outcomes])
+        none_yet = f"left out the last {last} of {several(n, 'row')}, which have no outcome yet"
+        notes += [none_yet] * (last > 0)
+        left[n - last :] = True
     gaps = {name: cells.missing(c) & ~left for name, c in columns.items() if name not in may_lack}
     gaps = {name: rows for name, rows in gaps.items() if rows.any()}
     numeric = [*chosen.choice.probs, *chosen.outcomes[: len(chosen.outcomes) > 1]] * bool(drop)
@@ -85,6 +90,20 @@ def _not_attempted(
     gap = np.any([*gaps.values()], axis=0)
     words = {*map(str, label[gap].tolist())}
     return len(words) == 1 and not words & {*map(str, label[~gap].tolist())}
+
+
+def _not_yet_known(outcomes: list[Column]) -> int:
+    """Return how many of the last rows have no outcome, where all before have one.
+
+    0 of rows that are sorted by the outcome, whose last ones come from anywhere.
+    """
+    waits = np.any([cells.missing(column) for column in outcomes], axis=0)
+    first = int(np.argmax(waits))
+    if not first or not waits[first:].all():
+        return 0
+    texts = np.array([list(map(str, column[:first].tolist())) for column in outcomes])
+    changes = (texts[:, 1:] != texts[:, :-1]).any(axis=0).sum()
+    return waits.size - first if changes >= len(np.unique(texts, axis=1).T) else 0
 
 
 def _left_out(
