@@ -155,6 +155,11 @@ def refuse_misfits(
             "of these rows, too, with --time, or another state if they are of another model",
             [new_state(state)],
         )
+    if watch.n and watch.time is None and options["time"] is not None:
+        raise ct.InvalidPredictionsError(
+            f"{state} has counted rows without times: begin a new state with --time",
+            [new_state(state)],
+        )
     sizes = {part.path.name: part.probs.shape[1] for part in parts}
     if len(set(sizes.values())) > 1:
         raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")

@@ -145,6 +145,13 @@ def test_times_order_rows_of_several_files(run, tmp_path, refused):
     refused(earlier, "monitor", *arguments[:2], three, *arguments[2:])
     new = f"run: caltest monitor {three} --state {state.with_stem(f'{state.stem}-new')}\n"
     refused(new, "monitor", three, "--state", state)  # of another model
+    fresh = (two, "--state", tmp_path / "fresh.json")
+    assert "an alarm has no date without --time time" in run("monitor", *fresh)[1]
+    refused("row 13, counted from 1, is earlier than row 12 by", "monitor", one, *fresh[1:])
+    refused("has counted rows without times", "monitor", one, *fresh[1:], "--time", "time")
+    two.write_text(two.read_text().replace("p,label", "q,won", 1))
+    refused("has q, won: rows of another model", "monitor", *fresh)
+    assert run("monitor", *fresh, "--probs", "q", "--label", "won")[0] == 0
 
 
 def test_rows_that_wait_in_a_file_that_is_not_given_are_named(done, tmp_path):

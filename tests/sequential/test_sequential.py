@@ -192,6 +192,26 @@ def _path(p, y):
     )
 
 
+def test_an_alarm_of_a_change_says_where_it_began_however_rows_are_split():
+    p, y, days = *sloped(1000, 1.0), np.arange(1000) // 4 * 86400.0
+    y[600:] = p[600:] > np.random.default_rng(3).random(400) / 2.0  # too low from row 601 on
+    monitors = [ct.Monitor(change=True, independent=True)] * 3
+    for j, size in enumerate((1000, 4, 20)):
+        for part in (slice(a, a + size) for a in range(0, 1000, size)):
+            monitors[j] = monitors[j].update(p[part], y[part], time=days[part])
+    assert monitors[0] == monitors[1] == monitors[2] == ct.Monitor.from_json(monitors[0].to_json())
+    onset, alarm = monitors[0].onset, monitors[0].alarm
+    assert 585 < onset < 615 < alarm
+    assert monitors[0].onset_time == days[onset - 1]
+    assert f"began       likely at row {onset}, time {days[onset - 1]:.10g}  (" in str(monitors[0])
+    lines = [(1, a) for a in (-1, -0.5, -0.25, 0.25, 0.5, 1)] + [(b, 0) for b in (0.5, 0.7, 1.4, 2)]
+    z, side = np.log(p / (1.0 - p))[:alarm], 1.0 - 2.0 * y[:alarm]
+    ratios = [np.log1p(np.exp(side * z)) - np.log1p(np.exp(side * (b * z + a))) for b, a in lines]
+    assert np.cumsum(np.array(ratios)[:, ::-1], axis=1).max(axis=0).argmax() == alarm - onset
+    assert ct.Monitor(change=True).update(ct.Tally.of(p, y)).update(p, y).onset is None
+    assert "since when, change=True (--change) asks" in str(ct.Monitor().update(p, y))
+
+
 @pytest.mark.parametrize(
     "monitor",
     [
