@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shlex
 import sys
 import zipfile
 from types import SimpleNamespace
@@ -303,7 +304,7 @@ def test_missing_cells(tmp_path):
     refused(written(tmp_path / "f.csv", "p,y\n,1\n0.5,\n"), "no row is complete", drop_missing=True)
 
 
-def test_many_forecasters_of_one_file(run, tmp_path, done):
+def test_many_forecasters_of_one_file(run, tmp_path, done, refused):
     rng = np.random.default_rng(1)
     p = rng.random(300)
     y = rng.random(300) < p
@@ -317,6 +318,14 @@ def test_many_forecasters_of_one_file(run, tmp_path, done):
     assert code == 2
     assert all(words in err for words in ("column AMOS has 30 missing cells", "--drop-missing"))
     table = ct.ComparisonTable.from_json(done(*asked, "--drop-missing", "--json"))
+    gate = ("gate", path, "--margin", "0.1", "--drop-missing")
+    assert "\n  NOAA − ENS " in run(*gate, "--probs", "NOAA,ENS")[1]
+    table_of_two = "score_main,score_new,y\n" + "0.5,0.25,1\n0.1,0.2,0\n" * 50
+    two = ("gate", written(tmp_path / "g.csv", table_of_two), "--margin", "0.1")
+    for names in ("score_main,score_new", "score_new,score_main"):
+        refused(f"run: {shlex.join(map(str, ('caltest', *two)))} --probs {names}\n", *two)
+    written(two[1], "p_0,p_1,y\n0.5,0.5,1\n0.1,0.9,0\n")
+    refused("--margin is to another model", *two, "--probs", "p_0,p_1")
     written(path, "a_0,a_1,b_0,b_1,y\n0.5,0.5,0.25,0.75,1\n0.1,0.9,0.2,0.8,0\n")
     assert [*read_forecasters(path, "a_*,b_*")] == ["a_*", "b_*"]
     both = [i for i in range(300) if i % 10 and i % 7]

@@ -185,6 +185,19 @@ def binary(n, shift=0):
     return {"p": p, "y": (RNG.random(n) < p).astype(int), "site": np.arange(n) % 25 + 25 * shift}
 
 
+def test_last_rows_without_an_outcome_are_left_out_and_reversed_probabilities_doubted(
+    tmp_path, refused, done
+):
+    columns = {name: values.astype(object) for name, values in binary(300).items()}
+    columns["p"], columns["y"][200:] = 1 - columns["p"], ""
+    out = done("test", path := written(tmp_path / "f.csv", columns))
+    assert "left out the last 100 of 300 rows, which have no outcome yet." in out
+    assert "are they the probability of 0? Then say" in out
+    columns["y"][:200].sort()  # the last rows are from anywhere
+    for y, words in ((columns["y"], "100 missing cells"), ([*columns["y"][:-1], 1], "99 missing")):
+        refused(words, "test", written(path, columns | {"y": y}))
+
+
 def test_rows_without_a_group_are_one_and_rows_are_those_of_the_file(tmp_path, done):
     columns = {name: values.astype(object) for name, values in binary(200).items()}
     columns["site"][:] = ["", "NA", *[24, 72] * 99]

@@ -212,6 +212,19 @@ def test_an_alarm_of_a_change_says_where_it_began_however_rows_are_split():
     assert "since when, change=True (--change) asks" in str(ct.Monitor().update(p, y))
 
 
+def test_a_slope_about_a_far_centre_is_said_as_what_most_predictions_are():
+    for j, (b, a) in enumerate(kernels.LINES):
+        state = mixture.start(2)
+        state[kernels.SCALARS : kernels.LATE_AT] = np.arange(kernels.N_FLAT) == j
+        _, words, curve = mixture.leader(state, 2, kernels.STATIC)
+        side, _, where = words.partition(" ")[2].partition(" ")
+        centre = 1.0 / (1.0 + np.exp(a / (b - 1.0))) if b != 1.0 else 0.5
+        assert words.startswith("too ") == (b == 1.0 or not 0.1 <= centre <= 0.9)
+        if words.startswith("too ") and b != 1.0:
+            p = np.array([0.8 * centre if where.startswith("below") else 1 - 0.8 * (1 - centre)])
+            assert ("low" if curve(p) > p else "high") == side
+
+
 @pytest.mark.parametrize(
     "monitor",
     [
