@@ -149,16 +149,19 @@ def as_groups(values: object, n: int) -> AnyArray:
         return marks
     groups, crossed = [], []
     for column in columns:
-        marks = as_names(column_of(values, column), n, f"by[{column!r}]", NO_VALUE)
+        of_rows = _per_row(column_of(values, column), n, f"by[{column!r}]")
+        marks = as_names(of_rows, n, f"by[{column!r}]", NO_VALUE)
         if marks.dtype.kind == "b":
             if not marks.any():
                 raise InvalidPredictionsError(f"by[{column!r}] marks no row: leave it out")
             groups.append(np.where(marks, str(column), ""))
             continue
-        if marks.dtype.kind in "iuf" and np.unique(marks).size > MANY_VALUES:
-            cuts = np.unique(np.quantile(marks, [0.0, 0.25, 0.5, 0.75, 1.0]))
-            part = np.searchsorted(cuts[1:-1], marks)
-            marks = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])[part]
+        known = ~np.isnan(of_rows) if of_rows.dtype.kind in "iuf" else np.zeros(n, dtype=bool)
+        if np.unique(of_rows[known]).size > MANY_VALUES:
+            cuts = np.unique(np.quantile(of_rows[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
+            part = np.searchsorted(cuts[1:-1], of_rows)
+            quarters = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])
+            marks = np.where(known, quarters[part], NO_VALUE)
         refuse_names(marks, str(column))
         groups.append(np.array([f"{column}={mark}" for mark in marks]))
         crossed.append(groups[-1])

@@ -153,7 +153,7 @@ class Predictions(NamedClasses):
         by : array_like of shape (n,), mapping, data frame or names of columns, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
-            several with at least 50 rows are subgroups too.
+            several with at least 50 rows are subgroups too; rows without a value are one, too.
         ids : array_like of shape (n,), optional
             The name of each row, by which the rows of two models are matched.
         folds : array_like of shape (n,), optional

@@ -215,6 +215,8 @@ def test_rows_without_a_group_are_one_and_rows_are_those_of_the_file(tmp_path, d
         names = [name.removeprefix("site=") for name in data.subgroups()]
         assert (names, data.n) == (["(no value)", "24", "72"], 199)
         assert data.notes[-1].startswith("the subgroup (no value) is of 2 rows")
+    ages = Predictions.of(frame | {"age": [np.nan, *range(198)]}, "y", by=["age"]).subgroups()
+    assert [rows.size for rows in ages.values()] == [1, 50, 50, 49, 49]
 
 
 def test_a_few_incomplete_rows_are_left_out_and_named(tmp_path, done, refused):
