@@ -100,7 +100,8 @@ def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> Any
     """
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
-        marks = np.array([None if v is None or v != v else str(v) for v in marks], dtype=object)
+        texts = [None if v is None or str(v) == "<NA>" or v != v else str(v) for v in marks]
+        marks = np.array(texts, dtype=object)
         missing = np.array([v is None for v in marks])
     else:
         missing = np.isnan(marks) if marks.dtype.kind == "f" else np.zeros(n, dtype=bool)
