@@ -43,6 +43,12 @@ TOGETHER = (
     "± is one standard deviation (sd); scores count them from chance. Of several tests the worst "
     "is shown, with p of all."
 )
+#: What a finding says at length, how short, and what that means.
+STARRED = (
+    " (impossible outcome)",
+    "*",
+    "* whatever p is: an outcome occurred whose probability was 0.",
+)
 #: Scores in sd that readers take for evidence, and what is said where they are none.
 LARGE_SCORE = 2.0
 SKEWED = (
@@ -185,7 +191,7 @@ class AuditReport(Result):
 
         table, verdict, foot = map(Text, self._blocks(options.max_width))
         table.highlight_regex(r"^Calibration audit", "bold")
-        table.highlight_regex(r"(?m)miscalibrated( \(.*\))?$", "red")
+        table.highlight_regex(r"(?m)miscalibrated( \(.*\)|\*)?$", "red")
         verdict.highlight_regex(r"^Verdict: .*", HEADLINES[self.verdict][1])
         yield from (table, verdict, Text(foot.plain, style="dim"))
 
@@ -196,6 +202,8 @@ class AuditReport(Result):
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
         remarks = self._below if "error or score" in columns else []
+        starred = any(row.verdict is Finding.IMPOSSIBLE_OUTCOME for row in self.rows)
+        remarks = [*remarks, *STARRED[2:] * starred]
         groups = ["", *(line[2:] for table in self._listed for line in aligned(table))]
         table = [f"Calibration audit  {self._size}", "", *lines, *remarks, *groups]
         table += [""] * (len(groups) > 1)
@@ -217,7 +225,7 @@ class AuditReport(Result):
         columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
         if not any(columns["worst"]):
             del columns["worst"]
-        columns["finding"] = [str(row.verdict) for row in self.rows]
+        columns["finding"] = [str(row.verdict).replace(*STARRED[:2]) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
             if less[0] != "p":  # a long finding may go on below itself
