@@ -68,7 +68,7 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
     parts = parts_of(files)
     size = sum(part.stat().st_size for part in parts if part.is_file())
     if not options.get("resume") and size <= LARGE:
-        choices = options if paired else forgiving(options)
+        choices = options if paired else leniency(options)
         return read_file(parts if len(parts) > 1 else parts[0], choices)
     facts = ("clusters", "folds", "time", "horizon", "by", "ids", "event", "features")
     rows = (*facts, "per_character", "format", "sheet", "rounded")
@@ -104,7 +104,7 @@ def check_out(options: dict[str, Any]) -> None:
             raise FileNotFoundError(f"--{name}: there is no folder {options[name].parent}")
 
 
-def forgiving(options: dict[str, Any]) -> dict[str, Any]:
+def leniency(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of rows of which some may be left out, as no others are paired with them."""
     few = {} if options["drop_missing"] else {"drop_missing": FEW}
     return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
@@ -171,7 +171,7 @@ def classes_of(text: str) -> list[int] | list[str]:
     return list(map(int, names)) if all(name.isdecimal() for name in names) else names
 
 
-def searchable(file: Path | None, options: dict[str, Any]) -> dict[str, int] | None:
+def searchable_columns(file: Path | None, options: dict[str, Any]) -> dict[str, int] | None:
     """Return the columns that caltest segments searches, and how many values each of them has.
 
     Those of few values are first. None where that is not known: of what is no file, or would take
@@ -182,7 +182,7 @@ def searchable(file: Path | None, options: dict[str, Any]) -> dict[str, int] | N
     with warnings.catch_warnings(action="ignore"), suppress(ct.InvalidPredictionsError):
         from caltest.segments.search import searchable as searched
 
-        rows = read_file(file, forgiving(options | {"features": "*"}))
+        rows = read_file(file, leniency(options | {"features": "*"}))
         columns = rows.features.named
         try:
             names = searched(replace(rows, folds=None, whole=None, followup=None))
@@ -199,7 +199,7 @@ def with_searchable(data: Any, options: dict[str, Any]) -> Any:
     files = options["file"]
     if len(files) != 1 or not isinstance(data, ct.Predictions) or not data.unused:
         return data
-    columns = searchable(files[0], options)
+    columns = searchable_columns(files[0], options)
     return data if columns is None else replace(data, unused=(*columns,))
 
 

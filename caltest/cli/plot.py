@@ -15,7 +15,7 @@ import caltest as ct
 from caltest import plots
 from caltest._base import defaults
 from caltest.cli import options as o
-from caltest.cli.common import LEVELS, Outcome, end_trial, finish, read, searchable
+from caltest.cli.common import LEVELS, Outcome, end_trial, finish, read, searchable_columns
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.plots.canvas import RECIPE_IN
@@ -75,7 +75,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
             words = f"{option} is for --kind {', '.join(kinds)}, not for {kind}"
             raise Refusal(words, (f"!{option}",), ("--kind", kinds[0]))
     if kind in SITES and options["by"] is None:
-        columns = (searchable(options["file"], options) or {}).items()
+        columns = (searchable_columns(options["file"], options) or {}).items()
         few = [("--by", name) for name, count in columns if count <= LEVELS]
         words = f"--kind {kind} shows subgroups, and needs a column that names those of rows: --by"
         raise Refusal(words, *few[:MOST])

@@ -17,7 +17,7 @@ from caltest.cli.common import (
     check_out,
     end_trial,
     finish,
-    forgiving,
+    leniency,
     read,
     read_file,
     settings,
@@ -189,7 +189,7 @@ def segments(file: Path, **options: Any) -> Outcome:
     if "," in (options["clusters"] or ""):
         first = options["clusters"].split(",")[0]
         raise Refusal("segments takes one column of clusters", ("--clusters", first))
-    data = read_file(file, forgiving(options) | {"features": options.pop("features") or "*"})
+    data = read_file(file, leniency(options) | {"features": options.pop("features") or "*"})
     end_trial()
     for reason in (why for fact, why in UNSEARCHED.items() if vars(data)[fact] is not None):
         few = [f.name for f in data.features.columns if 1 < len({*f.values}) <= LEVELS][:1]

@@ -28,7 +28,7 @@ from caltest.reports.questions import (
     whole_rows,
 )
 from caltest.reports.size import Bounds
-from caltest.reports.verdicts import noticeable, report_of
+from caltest.reports.verdicts import noticeable_error, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
 from caltest.results.base import go_on
 from caltest.results.subgroups import WORST_ALPHA
@@ -162,7 +162,7 @@ def audited(
     clusters = [t.clusters for tests, *_ in answers for t in tests if t.clusters is not None]
     if clusters:
         warn_of_few(clusters, 4)
-    noticed = tolerance or noticeable(data)
+    noticed = tolerance or noticeable_error(data)
     rows = tuple(
         row_of(data, question, answer, q, alpha, noticed)
         for question, answer, q in zip(agenda, answers, adjusted, strict=True)

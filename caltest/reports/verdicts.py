@@ -279,7 +279,7 @@ def _beside(
     return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
 
 
-def noticeable(data: Source) -> float:
+def noticeable_error(data: Source) -> float:
     """Return the error that data have to show: 0.1, of a rarer event its mean prediction."""
     if data.n_classes > 2 or data.multilabel:
         return NOTICED
@@ -289,7 +289,7 @@ def noticeable(data: Source) -> float:
 
 def _not_rejected(data: Source, row: AuditRow, tolerance: float | None) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
-    noticed = tolerance or noticeable(data)
+    noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
             "Every error that was asked about is one that a calibrated model would show. An error "

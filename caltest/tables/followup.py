@@ -45,7 +45,7 @@ LIFE, ROUNDED = 80.0 * 365.25, 0.04
 Length = tuple[float, str]
 
 
-def followed(
+def followup_of(
     truth: Column, facts: dict[str, Any], request: Request, chosen: Chosen
 ) -> tuple[Followup, str]:
     """Return what was seen of rows that were followed, whose facts it takes, and a remark."""

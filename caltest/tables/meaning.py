@@ -29,7 +29,7 @@ from caltest.tables.chosen import Chosen
 from caltest.tables.columns import Choice, says_right, shortened, times_of_follow_up
 from caltest.tables.complete import complete_rows
 from caltest.tables.contents import probabilities_among
-from caltest.tables.followup import followed
+from caltest.tables.followup import followup_of
 from caltest.tables.names import (
     DATES,
     FACTS,
@@ -109,7 +109,7 @@ def understood(source: Source, request: Request, chosen: Chosen, before: int = 0
         outcome, classes, remark = _labels(columns, values, request, chosen, source)
         facts, remarks = _facts(columns, rows.size, request, chosen, source)
         if request.event is not None:
-            (outcome, remark), classes = followed(outcome, facts, request, chosen), None
+            (outcome, remark), classes = followup_of(outcome, facts, request, chosen), None
     unused = [name for name in source.names if name and name not in wanted]
     likely = [name for name in unused if FACTS & {*words(name)}]  # which an answer may need
     others = [name for name in unused if name not in likely]
