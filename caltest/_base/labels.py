@@ -227,15 +227,17 @@ def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, 
     others = [name for name in names if name != event]
     if len(others) > 1:
         pairs = [pair for pair in EVENT_WORDS if event.lower() in pair]
-        rests = [[name for name in others if name.lower() in chain(*pairs)]]
-        if rests == [[]]:
-            rests = [[name] for name in sorted(others, key=lambda n: -counts[n])[:3]]
-        drops = [[name for name in others if name not in rest] for rest in rests]
+        opposite = [name for name in others if name.lower() in chain(*pairs)]
+        drop = [name for name in others if name not in opposite] if opposite else []
+        called = NAMES.get()
+        column = called.label if called and called.label else "column"
+        ways = [dropping(drop)] if drop else [("!--pos-label", "--label", f"{column}=={event}")]
         raise InvalidPredictionsError(
             f"pos_label={event!r} leaves {len(others)} other labels{in_column()} "
             f"({', '.join(others[:5])}); one column of probabilities is for two classes: leave out "
-            "rows that have no outcome with drop_labels=[…] (--drop-label)",
-            [dropping(drop) for drop in drops if drop],
+            "rows that have no outcome with drop_labels=[…] (--drop-label), or let all others be "
+            f"no event with label='{column}=={event}'",
+            ways,
         )
     codes = np.array([name == event for name in text], dtype=np.int64)
     return codes, (others[0] if others else f"not {event}", event)

@@ -122,7 +122,8 @@ def monitor(
         return as_json_text(watch, counts, blocked), code
     is_lost = blocked and blocked.later and not blocked.unfinished
     call = this_command("--drop-missing") if is_lost else ""
-    return (f"{watch}\nrun: {call}" if call else watch), code
+    advice = "to go on without it, if neither whether nor when a label is known depends on it"
+    return (f"{watch}\n{advice}, run: {call}" if call else watch), code
 
 
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, Record]]:

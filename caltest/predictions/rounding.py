@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import bdtrc
 
+from caltest._base.facts import by_appearance
 from caltest._base.written import several
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 
@@ -26,7 +27,8 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
 
     ``"auto"`` does so, and says it aloud, where outcomes occurred that have probability 0, all
     values are multiples of a step s, and an event of probability s/2 would occur as often: P(X ≥ k)
-    > 0.05 of k contradictions in n rows of 0 or 1, X binomial (n, s/2). O(n).
+    > 0.05 of k contradictions in n rows of 0 or 1, X binomial (n, s/2); of clusters, those with one
+    count, and their rows share the chance. O(n).
     """
     auto = rounded == "auto"
     if not rounded or (auto and (not data.impossible.size or data.n_classes > 2)):
@@ -39,7 +41,11 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
     p = data.probs[:, 1]
     inner = (p > 0.0) & (p < 1.0)
     n_ends, n_against, step = int((~inner).sum()), data.impossible.size, step_of(p)
-    explained = step > 0.0 and bdtrc(n_against - 1, n_ends, step / 2.0) > EXPLAINED
+    units = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
+    # Rows of a cluster may all be otherwise together: clusters are counted, each with its chance
+    n_units, rate = np.unique(units[~inner]).size, step / 2.0 * n_ends
+    k = np.unique(units[data.impossible]).size
+    explained = step > 0.0 and bdtrc(k - 1, n_units, min(rate / max(n_units, 1), 1.0)) > EXPLAINED
     if auto and not (explained and inner.any() and data.followup is None):
         return data
     if not inner.any():

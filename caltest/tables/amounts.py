@@ -1,4 +1,4 @@
-"""Events of amounts: a label that is a comparison, such as ``rain_mm>=0.2``."""
+"""Events of amounts and of one class: a label that is a comparison, such as ``rain_mm>=0.2``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from caltest.errors import InvalidPredictionsError
 from caltest.tables import cells
 from caltest.tables.columns import no_column
-from caltest.tables.source import Column, Source
+from caltest.tables.source import Column, Source, is_number
 
 _COMPARES = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt,
@@ -31,19 +31,23 @@ def with_event(source: Source, label: object) -> Source:
     amount, sign, bound = parts.groups()
     if amount not in source.names:
         raise no_column(amount, source.names)
-    try:
-        limit = float(bound)
-    except ValueError:
+    limit = float(bound) if is_number(bound) else None
+    if limit is None and sign != "==":
         raise InvalidPredictionsError(
             f"label {label!r}: {bound!r} is not a number; an event of an amount is written as "
             f"{amount}>=0.5"
-        ) from None
+        )
 
     def read(names: Sequence[str]) -> list[Column]:
         columns = source.read([amount if name == label else name for name in names])
         for place in (i for i, name in enumerate(names) if name == label):
-            numbers = cells.with_gaps(columns[place], amount)
-            columns[place] = np.where(np.isnan(numbers), np.nan, _COMPARES[sign](numbers, limit))
+            if limit is None:
+                missing = cells.missing(columns[place])
+                holds = np.char.strip(columns[place].astype(str)) == bound
+            else:
+                numbers = cells.with_gaps(columns[place], amount)
+                missing, holds = np.isnan(numbers), _COMPARES[sign](numbers, limit)
+            columns[place] = np.where(missing, np.nan, holds)
         return columns
 
     others = [name for name in source.names if name != amount]

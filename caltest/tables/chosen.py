@@ -21,7 +21,7 @@ from caltest.tables.columns import (
     shortened,
 )
 from caltest.tables.contents import are_fractions, probabilities_among
-from caltest.tables.names import PREDICTED, key
+from caltest.tables.names import FAMILIES, PREDICTED, key
 from caltest.tables.probabilities import choose_probs, refuse_lone
 from caltest.tables.source import Column, Request, Source
 
@@ -125,6 +125,8 @@ def _chosen(source: Source, request: Request) -> Chosen:
             raise
     refuse_lone(choice)
     outcomes = paired(labels, choice)
+    if request.pos_label is None and request.predicted_label is None:
+        _refuse_one_class(source, choice.probs, outcomes)
     if request.predicted_label is not None:
         refuse_unknown([request.predicted_label], source.names)
         return Chosen(choice, outcomes, facts, request.predicted_label, sure=True)
@@ -160,6 +162,22 @@ def _remedies(
             yield from ((option, name, *more) for more in error.remedies)
         else:
             yield remedy
+
+
+def _refuse_one_class(source: Source, probs: Sequence[str], outcomes: Sequence[str]) -> None:
+    """Refuse one column that is called as one of several classes: it is about that alone."""
+    if len(probs) != 1 or len(outcomes) != 1:
+        return
+    truth = cells.labels(source.read(outcomes)[0])
+    names = [*dict.fromkeys(truth.ravel().tolist())] if truth.dtype.kind == "U" else []
+    called = {probs[0], *(probs[0].removeprefix(f"{head}_") for head in FAMILIES)}
+    for name in (name for name in names if name in called and len(names) > 2):
+        event = f"{outcomes[0]}=={name}"
+        raise InvalidPredictionsError(
+            f"column {probs[0]} is called as one of {len(names)} labels in {outcomes[0]}: if it is "
+            f"the probability of that, say label={event!r} (--label {event!r})",
+            [("--label", event)],
+        )
 
 
 def _other_words(truth: Column, answer: Column) -> bool:

@@ -133,10 +133,11 @@ def _no_labels(source: Source, likely: Sequence[str]) -> InvalidPredictionsError
     such = " or ".join(likely)
     counts = "; a table of counts, one row a grade, is for caltest grades FILE (grade_tests)"
     grades = any(key(name) in COUNTS or COUNTS & {*words(name)} for name in source.names)
-    others = [] if likely else [n for n in source.names if AMOUNTS & {*words(n)}]
-    amounts = (
-        [n for n, c in source.readable(others).items() if cells.are_numbers(c)] if others else []
-    )
+    others = [n for n in source.names if AMOUNTS & {*words(n)}]
+    columns = source.readable(others).items() if others else ()
+    numbers = {n: cells.feature(c) for n, c in columns if c.ndim == 1}
+    numbers = {n: c for n, c in numbers.items() if c.dtype.kind in "iuf"}
+    amounts = [n for n, c in numbers.items() if (c > 1.0).any()]  # others may be probabilities
     of_amount = ""
     if amounts:
         example = f"{amounts[0]}>=0.5"

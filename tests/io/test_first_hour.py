@@ -243,6 +243,25 @@ def test_a_few_incomplete_rows_are_left_out_and_named(tmp_path, done, refused):
     refused("21 missing", "test", written(path, {"confidence": p, "label": words}))
 
 
+@pytest.mark.filterwarnings("default")
+def test_outcomes_against_rounded_probabilities_are_no_proof(tmp_path, run, refused, done):
+    """If half a step explains them, of clusters as often as their rows are otherwise together."""
+    p, day = np.repeat([0, 10, 50, 90, 100], 40), np.arange(200) // 20
+    y = (np.arange(200) % 10 < p // 10).astype(int)
+    for days, wrong, independent in ((slice(5, 6), 1, 120), (slice(20), 20, 200)):
+        y[days] = 1  # of twenty all are of one day
+        path = written(tmp_path / "f.csv", {"day": day, "pop": p, "y": y})
+        _, out, error = run("test", path, "--clusters", "day")
+        assert ("n = 120" in out, "rounding to multiples of 0.1 explains" in error) == (True, True)
+        assert f"n = {independent}" in done("test", path)
+        assert "n = 120" in done("test", path, "--rounded")
+        note = f"{wrong} of 80 outcomes predicted with probability 0 or 1 were otherwise"
+        assert read_predictions(path, rounded=True).notes[-1].endswith(f"may be rounded: {note}")
+        assert "had predicted probability exactly 0" in done("test", path, "--not-rounded")
+    refused("for two classes", "test", written(path, {"p_0": [0.2], "p_1": [0.3], "p_2": [0.5],
+            "y": [1]}), "--rounded")  # fmt: skip
+
+
 def test_an_event_may_be_an_amount_beyond_a_limit(tmp_path, refused):
     columns = {"pop": [0.1, 0.8, 0.3, 0.6], "mm": ["0.0", "7.1", "", "0.2"], "site": [*"abab"]}
     path = written(tmp_path / "f.csv", columns)
@@ -250,6 +269,12 @@ def test_an_event_may_be_an_amount_beyond_a_limit(tmp_path, refused):
     refused("beyond a limit, say label='mm>=0.5' (--label 'mm>=0.5')", "test", path)
     refused("'x' is not a number", "test", path, "--label", "mm>x")
     refused("no column 'nm' among pop, mm", "test", path, "--label", "nm>=1")
+    kinds = written(
+        tmp_path / "k.csv", {"mel": [0.1, 0.8, 0.3] * 9, "dx": [*"xyz"] * 8 + ["mel"] * 3}
+    )
+    for more in ((), ("--pos-label", "mel")):
+        refused("label='dx==mel'", "test", kinds, "--probs", "mel", "--label", "dx", *more)
+    assert read_predictions(kinds, "mel", "dx==mel").labels.tolist() == [0] * 24 + [1] * 3
     for sign, wet in ((">=0.2", [0, 1, 1]), ("> 0.2", [0, 1, 0]), ("<=0.2", [1, 0, 1])):
         for read, of in ((read_predictions, (path, "pop")), (Predictions.of, (columns,))):
             data = read(*of, f"mm{sign}", drop_missing=True)
