@@ -46,7 +46,8 @@ def test_a_narrow_table_loses_columns_but_no_finding(report, width):
     for row in report.rows:
         (at,) = (j for j, line in enumerate(lines) if f"{line}  ".startswith(f"{row.lens}  "))
         rest = " ".join([lines[at], *(line for line in lines[at + 1 :] if line[:1] == " ")])
-        assert all(word in rest.split() for word in row.verdict.split())
+        finding = row.verdict.replace(" (impossible outcome)", "*")
+        assert all(word in rest.split() for word in finding.split())
         for name, shown in (("error", row.shown[0]), ("adjusted", f"{row.adjusted:.3f}")):
             if name in header and row.adjusted >= 0.01:
                 assert shown in lines[at]
