@@ -30,10 +30,10 @@ def seconds_of(times: AnyArray) -> FloatArray:
     texts = np.char.strip(times.astype(str))
     distinct, rows, places = np.unique(texts, return_index=True, return_inverse=True)
     moments = [_moment(text) for text in distinct.tolist()]
-    found = {i: _NUMBERS.fullmatch(distinct[i]) for i, when in enumerate(moments) if when is None}
-    last = {i: match for i, match in found.items() if match and len(match[4]) == 4}
+    matches = {i: _NUMBERS.fullmatch(distinct[i]) for i, when in enumerate(moments) if when is None}
+    last = {i: match for i, match in matches.items() if match and len(match[4]) == 4}
     month_first = bool(last) and _is_month_first(last, rows)
-    for i, match in found.items():
+    for i, match in matches.items():
         if match:
             first, second, third = match[1], match[3], match[4]
             if i in last:

@@ -73,11 +73,11 @@ def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
 
 def end_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
     """Return the same of two words for how a follow-up ended, such as disease-free and relapsed."""
-    found = lowered(texts)
-    words = [*np.unique(found).tolist()]
+    texts = lowered(texts)
+    words = [*np.unique(texts).tolist()]
     ends = [word for word in words if not NO_END.match(word)]
     two = len(words) == 2 and len(ends) == 1 and AN_END.match(ends[0])
-    return (ends[0], found == ends[0]) if two else event_of(texts)
+    return (ends[0], texts == ends[0]) if two else event_of(texts)
 
 
 def opposites(

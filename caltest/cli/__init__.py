@@ -135,8 +135,8 @@ def _show_ways_on(error: Exception, words: list[str]) -> None:
         print(printable(f"then: {message}"), file=sys.stderr)
     for command in commands:
         places = [word for word in shlex.split(command) if word in PLACES]
-        own = f", with yours for {' and '.join(places)}" if places else ""
-        print(printable(f"run{own}: {command}"), file=sys.stderr)
+        advice = f", with yours for {' and '.join(places)}" if places else ""
+        print(printable(f"run{advice}: {command}"), file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:

@@ -156,8 +156,8 @@ def _with_facts(
         facts |= {"clusters": pair.first, "crossed": pair.second}
         facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
     if arguments["by"] is not None and (lacking := without_group(facts["by"])):
-        own = f"the subgroup {NO_VALUE} is of {several(lacking, 'row')} without a value of by"
-        facts["notes"] = (*facts.get("notes", data.notes), own)
+        note = f"the subgroup {NO_VALUE} is of {several(lacking, 'row')} without a value of by"
+        facts["notes"] = (*facts.get("notes", data.notes), note)
     one_of("ordered", request.ordered, (True, False))
     if request.ordered and data.n_classes == 2:
         raise InvalidPredictionsError("two classes have no order: ordered=True is for more")

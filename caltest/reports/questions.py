@@ -75,14 +75,14 @@ def summed(data: Source, question: Question) -> Source:
 
 def sums_of(data: Source, lens: Lens) -> Source:
     """Return the sums of very many rows that depend on nothing, all else as it is."""
-    if not data.has_rows or data.n <= MANY or data.weights is not None:
+    rows = data.rows
+    if rows is None or not data.has_rows or data.n <= MANY or data.weights is not None:
         return data
     if data.n_clusters or data.folds is not None:
         return data
-    assert isinstance(data, Predictions)  # as it has rows
-    sums = _SUMS.setdefault(data, {})
+    sums = _SUMS.setdefault(rows, {})
     if lens not in sums:
-        sums[lens] = Tally.of(replace(data, by=None), lens=lens)
+        sums[lens] = Tally.of(replace(rows, by=None), lens=lens)
     return sums[lens]
 
 

@@ -244,12 +244,12 @@ def _cells(
             dropped.append(f"{feature.name} (its cells hold only events or only others)")
         else:
             cut.append(column)
-    told = [c.feature.name for c in cut[1:] if not unnamed and _tells(c, data, min_rows)]
-    if told:
-        others = ",".join(name for name in data.features.named if name not in told)
+    leaks = [c.feature.name for c in cut[1:] if not unnamed and _tells(c, data, min_rows)]
+    if leaks:
+        others = ",".join(name for name in data.features.named if name not in leaks)
         search = f"search the others, features= (--features {shlex.quote(others)})"
         warnings.warn(
-            f"features: the cells of {' and of '.join(map(repr, told))} hold only events or only "
+            f"features: the cells of {' and of '.join(map(repr, leaks))} hold only events or only "
             f"others: known before the outcome? If not, {search if others else 'leave it out'}",
             DoubtfulInputWarning,
             stacklevel=3,

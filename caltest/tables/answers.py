@@ -25,9 +25,9 @@ def answers_alike(
     """
     if truth.dtype.kind != "U" or answer.dtype.kind != "U" or np.unique(truth).size < FREE:
         return truth, answer, ""
-    label, given = (np.char.rstrip(lowered(texts), ".") for texts in (truth, answer))
-    more = int(((label == given) & (np.char.strip(truth) != np.char.strip(answer))).sum())
-    pairs = zip(label.tolist(), given.tolist(), strict=True)
+    label, reply = (np.char.rstrip(lowered(texts), ".") for texts in (truth, answer))
+    more = int(((label == reply) & (np.char.strip(truth) != np.char.strip(answer))).sum())
+    pairs = zip(label.tolist(), reply.tolist(), strict=True)
     longer = sum(a != b and f" {a} " in f" {b} ".replace(",", " ") for a, b in pairs if a)
     if longer:
         warnings.warn(
@@ -38,4 +38,4 @@ def answers_alike(
             stacklevel=5,
         )
     how = f", whatever their case and last point (which matters in {several(more, 'row')})"
-    return label, given, how * bool(more)
+    return label, reply, how * bool(more)

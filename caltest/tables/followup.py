@@ -99,9 +99,9 @@ def _events(truth: Column, request: Request) -> tuple[Column | IntArray, str]:
         codes = dict(zip(occur, end[1].astype(int).tolist(), strict=True))
     else:
         raise _undecided(occur, None)
-    taken = [f"{word!r} {ROLES[min(codes[word], 2)]}" for word in occur]
+    roles = [f"{word!r} {ROLES[min(codes[word], 2)]}" for word in occur]
     numbers = np.array([codes[word] for word in occur])[places.reshape(truth.shape)]
-    return numbers, f"events from {request.event} ({', '.join(taken)})"
+    return numbers, f"events from {request.event} ({', '.join(roles)})"
 
 
 def _undecided(occur: list[str], event: str | None) -> InvalidPredictionsError:
@@ -138,40 +138,40 @@ def _undecided(occur: list[str], event: str | None) -> InvalidPredictionsError:
 
 def _length(text: str) -> Length | None:
     """Return the one length with its unit that a text names, such as (5, "years")."""
-    found = {(float(n), NAMES[UNITS[u]]) for n, u in _LENGTH.findall(text.lower()) if u in UNITS}
-    return found.pop() if len(found) == 1 else None
+    lengths = {(float(n), NAMES[UNITS[u]]) for n, u in _LENGTH.findall(text.lower()) if u in UNITS}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _unit(name: str) -> str | None:
     """Return the unit that the name of a column of times says."""
     parts = words(name)
     short = parts[-1:] if len(parts) > 1 else []
-    said = [part for part in parts if part in UNITS and (len(part) > 1 or part in short)]
-    said += re.findall(r"^(?:year|month|week|day)s|(?:year|month|week|day)s$", name.lower())
-    return NAMES[UNITS[said[-1]]] if said else None
+    units = [part for part in parts if part in UNITS and (len(part) > 1 or part in short)]
+    units += re.findall(r"^(?:year|month|week|day)s|(?:year|month|week|day)s$", name.lower())
+    return NAMES[UNITS[units[-1]]] if units else None
 
 
 def _horizon(horizon: Any, time: str, longest: float, risk: str) -> float:
     """Return the horizon in the unit of the times; refused where it seems to be in another."""
     unit, named = _unit(time), _length(risk)
     if isinstance(horizon, str):
-        asked = _length(horizon.replace(" ", ""))
-        if asked is None or not re.fullmatch(r"\s*\d+(\.\d+)?\s*[A-Za-z]+\s*", horizon):
+        length = _length(horizon.replace(" ", ""))
+        if length is None or not re.fullmatch(r"\s*\d+(\.\d+)?\s*[A-Za-z]+\s*", horizon):
             raise InvalidPredictionsError(
                 f"horizon is a number, or one with its unit such as 5years, not {horizon!r}"
             )
-        if named is not None and _ratio(asked, named) > 1.0 + ROUNDED:
+        if named is not None and _ratio(length, named) > 1.0 + ROUNDED:
             warnings.warn(
-                f"the horizon is {_said(*asked)}, but {risk} says {_said(*named)}",
+                f"the horizon is {_said(*length)}, but {risk} says {_said(*named)}",
                 DoubtfulInputWarning,
                 stacklevel=5,
             )
         if unit is not None:
-            return asked[0] * UNITS[asked[1]] / UNITS[unit]
+            return length[0] * UNITS[length[1]] / UNITS[unit]
         raise InvalidPredictionsError(
             f"the name of {time} does not say its unit: write the horizon as a number in that, "
-            f"{_listed(asked, None)}",
-            [("--horizon", f"{value:g}") for value in _possible(asked, longest)],
+            f"{_listed(length, None)}",
+            [("--horizon", f"{value:g}") for value in _possible(length, longest)],
         )
     if not isinstance(horizon, (int, float)) or not horizon > 0.0:
         return horizon  # follow-up refuses it

@@ -133,9 +133,9 @@ def _called_so(source: Source, names: Sequence[str], from_logits: bool) -> list[
 def _logits(names: Sequence[str]) -> dict[tuple[str, ...], Choice]:
     """Return families of columns whose names say that they are logits."""
     families: dict[str, dict[str, str]] = {}
-    for name, found in ((name, LOGIT.fullmatch(name)) for name in names):
-        if found and (end := found[2] or found[3]):
-            families.setdefault(found[1].lower(), {})[name] = end
+    for name, match in ((name, LOGIT.fullmatch(name)) for name in names):
+        if match and (end := match[2] or match[3]):
+            families.setdefault(match[1].lower(), {})[name] = end
     several = [family for family in families.values() if len(family) > 1]
     return {tuple(family): numbered(family) for family in several}
 
@@ -143,7 +143,7 @@ def _logits(names: Sequence[str]) -> dict[tuple[str, ...], Choice]:
 def are_logits(names: Sequence[str], values: Column) -> bool:
     """Say whether columns are called logits, and no probabilities; of one class log-odds only."""
     called = [LOGIT.fullmatch(name) for name in names]
-    odds = values.ndim > 1 or all(found and "logit" in found[1].lower() for found in called)
+    odds = values.ndim > 1 or all(match and "logit" in match[1].lower() for match in called)
     if not all(called) or not odds or values.dtype.kind not in "iuf":
         return False
     return bool(np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0)
