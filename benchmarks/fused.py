@@ -13,8 +13,8 @@ import numpy as np
 
 import caltest as ct
 from benchmarks.measure import confident, seconds
-from caltest.simulate import Batches, LabelScheme, RowScheme, simulate, simulate_by
-from caltest.statistics.base import problem_of
+from caltest.nulls import Batches, LabelScheme, RowScheme, simulate, simulate_by
+from caltest.statistics.statistic import problem_of
 
 B = 1000
 

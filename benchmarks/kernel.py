@@ -15,8 +15,10 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import confident, seconds
-from caltest import Predictions, RedrawLabels, replicate
-from caltest.statistics.kernel import SKCE, GaussianKernel, LaplaceKernel, TVKernel
+from caltest.data import Predictions
+from caltest.inference import replicate
+from caltest.nulls import RedrawLabels
+from caltest.statistics import SKCE, GaussianKernel, LaplaceKernel, TVKernel
 
 B = 1000
 WIDTH = 0.3

@@ -21,9 +21,9 @@ import numpy as np
 
 import caltest as ct
 from benchmarks.measure import confident, seconds
-from caltest.binning import as_binning
-from caltest.statistics.base import problem_of
-from caltest.statistics.multiclass import ClasswiseECE
+from caltest.data.binning import as_binning
+from caltest.statistics.binned import ClasswiseECE
+from caltest.statistics.statistic import problem_of
 
 B = 1000
 #: A replicate, by NumPy and by hand.

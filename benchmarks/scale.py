@@ -24,7 +24,7 @@ import numpy as np
 
 import caltest as ct
 from benchmarks.measure import confident, seconds
-from caltest.statistics.multiclass import ClasswiseECE
+from caltest.statistics.binned import ClasswiseECE
 
 #: Rows of the file that is read many times.
 ROWS = 10**7
@@ -134,7 +134,7 @@ def verbs() -> None:
         times = [seconds(partial(ct.Tally.of, data), 3)]
         times += [seconds(partial(verb, tally), 3) for verb in asked.values()]
         times.append(seconds(partial(ct.audit, tally, rng=1), 3))
-        with patch("caltest.inference.analysis.MANY", 10**9):
+        with patch("caltest.inference._input.MANY", 10**9):
             few = asked.values() if n <= 10**6 else ()
             times += [seconds(partial(verb, data), 3 if n < 10**6 else 1) for verb in few]
         shown = [f"{1e3 * t:.0f} ms" for t in times] + ["–"] * (len(heads) - 1 - len(times))
@@ -181,7 +181,7 @@ def workers(folder: Path, powers: int) -> None:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            client.run(__import__, "caltest.tally.reading", fromlist=["of_frame"])
+            client.run(__import__, "caltest.tallies.tally", fromlist=["of_frame"])
             before = sum(cpu for cpu, _ in client.run(spent).values())
             start = time.perf_counter()
             tally = ct.Tally.from_dask(dataframe.read_parquet(pattern), "p", "y")

@@ -13,8 +13,10 @@ from typing import Literal, TypeVar, Unpack
 
 import numpy as np
 
-from caltest._base.checks import MOST_BINS, whole
-from caltest.binning import (
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import MOST_BINS, whole
+from caltest.data import Facts, Predictions
+from caltest.data.binning import (
     Binning,
     Closed,
     CutBins,
@@ -23,10 +25,8 @@ from caltest.binning import (
     VarianceTree,
     one_coordinate,
 )
+from caltest.data.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.errors import StatisticError
-from caltest.lenses import Canonical, Lens, OneVsRest, TopK
-from caltest.predictions import Facts, FloatArray, IntArray, Predictions
-from caltest.problem import Cells, Problem, RowProblem
 from caltest.statistics import (
     ACE,
     ECE,
@@ -34,15 +34,18 @@ from caltest.statistics import (
     RMSCE,
     SCE,
     TACE,
+    Cells,
     ClasswiseECE,
     DebiasedL2,
     HosmerLemeshow,
-    Statistic,
-)  # fmt: skip
-from caltest.statistics.base import rows_of
+    Problem,
+    RowProblem,
+    Statistic,  # fmt: skip
+)
 from caltest.statistics.prepared import CellStatistic, LabelStatistic, Prepared
 from caltest.statistics.regression import ScaledGaps
-from caltest.statistics.relplot import RelplotSmoothECE
+from caltest.statistics.smooth import RelplotSmoothECE
+from caltest.statistics.statistic import rows_of
 
 Task = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]

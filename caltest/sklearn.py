@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.arrays import RNG, AnyArray
-from caltest._base.checks import whole
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import RNG, AnyArray, whole
 from caltest._base.containers import as_ndarray
+from caltest.data import Predictions
+from caltest.data.lenses import LensLike, OneVsRest, as_lens
 from caltest.errors import InvalidPredictionsError
-from caltest.inference import calibration_test
-from caltest.inference.analysis import evaluated
-from caltest.lens_choice import as_lens
-from caltest.lenses import LensLike, OneVsRest
-from caltest.predictions import FloatArray, IntArray, Predictions
+from caltest.inference import calibration_test, reliability_curve
+from caltest.inference._input import evaluated
 from caltest.recalibration import Recalibration, VectorScaling
-from caltest.reliability import reliability_curve
 from caltest.results import ReliabilityCurve
 from caltest.statistics import ECE, StatisticLike
 
@@ -121,7 +119,7 @@ class CalibrationTestDisplay:
         return cls(reliability_curve(data, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the curve, with the options of :func:`caltest.plots.reliability`."""
+        """Draw the curve, with the options of :func:`caltest.plots.panels`."""
         self.picture_ = self.curve.plot(ax, **options)
         self.ax_, self.figure_ = self.picture_.ax, self.picture_.figure
         return self

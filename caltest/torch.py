@@ -8,10 +8,11 @@ from typing import Self
 
 import numpy as np
 
-from caltest._base.reading import as_array, as_numbers
+from caltest._base import FloatArray
+from caltest.data import Predictions
+from caltest.data.numbers import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError
 from caltest.inference import calibration_test
-from caltest.predictions import FloatArray, Predictions
 
 
 class CalibrationMetric:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 import caltest as ct
-from caltest.simulate import LabelSampler
+from caltest.nulls import LabelSampler
 from paper_replications import nets
 from paper_replications.model import ERRORS, Context, Result, Table, canvas, key
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from caltest import __version__
+from caltest._version import __version__
 from paper_replications.items import Outcome
 from paper_replications.model import Context, show
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import caltest as ct
 from caltest.plots.canvas import BLUE, INK
-from caltest.plots.simplex import TRIANGLE, clipped
+from caltest.plots.panels import TRIANGLE, clipped
 from paper_replications.model import Context, Result, canvas
 
 PAPER = "Vaicenavicius et al. 2019"

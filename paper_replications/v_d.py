@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 
 import caltest as ct
-from caltest.lenses import Lens
+from caltest.data.lenses import Lens
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table

@@ -9,7 +9,7 @@ every tenth cross is expected outside.
 from __future__ import annotations
 
 import caltest as ct
-from caltest.binning import Binning
+from caltest.data.binning import Binning
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, named, reach

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 import caltest as ct
-from caltest.lenses import Lens
+from caltest.data.lenses import Lens
 from caltest.plots.canvas import GREY
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, key, named

@@ -210,7 +210,7 @@ class Touched:
         self.kernels: defaultdict[str, set[str]] = defaultdict(set)
 
     def pytest_configure(self) -> None:
-        from caltest._base.compiled import kernel
+        from caltest.nulls.compiled import kernel
 
         call: Any = kernel.__call__
 

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 import caltest as ct
-from caltest.inference.reach import Difference, Side
+from caltest.inference.comparison import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from validation.pages import largest_rate, opening, table
 from validation.pairs import PAIRS

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr
 
 import caltest as ct
-from caltest._base.multiplicity import holm
+from caltest.inference.null import holm
 from validation.draws import labels_from, two_classes, uniform
 from validation.pages import largest_rate, opening, table
 from validation.study import Study, run

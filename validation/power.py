@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 import caltest as ct
-from caltest._base.multiplicity import max_t
+from caltest.inference.null import max_t
 from validation.draws import dirichlet, labels_from, two_classes
 from validation.pages import opening, table
 from validation.study import DOCS, Study, run

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import caltest as ct
-from caltest.nulls import BrownianNull
+from caltest.nulls.laws import BrownianNull
 from validation.clusters import normal, shared_label
 from validation.draws import two_classes
 from validation.pages import largest_rate, opening, table

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 
 import caltest as ct
-from caltest.bets.kernels import MONITOR
-from caltest.bets.mixture import bet, start
+from caltest.nulls.bets import MONITOR, bet, start
 
 PAGE = Path(__file__).parents[1] / "docs" / "sequential.md"
 LENGTH = 10_000

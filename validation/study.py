@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import caltest
-from caltest._base.progress import progress
+from caltest._base.arrays import progress
 from validation.definition import definition, short
 from validation.pages import spread
 

@@ -1,1 +1,6 @@
-"""What every part uses and no user sees: internal, and free to change."""
+"""What every room uses: types of arrays, refusals, progress, and how values are written."""
+
+import lazy_loader
+
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,23 +1,46 @@
-"""Types of arrays, what NumPy does slowly, and which values count as equal."""
+"""Types of arrays, which values count as equal, refusals of parameters, and progress."""
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from shutil import get_terminal_size
+from threading import Lock
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.errors import StatisticError
+
 FloatArray = NDArray[np.float64]
+
+
 IntArray = NDArray[np.int64]
+
+
 BoolArray = NDArray[np.bool_]
+
+
 ComplexArray = NDArray[np.complex128]
+
+
 AnyArray = NDArray[Any]
+
 
 #: One value a row as users hold it: a list, an array, or a column of a frame of any library.
 Values = ArrayLike | object
+
+
 #: What verbs are asked of: probabilities as in ``Values``, checked predictions, or a tally.
 Source = Values
+
+
 #: What makes a generator: nothing, a seed, or one of NumPy's.
 RNG = int | np.integer | np.random.Generator | np.random.SeedSequence | None
+
 
 #: Up to so many columns, comparing columns takes a third to a thirtieth of ``max(axis=1)``.
 FEW_COLUMNS = 16
@@ -56,3 +79,97 @@ def reaching(
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)
     return values >= below(t, values)
+
+
+# ------------------------------------------------------------------------------
+# Refusals of parameters, in one wording.
+
+
+def one_of(name: str, value: object, choices: Collection[object]) -> None:
+    """Refuse what is not one of these words."""
+    if value not in choices:
+        words = [repr(word) for word in choices]
+        choice = " or ".join(words) if len(words) == 2 else f"one of {', '.join(words)}"
+        raise StatisticError(f"{name} must be {choice}, not {value!r}")
+
+
+def number(name: str, value: object, low: float, high: float, ends: str = "()") -> None:
+    """Refuse what is no number of an interval; square brackets include its ends."""
+    inside = False
+    if isinstance(value, (float, np.floating)) or is_whole(value):
+        at_end = (value, ends[0]) == (low, "[") or (value, ends[1]) == (high, "]")
+        inside = at_end or bool(low < value < high)
+    if not inside:
+        place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
+        place = place if high < np.inf else f"be a number > {low:g}"
+        raise StatisticError(f"{name} must {place}, not {value!r}")
+
+
+def fraction(name: str, value: object) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    number(name, value, 0.0, 1.0)
+
+
+#: More replicates, or bins, than this are a slip.
+MOST_REPLICATES, MOST_BINS = 10**7, 10**6
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Say whether a value is a whole number, which a boolean is not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is not a whole number from ``least`` on, and up to ``most``."""
+    if not is_whole(value) or value < least:
+        raise StatisticError(f"{name} must be a whole number ≥ {least}, not {value!r}")
+    if most is not None and value > most:
+        raise StatisticError(f"{name} must be at most {most}, not {value}")
+
+
+# ------------------------------------------------------------------------------
+# The defaults that verbs share, one a kind.
+
+
+#: Replicates behind one p-value or interval.
+N_RESAMPLES = 9999
+
+
+#: Replicates that serve many numbers at once: audits and pictures.
+N_TOGETHER = 1999
+
+
+#: Level of intervals.
+LEVEL = 0.95
+
+
+#: Level of the bars and bands of pictures.
+BAND_LEVEL = 0.9
+
+
+# ------------------------------------------------------------------------------
+# Progress bars for work that takes longer than two seconds.
+
+
+#: How a simulation ends: with all replicates, by sequential stopping or by Ctrl-C.
+Ended = Literal["complete", "early", "interrupted"]
+
+
+#: Held by the one bar that may be shown.
+_SHOWING = Lock()
+
+
+@contextmanager
+def progress(total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that reports steps; one bar shows on a terminal after two seconds."""
+    if total == 1 or not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
+        yield lambda steps: None
+        return
+    from tqdm import tqdm
+
+    try:
+        width = get_terminal_size().columns  # also where a terminal has none
+        with tqdm(total=total, unit=f" {unit}", delay=2.0, leave=False, ncols=width) as bar:
+            yield lambda steps: (bar.update(steps), None)[1]
+    finally:
+        _SHOWING.release()

@@ -18,15 +18,27 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 
 #: Text with more levels than these, and than half of the rows, names the rows.
 MOST_LEVELS = 20
+
+
 Kind = Literal["number", "date", "level", "other", "missing"]
+
+
 #: Column, kind, low < x ≤ high, and the level, or of "other" those that are not meant.
 Condition = tuple[str, Kind, float | str | None, float | str | None, str | tuple[str, ...] | None]
+
+
 #: What columns of ids are called, and rows of an id below which all its rows are no segment.
 IDS, SHARED = re.compile(r"(?i:(?:^|[_\s.-])id)$|[a-z]I[dD]$"), 30
+
+
 #: Microseconds of a day.
 DAY = 86_400_000_000
+
+
 #: What a cell must not be, and what is a number.
 NESTED = (list, dict, tuple, set, np.ndarray, complex)
+
+
 NUMBERS = (int, float, np.integer, np.floating, Decimal)
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:  # the command line reads this file before NumPy is needed
+if TYPE_CHECKING:
     from caltest._base.arrays import IntArray
 
 

@@ -35,9 +35,15 @@ _INSTEAD = {
     "use pos_label=": "positive_class",
     "see side= of confidence_interval; a test knows what is unusual": "alternative",
 }  # fmt: skip
+
+
 WORDS = {word: advice for advice, words in _INSTEAD.items() for word in words.split()}
+
+
 #: Arguments, or fields of a result, by name: each has the type that its name has where it is taken.
 Fields: TypeAlias = dict[str, Any]
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -25,11 +25,11 @@ Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {
     "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
-    "compare": ("compare", "Compare the calibration of several models."),
-    "gate": ("compare", "Say whether the model behind FILE, or behind many, may be released."),
+    "compare": ("verbs", "Compare the calibration of several models."),
+    "gate": ("verbs", "Say whether the model behind FILE, or behind many, may be released."),
     "grades": ("verbs", "Test the probability of every grade, from a table of counts."),
     "interval": ("verbs", "Say how large the calibration error may be."),
-    "monitor": ("monitor", "Bet against calibration as rows come in, and keep the state."),
+    "monitor": ("watching", "Bet against calibration as rows come in, and keep the state."),
     "plan": ("verbs", "Say how many rows are needed, and how many more than there are."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
     "report": ("verbs", "Write one page that a reviewer, a regulator or a meeting can read."),

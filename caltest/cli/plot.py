@@ -13,24 +13,39 @@ from click.core import ParameterSource
 
 import caltest as ct
 from caltest import plots
-from caltest._base import defaults
+from caltest._base import arrays as defaults
 from caltest.cli import options as o
-from caltest.cli.common import LEVELS, Outcome, end_trial, finish, read, searchable_columns
-from caltest.cli.recipes import Recipe
+from caltest.cli.options import LEVELS, Outcome, Recipe, end_trial, finish, read, searchable_columns
 from caltest.cli.remedies import Refusal
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
+
+
 CURVES = ("isotonic", "smooth", "band")
+
+
 PAIRS = ("comparison", "difference")
+
+
 BANDS = ("consistency", "clopper-pearson", "wilson")
+
+
 SITES = ("forest", "sites")
+
+
 #: Commands that are spelled out where there are several columns of subgroups.
 MOST = 3
+
+
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
+
+
 #: The options that verbs take as they are.
 VALUES = ("lens", "bins", "band", "level", "simultaneous")
+
+
 #: The kinds of pictures that honour an option.
 HONOURED_BY = {
     "by": (*DIAGRAMS, "audit", *SITES),

@@ -32,8 +32,11 @@ class Legible(Exception):
 
 #: Seconds after which, and bytes of files from which on, no remedy is tried before it is shown.
 PATIENCE, SMALL = 1.0, 2**24
+
+
 #: Words of remedies in whose place a user has to put another.
 PLACES = {"COLUMN", "FILE", "FILE_OF_LABELS", "OTHER_FILE", "T"}
+
 
 #: What to say to options of other packages and of other commands, and what goes on; in braces the
 #: command if it takes statistics, the option, its value and what that lacks to 1.
@@ -55,8 +58,11 @@ INSTEAD = {
     "--level": ("The level of a test is --alpha, such as 0.05.", "--alpha {rest:g}"),
 }  # fmt: skip
 
+
 #: How alike a name must be to one that is there, of 1, to be put in its place.
 ALIKE = 0.75
+
+
 #: Values of the options that commands need.
 MISSING = {"plot": "plot.svg", "report": "report.html", "monitor": "state.json", "plan": "FILE"}
 

@@ -1,4 +1,4 @@
-"""The verbs."""
+"""The verbs: one question a file."""
 
 from .calibration import calibration_test as calibration_test
 from .comparison import compare as compare
@@ -6,9 +6,16 @@ from .comparison import compare_models as compare_models
 from .cox import cox_recalibration as cox_recalibration
 from .decompositions import brier_decomposition as brier_decomposition
 from .decompositions import corp_decomposition as corp_decomposition
-from .equivalence import equivalence_test as equivalence_test
+from .diagrams import SimplexGrid as SimplexGrid
+from .diagrams import bin_sensitivity as bin_sensitivity
+from .diagrams import reliability_fit as reliability_fit
+from .diagrams import reliability_simplex as reliability_simplex
 from .grades import grade_tests as grade_tests
-from .intervals import confidence_interval as confidence_interval
+from .interval import confidence_interval as confidence_interval
+from .interval import equivalence_test as equivalence_test
 from .joint import joint_test as joint_test
-from .pvalues import replicate as replicate
+from .null import replicate as replicate
+from .reliability import reliability_curve as reliability_curve
+from .reliability import reliability_difference as reliability_difference
+from .segments import segment_search as segment_search
 from .sites import meta_analysis as meta_analysis

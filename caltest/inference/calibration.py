@@ -1,30 +1,26 @@
-"""The verb that tests one aspect of calibration."""
+"""The verb that tests one aspect of calibration, also in every subgroup."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
-from caltest._base.arrays import RNG
-from caltest._base.checks import one_of
-from caltest._base.defaults import N_RESAMPLES
-from caltest._base.progress import progress
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import N_RESAMPLES, RNG, one_of, progress
 from caltest._base.written import name_of
+from caltest.data import Facts, Predictions
+from caltest.data.lenses import LensLike
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference.admission import ROWS
-from caltest.inference.analysis import Analysis
-from caltest.inference.pvalues import Null, null_distribution, result_of
-from caltest.inference.subgroups import alike, each_subgroup, of_worst, on_shared_labels
-from caltest.lenses import LensLike
-from caltest.nulls import ExactNull
-from caltest.predictions import Facts, Predictions
-from caltest.results import CalibrationTestResult
-from caltest.results.base import go_on
-from caltest.simulate import (
+from caltest.inference._input import ROWS, Analysis
+from caltest.inference.null import Null, holm, max_t, null_distribution, result_of
+from caltest.nulls import (
+    BLOCK,
+    Batches,
     OneRowPerCluster,
     PopulationWeights,
     RedrawLabels,
@@ -33,8 +29,15 @@ from caltest.simulate import (
     WildSigns,
     Workers,
     check_run,
+    simulate_by,
 )
-from caltest.statistics import ECE, EValue, StatisticLike
+from caltest.nulls.compiled import counter_kernel
+from caltest.nulls.draws import GAMMA, UNIT, Seed, keys, mixed
+from caltest.nulls.laws import ExactNull
+from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
+from caltest.results.base import Result, go_on
+from caltest.statistics import ECE, EValue
+from caltest.statistics.statistic import StatisticLike, prepare
 
 
 def calibration_test(
@@ -253,3 +256,255 @@ def _by_one_row_per_cluster(
         **analysis.facts | {"notes": (*data.notes, note)},
         null_distribution=None,
     )
+
+
+# ------------------------------------------------------------------------------
+# The same test in every subgroup, one p-value for all of them, and whether they are alike.
+
+
+#: The results that have subgroups beside all rows.
+Whole = TypeVar("Whole", JointTestResult, ComparisonResult)
+
+
+#: Rows of predictions that a subgroup shares with others, from which on they are compared.
+COMPARABLE = 100
+
+
+#: So many subgroups that are not compared are named.
+NAMED = 12
+
+
+def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
+    """Return the answer for all rows, with those for every subgroup."""
+    whole = ask(*(replace(d, by=None) for d in (data, *beside)))
+    go_on(whole.ended)
+    return replace(whole, subgroups=each_subgroup(data, ask, *beside))
+
+
+def each_subgroup(
+    data: Predictions, test: Callable[..., Result], *beside: Predictions
+) -> Subgroups:
+    """Test every subgroup, of other models ``beside`` too, with Holm's p-values; or say why not."""
+    groups = data.subgroups()
+    # Notes are those of all rows: said once, and not again for every subgroup
+    plain = [replace(d, by=None, notes=(), copies=0) for d in (data, *beside)]
+    tests, notes = list[Result | None](), list[str]()
+    with progress(len(groups), "subgroups") as advance:
+        for name, rows in groups.items():
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    tests.append(result := test(*(d.take(rows) for d in plain)))
+                    go_on(result.ended)
+                except StatisticError as error:
+                    tests.append(None)
+                    notes.append(f"subgroup {name} cannot be tested: {error}")
+            for doubt in caught:
+                if doubt.category is not DegenerateDataWarning:
+                    warnings.warn(f"subgroup {name}: {doubt.message}", doubt.category, stacklevel=3)
+            advance(1)
+    if len(notes) == len(groups):
+        raise StatisticError(f"no subgroup can be tested: {notes[0]}")
+    counts = tuple(map(len, groups.values()))
+    n = np.unique(np.concatenate(list(groups.values()))).size
+    head = tuple(groups), counts, tuple(tests), (), 1.0
+    parts = Subgroups(*head, "Holm", n=n, notes=tuple(notes))
+    return _adjusted(parts, holm([test.pvalue for test in parts.tested]), "Holm")
+
+
+def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
+    """Return the test of the worst label with the p-value of all, where rows have several."""
+    worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
+    assert isinstance(worst, CalibrationTestResult)
+    note = f"numbers are those of the label {parts.names[parts.worst]}, p is that of all labels"
+    return replace(
+        worst,
+        pvalue=p,
+        pvalue_bracket=(p, p),
+        pvalue_error=0.0,
+        impossible=sum(test.impossible for test in parts.tested),
+        subgroups=parts,
+        **analysis.facts | {"notes": (*analysis.data.notes, note)},
+    )
+
+
+def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
+    """Return the adjusted p-values of what was tested, in their places."""
+    steps = iter(values)
+    adjusted = tuple(None if test is None else next(steps) for test in parts.tests)
+    return replace(parts, adjusted=adjusted, pvalue=min(values), adjust=adjust)
+
+
+def on_shared_labels(
+    parts: Subgroups, data: Predictions, induced: Predictions, statistic: StatisticLike, run: Run
+) -> Subgroups:
+    """Adjust by the joint law on the same redrawn labels where rows are in two subgroups.
+
+    Clusters make the tests draw labels of their own, and a lens may pick rows: Holm's stand then.
+    """
+    groups = data.subgroups()
+    apart = data.n_clusters is not None or data.followup is not None
+    if sum(parts.counts) == parts.n or apart or induced.n != data.n:
+        return parts
+    tested = [
+        (test, rows)
+        for test, rows in zip(parts.tests, groups.values(), strict=True)
+        if test is not None
+    ]
+    prepared = [(prepare(statistic, induced.take(rows)), rows) for _, rows in tested]
+
+    def in_groups(labels: IntArray) -> FloatArray:
+        return np.column_stack([each.batch(labels[:, rows]) for each, rows in prepared])
+
+    # The same label vectors for all subgroups: max-T then knows how far they overlap
+    batches = Batches.of(RedrawLabels(), induced, in_groups)
+    values, ended = simulate_by(batches, **run, at_once=BLOCK)
+    go_on(ended)
+    both, centre = np.array([(test.two_sided, test.centre) for test, _ in tested]).T
+    observed = np.array([test.estimate for test, _ in tested])
+    sides = [np.where(both, np.abs(v - centre), v) for v in (observed, values)]
+    return _adjusted(parts, max_t(sides[0], sides[1]), "max-T")
+
+
+def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
+    """Ask whether every subgroup is calibrated as the other rows are, calibrated or not.
+
+    The residuals of a subgroup, less the mean of all rows of about the same prediction, are added
+    up by increasing prediction; the range of this walk (Tygert 2021) is compared with those of
+    residuals permuted among these rows, and adjusted by max-T. Exact where strata hold equal
+    predictions only. Only rows whose stratum holds interleaving predictions of the subgroup and of
+    others count; below 100 of them the subgroup is not compared.
+    """
+    groups = induced.subgroups()
+    members = np.zeros((induced.n, len(parts.names)), dtype=bool)
+    for name, rows in groups.items():
+        members[rows, parts.names.index(name)] = True
+    why = {
+        "there is one subgroup, and no other row": bool(members.all()),
+        "no test allows for clusters": induced.n_clusters is not None,
+        "no test allows for weights": induced.weights is not None,
+        "no test allows for follow-up": induced.followup is not None,
+        "the lens leaves more than two classes": induced.n_classes > 2,
+    }
+    for reason, holds in why.items():
+        if holds:
+            note = f"whether subgroups are calibrated alike is not tested: {reason}"
+            return replace(parts, notes=(*parts.notes, note))
+    p, residuals = induced.probs[:, 0], induced.residuals[:, 0]
+    # Groups that meet at a jump of the curve differ by their predictions, not by their calibration
+    support = Permutations.of(p, residuals, members).support
+    enough = support >= COMPARABLE
+    if apart := [name for name, rows in zip(parts.names, enough, strict=True) if not rows]:
+        more = f" and {len(apart) - NAMED} others" * (len(apart) > NAMED)
+        most = support[~enough].max()
+        note = (
+            f"whether {'subgroups' if apart[1:] else 'subgroup'} {', '.join(apart[:NAMED])}{more} "
+            f"{'are' if apart[1:] else 'is'} calibrated as others are is not tested: only "
+            f"{f'up to {most}' if apart[1:] and most else most} rows have predictions that both "
+            f"have (fewer than {COMPARABLE})"
+        )
+        parts = replace(parts, notes=(*parts.notes, note))
+    if not enough.any():
+        return parts
+    # Again without the groups left out, whose walks would widen max-T for nothing
+    walks = Permutations.of(p, residuals, members[:, enough])
+    values, ended = simulate_by(walks, **run)
+    go_on(ended)
+    adjusted = iter(max_t(walks.observed(), values))
+    return replace(parts, alike=tuple(next(adjusted) if tested else None for tested in enough))
+
+
+# ------------------------------------------------------------------------------
+# Residuals permuted among rows of about equal predictions: what equal subgroups would show.
+
+
+#: Rows of neighbouring predictions that are taken for equal.
+STRATUM = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Permutations:
+    """How far the walks of subgroups go when the residuals of every stratum are permuted.
+
+    Rows are sorted by prediction and cut into strata of 20, equal predictions in one. Walk j adds
+    up, stratum by stratum, what the residuals of its members exceed the mean of the stratum by;
+    what counts is its range. A stratum counts for it where members and others interleave, in that
+    the ranges of their predictions meet: elsewhere they are not comparable.
+    ``support`` (J,) are the rows of these strata.
+    """
+
+    excess: FloatArray = field(repr=False)
+    starts: IntArray = field(repr=False)
+    row: IntArray = field(repr=False)
+    group: IntArray = field(repr=False)
+    support: IntArray
+
+    @property
+    def n_groups(self) -> int:
+        """Number of subgroups, J."""
+        return self.support.size
+
+    @classmethod
+    def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
+        """Prepare predictions and residuals (n,), and who is in which subgroup (n, J)."""
+        _, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
+        # By the rank of the first of equal predictions, which then share a stratum.
+        stratum = ((np.cumsum(counts) - counts) // STRATUM)[inverse]
+        order = np.argsort(stratum, kind="stable")
+        starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))
+        sizes = np.diff(starts)
+        means = np.add.reduceat(residuals[order], starts[:-1]) / sizes
+        excess, inside = residuals[order] - np.repeat(means, sizes), members[order]
+        between = [_interleave(p[order], side, starts) for side in inside.T]
+        comparable = np.repeat(np.reshape(between, (-1, sizes.size)), sizes, axis=1).T
+        row, group = np.nonzero(inside & comparable)
+        return cls(excess, starts, row, group, comparable.sum(axis=0))
+
+    def observed(self) -> FloatArray:
+        """Return the ranges of the walks as they are, shape (J,)."""
+        return self._ranges(np.zeros((2, 1), dtype=np.uint64), shuffled=False)[0]
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J)."""
+        return self._ranges(keys(seed, first, count)[:2], shuffled=True)
+
+    def _ranges(self, streams: NDArray[np.uint64], shuffled: bool) -> FloatArray:
+        ranges = np.empty((streams.shape[1], self.n_groups))
+        _walk(self.excess, self.starts, self.row, self.group, *streams, shuffled, ranges)
+        return ranges
+
+
+def _interleave(p: FloatArray, members: BoolArray, starts: IntArray) -> BoolArray:
+    """Return in which strata the ranges of members and of others meet, shape (S,)."""
+    low, high = (
+        [extreme.reduceat(np.where(side, p, empty), starts[:-1]) for side in (members, ~members)]
+        for extreme, empty in ((np.minimum, np.inf), (np.maximum, -np.inf))
+    )
+    return np.asarray((low[0] <= high[1]) & (low[1] <= high[0]))
+
+
+@counter_kernel
+def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignore[no-untyped-def]
+    # O(n + memberships) for each permutation: Fisher and Yates in every stratum.
+    n_groups = out.shape[1]
+    moved = np.empty_like(excess)
+    walk, low, high = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
+    for r in range(key.size):
+        counter = key[r]
+        moved[:] = excess
+        walk[:], low[:], high[:] = 0.0, 0.0, 0.0
+        t = 0
+        for s in range(starts.size - 1):
+            begin, end = starts[s], starts[s + 1]
+            if shuffled:
+                for i in range(end - 1, begin, -1):
+                    j = begin + int(mixed(counter, twist[r]) * UNIT * (i - begin + 1))
+                    moved[i], moved[j] = moved[j], moved[i]
+                    counter += GAMMA
+            while t < row.size and row[t] < end:
+                walk[group[t]] += moved[row[t]]
+                t += 1
+            for g in range(n_groups):
+                low[g], high[g] = min(low[g], walk[g]), max(high[g], walk[g])
+        for g in range(n_groups):
+            out[r, g] = high[g] - low[g]

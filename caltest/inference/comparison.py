@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
-from typing import Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from caltest._base.arrays import RNG
-from caltest._base.checks import fraction, number, one_of
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import LEVEL, N_RESAMPLES, RNG, fraction, number, one_of, reaching
 from caltest._base.containers import opened
-from caltest._base.defaults import LEVEL, N_RESAMPLES
-from caltest._base.facts import refuse_unlike
-from caltest._base.multiplicity import holm
-from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.admission import ROWS, admitted, admitted_tally, refuse_strange, tallies_of
-from caltest.inference.analysis import Analysis
-from caltest.inference.pair import HYPOTHESES, Method, Model, Settings, compared, verdict
-from caltest.inference.series import refuse_few_blocks
-from caltest.inference.subgroups import with_subgroups
-from caltest.lenses import LensLike
-from caltest.predictions import Facts, Predictions
-from caltest.predictions.matching import has_labels, match_rows, with_ids
-from caltest.results import ComparisonResult, ComparisonTable, ending
-from caltest.simulate import Run, Workers
-from caltest.statistics import DebiasedL2, StatisticLike
-from caltest.tally import AnyTally, Source
+from caltest._base.written import Fields, name_of
+from caltest.data import Facts, Predictions
+from caltest.data.facts import by_appearance
+from caltest.data.lenses import Lens, LensLike
+from caltest.data.predictions import match_rows, refuse_unlike
+from caltest.errors import DegenerateDataWarning, InvalidPredictionsError, StatisticError
+from caltest.inference._input import (
+    ROWS,
+    Analysis,
+    admitted,
+    admitted_tally,
+    evaluated,
+    refuse_strange,
+    tallies_of,
+)
+from caltest.inference.calibration import calibration_test, with_subgroups
+from caltest.inference.dependence import (
+    CrossedError,
+    by_student,
+    columns_of,
+    freedom_of,
+    refuse_few_blocks,
+    variance_of_difference,
+)
+from caltest.inference.interval import confidence_interval
+from caltest.inference.null import holm
+from caltest.inference.squared_error import SquaredError, added, base_variance, summed
+from caltest.nulls import Run, Workers, simulate
+from caltest.read.arguments import has_labels, with_ids
+from caltest.results import (
+    CalibrationTestResult,
+    ComparisonResult,
+    ComparisonTable,
+    ComparisonVerdict,
+    ending,
+)
+from caltest.results.tested import ScoreDifference
+from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, RowProblem
+from caltest.statistics.binned import BinnedError
+from caltest.statistics.statistic import StatisticLike, prepare
+from caltest.tallies import AnyTally, Source
 
 #: What to say of other rows.
 UNPAIRED = "of other observations pass labels_b and paired=False (--unpaired)"
@@ -96,9 +124,9 @@ def compare(
     T = (1/n) Σ_{i≠j} w_ij r_i · r_j over pairs of rows in one cell is a difference of two
     U-statistics, whose linear part vanishes when both models are calibrated. The jackknife counts
     the quadratic part twice there; taking it off once, and never going below it, is right for both.
-    Allowances: :mod:`caltest.inference.reach`. With clusters or weights Student's law replaces the
-    normal one, with the effective number of units, (Σ W_u)² / Σ W_u², less 1. O(n K) plus the own
-    tests.
+    Allowances: :mod:`caltest.inference.comparison`. With clusters or weights Student's law replaces
+    the normal one, with the effective number of units, (Σ W_u)² / Σ W_u², less 1. O(n K) plus the
+    own tests.
 
     References
     ----------
@@ -108,7 +136,7 @@ def compare(
 
     Examples
     --------
-    >>> from caltest.examples import GaussianMixture
+    >>> from caltest.data.examples import GaussianMixture
     >>> right = GaussianMixture(0.0, -2.0).sample(2000, rng=1)
     >>> steep = GaussianMixture(0.0, -4.0).sample(2000, rng=1)  # the same observations
     >>> result = compare(right, steep, names=("right", "steep"), n_resamples=99, rng=1)
@@ -185,7 +213,7 @@ def compare_models(
 
     Examples
     --------
-    >>> from caltest.examples import GaussianMixture
+    >>> from caltest.data.examples import GaussianMixture
     >>> models = {str(s): GaussianMixture(0.0, s).sample(2000, rng=1) for s in (-2, -4, -8)}
     >>> table = compare_models(models, n_resamples=99, rng=1)
     >>> table.names, table.pair("-2", "-8").finding
@@ -315,3 +343,524 @@ def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple
         ]
     ordered = [tuple(name for name in names if name in s) for s in sets]
     return sorted(ordered, key=lambda group: [names.index(name) for name in group])
+
+
+# ------------------------------------------------------------------------------
+# Two models side by side: what is asked, what each brings, and the answer.
+
+
+Method = Literal["auto", "z", "swap"]
+
+
+#: What each method tests, in words.
+HYPOTHESES = {
+    "z": "equal error: the two models have the same squared calibration error",
+    "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
+}
+
+
+SCORES = {"Brier": BrierScore(), "log": LogScore()}
+
+
+#: Share of rows alone in their cell above which that is said.
+MANY_ALONE = 0.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of a pair of models; ``run`` is what simulations take."""
+
+    statistic: StatisticLike
+    lens: Lens
+    method: str
+    paired: bool
+    level: float
+    margin: float
+    run: Run = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """One model, and all that is computed once for all its comparisons."""
+
+    name: str
+    data: Source
+    induced: Predictions
+    rows: Predictions
+    tested: StatisticLike
+    estimate: float
+    error: SquaredError | None
+    test: CalibrationTestResult
+    interval: tuple[float, float] | None
+    times: FloatArray | None
+    crossed: CrossedError | None = None
+
+    @classmethod
+    def of(cls, name: str, data: Source, settings: Settings) -> Model:
+        """Look through the lens and run the model's own test."""
+        statistic, lens = settings.statistic, settings.lens
+        prepared, estimate = Analysis.of_data("compare", data, lens).evaluate(statistic)
+        with warnings.catch_warnings():  # the report shows a floor without spread
+            warnings.simplefilter("ignore", DegenerateDataWarning)
+            test = calibration_test(data, None, statistic, lens=lens, **settings.run)
+        error, tested, rows, times = None, statistic, prepared.data, None
+        crossed: CrossedError | None = None
+        if settings.method == "z":
+            cells = prepared.cells
+            binned = prepared.estimand is not None or isinstance(prepared, BinnedError)
+            if cells is None or cells.bins is None or not binned:
+                raise StatisticError(
+                    f"no valid test of equal {name_of(statistic)} is known: compare "
+                    "DebiasedL2(bins), or test with method='swap' whether the models are "
+                    "exchangeable"
+                )
+            tested = DebiasedL2(cells.bins)
+            estimate = evaluated(tested, prepared.data)[1]
+            # Micro-cells become rows that stand for several: the variance needs units, not sums.
+            if not prepared.problem.exact:
+                rows, times, place = prepared.problem.expand()
+                cells = Cells.by_number(cells.of_unit[place], RowProblem(rows))
+            if rows.crossed is not None:
+                if not settings.paired:
+                    raise StatisticError("two columns of clusters are compared on the same rows")
+                crossed = CrossedError.of(cells, rows)
+                estimate = crossed.estimate
+            # The estimate is that of the statistic itself, which a tally knows more exactly.
+            error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
+            if error.alone == error.n:
+                raise StatisticError(
+                    f"no two rows of {name} share a cell of {name_of(tested.bins)}, so "
+                    "that noise and error cannot be told apart: take fewer bins"
+                )
+        interval = None
+        try:  # of the model's own error, where one is known that covers
+            bounds = confidence_interval(
+                data, None, statistic, lens=lens, level=settings.level, **settings.run
+            )
+            if bounds.low is not None and bounds.high is not None:
+                interval = bounds.low, bounds.high
+        except StatisticError:
+            pass
+        answers = (tested, estimate, error, test, interval, times, crossed)
+        return cls(name, data, prepared.data, rows, *answers)
+
+
+def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
+    """Test the difference of two models."""
+    if settings.paired and a.induced.n != b.induced.n:
+        raise StatisticError(
+            f"the lens {name_of(settings.lens)} keeps {a.induced.n} rows of {a.name} and "
+            f"{b.induced.n} of {b.name}: a paired comparison needs a lens that treats every row by "
+            "itself"
+        )
+    facts = Analysis("compare", a.data, settings.lens, a.induced, settings.run["rng"]).facts
+    facts |= {"copies": max(a.data.copies, b.data.copies), "pvalue_error": 0.0, "n_resamples": 0}
+    facts |= {"notes": (), "ended": "complete"}
+    facts |= (_by_variance if settings.method == "z" else _by_swaps)(settings, a, b)
+    notes = [f"{m.name}: {note}" for m in (a, b) for note in m.test.notes]
+    facts["notes"] = (*notes, *facts["notes"])
+    facts["ended"] = ending(a.test.ended, b.test.ended, facts["ended"])
+    difference = a.estimate - b.estimate
+    return ComparisonResult(
+        statistic=name_of(settings.statistic),
+        tested=name_of(a.tested),
+        method=settings.method,
+        hypothesis=HYPOTHESES[settings.method],
+        names=(a.name, b.name),
+        estimate_a=a.estimate,
+        estimate_b=b.estimate,
+        difference=difference,
+        level=settings.level,
+        margin=settings.margin,
+        verdict=verdict(settings, difference, facts["pvalue"], facts["low"], facts["high"]),
+        test_a=a.test,
+        test_b=b.test,
+        interval_a=a.interval,
+        interval_b=b.interval,
+        scores=_score_differences(a, b, settings.paired, settings.level),
+        paired=settings.paired,
+        **facts,
+    )
+
+
+def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
+    """Return what speaks for a difference of squared errors."""
+    assert a.error is not None
+    assert b.error is not None
+    if a.crossed is not None and b.crossed is not None:
+        variance = variance_of_difference(a.crossed, b.crossed, a.rows)
+        moments = a.estimate - b.estimate, variance, freedom_of(a.rows)
+        low, high, pvalue = by_student(*moments, settings.level)
+        return {"pvalue": pvalue, "low": low, "high": high}
+    sides = Side(a.error, a.rows), Side(b.error, b.rows)
+    difference = Difference(*sides, settings.paired)
+    pvalue, (low, high) = difference.pvalue(), difference.limits(settings.level)
+    alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
+    notes = [
+        f"{m.error.alone} of {m.error.n} rows of {m.name} are {alone} and count "
+        "nothing: take fewer bins"
+        for m in (a, b)
+        if m.error is not None and m.error.alone > MANY_ALONE * m.error.n
+    ]
+    better, side = (a, sides[0]) if difference.value < 0.0 else (b, sides[1])
+    # Without rows alone in their cells it would differ: then these decide, and bins are too small
+    if difference.pvalue(lone=False) <= 1.0 - settings.level < pvalue:
+        notes.append(
+            f"{side.lone.size} {'rows' if side.error.parts.rows else 'clusters'} of {better.name} "
+            "are alone in their cell and could carry the difference: take fewer bins"
+        )
+    return {"pvalue": pvalue, "low": low, "high": high, "notes": notes}
+
+
+def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
+    """Return what speaks against models that could change places in every row."""
+    of_both = a.tested, a.induced, b.induced, settings.paired
+    values, ended = swapped_differences(*of_both, **settings.run)
+    difference, n_draws = a.estimate - b.estimate, values.size
+    pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + n_draws)
+    error = float(np.sqrt(pvalue * (1.0 - pvalue) / n_draws))
+    evidence = {"pvalue": pvalue, "low": None, "high": None, "pvalue_error": error}
+    return evidence | {"n_resamples": n_draws, "ended": ended}
+
+
+def verdict(
+    settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
+) -> ComparisonVerdict:
+    """Judge a difference; "tied" is an interval within the margin, also with a small p-value."""
+    differs = pvalue <= 1.0 - settings.level
+    if low is None or high is None:
+        return ComparisonVerdict.NOT_EXCHANGEABLE if differs else ComparisonVerdict.CANNOT_TELL
+    # |√s − √t| ≤ √|s − t|: a difference of squares within margin² bounds that of the roots.
+    if max(-low, high) <= settings.margin**2:
+        return ComparisonVerdict.TIED
+    if not differs:
+        return ComparisonVerdict.CANNOT_TELL
+    first = difference < 0.0
+    return ComparisonVerdict.FIRST_BETTER if first else ComparisonVerdict.SECOND_BETTER
+
+
+def _score_differences(
+    a: Model, b: Model, paired: bool, level: float
+) -> tuple[ScoreDifference, ...]:
+    """Compare mean scores; variances of tallies lack what lies within micro-cells."""
+    tallies = a.times is not None
+    if tallies and a.data.n_classes > 2:
+        return ()
+    differences: list[ScoreDifference] = []
+    for name, score in SCORES.items():
+        sides = []
+        for model in (a, b):
+            rows = model.data if isinstance(model.data, Predictions) else model.rows
+            mean = prepare(score, model.induced).observed if tallies else None
+            sides.append(_Scored.of(score.of_rows(rows), rows, model.times, mean))
+        differences.append(_score_difference(name, sides[0], sides[1], paired, level))
+    return tuple(differences)
+
+
+class _Scored(NamedTuple):
+    """The scores of a model, and the units that they are of."""
+
+    values: FloatArray
+    weights: FloatArray
+    unit: IntArray
+    times: FloatArray
+    mean: float | None
+    units: tuple[IntArray, ...] = ()
+
+    @classmethod
+    def of(
+        cls, values: FloatArray, rows: Predictions, times: FloatArray | None, mean: float | None
+    ) -> _Scored:
+        """Take weights and clusters from the rows, each of which stands for ``times`` of them."""
+        once = np.ones(values.size)
+        w = once if rows.weights is None else rows.weights
+        unit = np.arange(values.size) if rows.clusters is None else by_appearance(rows.clusters)
+        units = () if rows.crossed is None else columns_of(rows)
+        if mean is None and np.isfinite(values).all():
+            mean = float(w @ values / w.sum())
+        times = once[: unit.max() + 1] if times is None else times
+        return cls(values, w, unit, times, mean, units)
+
+    def variance(self, values: FloatArray) -> tuple[float, float]:
+        """Return the variance of the mean of values by the units, and its degrees of freedom."""
+        if self.units:
+            each = [
+                self._replace(unit=u, times=np.ones(u.max() + 1), units=()).variance(values)
+                for u in self.units
+            ]
+            (first, one), (second, other), (both, _) = each
+            return max(first + second - both, first, second), min(one, other)
+        mass = np.bincount(self.unit, self.weights)
+        units, whole = float(self.times.sum()), float(self.times @ mass)
+        mean = float(self.times @ np.bincount(self.unit, self.weights * values)) / whole
+        residuals = np.bincount(self.unit, self.weights * (values - mean))
+        variance = float(self.times @ residuals**2) / whole**2 * units / max(units - 1.0, 1.0)
+        return variance, max(whole**2 / float(self.times @ mass**2) - 1.0, 1.0)
+
+
+def _score_difference(
+    name: str, a: _Scored, b: _Scored, paired: bool, level: float
+) -> ScoreDifference:
+    """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's."""
+    first, second = (s.mean if s.mean is not None and s.mean < np.inf else None for s in (a, b))
+    if first is None or second is None or min(a.times.sum(), b.times.sum()) < 2:
+        return ScoreDifference(name, first, second, None, None, None, None)
+    parts = [a.variance(a.values - b.values)] if paired else [s.variance(s.values) for s in (a, b)]
+    variances, freedoms = np.array(parts).T
+    difference, error = first - second, float(np.sqrt(variances.sum()))
+    # A model compared with itself has no spread but rounding, and no t statistic.
+    if error <= 1e-14 * (abs(first) + abs(second)):  # the same scores up to rounding
+        pvalue = 1.0 if abs(difference) <= 1e-12 else float(np.finfo(float).tiny)
+        return ScoreDifference(name, first, second, difference, difference, difference, pvalue)
+    # Welch & Satterthwaite; of paired rows there is one variance, and this is its own freedom.
+    freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
+    low, high, pvalue = by_student(difference, float(variances.sum()), freedom, level)
+    return ScoreDifference(name, first, second, difference, low, high, pvalue)
+
+
+# ------------------------------------------------------------------------------
+# Swapping the rows of two models.
+
+
+#: Which of the rows of both models, stacked, each model gets.
+Rows = tuple[IntArray, IntArray]
+
+
+def swapped_differences(
+    statistic: StatisticLike, a: Predictions, b: Predictions, paired: bool, n_resamples: int,
+    rng: RNG, workers: Workers,
+) -> tuple[FloatArray, str]:  # fmt: skip
+    """Return replicates of T_a − T_b, and how the run ended.
+
+    In every row the two models change places with probability ½; without pairs, all rows are dealt
+    out anew. Labels move along: a lens may give each model its own. Of paired rows in clusters,
+    whole clusters are swapped; StatisticError for clusters without pairs.
+    """
+    if a.crossed is not None:
+        raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
+    if a.horizon is not None:
+        raise StatisticError("method='swap' does not take horizon: use method='z'")
+    # Rows of a cluster may depend on each other: exchanged are then whole clusters
+    clusters = None if a.n_clusters is None and b.n_clusters is None else a.clusters
+    if clusters is not None and not paired:
+        raise StatisticError(
+            "method='swap' of rows without pairs does not take clusters: use method='z'"
+        )
+    n, unit = a.n, np.arange(a.n) if clusters is None else by_appearance(clusters)
+    probs, labels = np.vstack([a.probs, b.probs]), np.concatenate([a.labels, b.labels])
+    weights = None
+    if a.weights is not None and b.weights is not None:
+        weights = np.concatenate([a.weights, b.weights])
+    # Rows of both models are stacked once; a swap is a choice of row numbers
+    both = Predictions(probs, labels, weights=weights, induced=True)
+
+    def deal(rng: np.random.Generator) -> Rows:
+        # Under the hypothesis every row is as likely to come from either model
+        if not paired:
+            rows = rng.permutation(n + b.n)
+            return rows[:n], rows[n:]
+        swapped, rows = rng.integers(2, size=int(unit.max()) + 1)[unit], np.arange(n)
+        return rows + n * swapped, rows + n * (1 - swapped)
+
+    def difference(rows: Rows) -> float:
+        first, second = (prepare(statistic, both.take(part)).observed for part in rows)
+        return first - second
+
+    return simulate(difference, deal, n_resamples, rng, workers)
+
+
+# ------------------------------------------------------------------------------
+# How far the limits of a difference of two debiased squared errors lie from it.
+#
+# D = T_A − T_B has a variance that its own scatter shows, and more that it may hide. All parts are
+# sums over rows or cells, so that nothing is resampled; z is the normal quantile of the limit.
+#
+# * *Base*, what the rows show: V_J − Q̂, the jackknife less the quadratic part that it counts
+# twice,
+#   but at least that part, from residuals as they are (Q) and centred in their cells (Q̂).
+# * *Labels not shown.* A cell whose residuals scatter less than its predictions promise,
+#   φ_b = max(0, 1 − Σ\|r_i − r̄_b\|² / Σ v_i) > 0 with v_i = 1 − \|p_i\|², has rare labels that did
+#   not occur. Row i adds the share 4 / (4 + m_b) φ_b of the variance that D would have if its label
+#   were drawn from p_i, by the model that makes more of it.
+# * *Labels anywhere.* z²/2 labels more than were seen, wherever they would fall (Agresti & Coull
+#   1998): z²/2 times the mean squared change of a label, where that is more.
+# * *The least favourable cell.* The error of the model that looks better may all lie in one cell,
+# in
+#   which |S_b| is small by luck: T is then near the bottom of its law, where it also varies least.
+# A
+#   unit of cell b adds Σ_u |S_ub|² / (W_b W) to T whatever its sign, on average; the variance gains
+#   2 z² times the square of that in the cell where it is largest.
+# * *Rows alone in their cell* count nothing in T. Those of the model that looks better may carry an
+#   error of Σ \|r_i\|² / n; U(z) is its upper limit, of a weighted count (Fay & Feuer 1997).
+#
+# Where rows come in clusters, those are the units of all this but for "labels anywhere", and labels
+# not shown go together in a cluster. z is then a quantile of Student's law, also for weighted rows.
+
+
+#: Rows of a cell that count as much as what was promised of it.
+PRIOR = 4.0
+
+
+#: Times z² at which the least favourable cell enters; validation/pairs has the designs it is for.
+MORE = 2.0
+
+
+#: Where the search for a p-value ends: 2Φ(−z) is the smallest number there.
+LARGEST_Z = 38.0
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What one model brings: its debiased squared error, and the predictions it is made of."""
+
+    error: SquaredError
+    data: Predictions
+
+    def _of_rows(self, values: FloatArray) -> FloatArray:
+        """Return the weighted sums of row values (n,) in the cells."""
+        w = self.data.weights
+        weighted = self.error.copies * (values if w is None else w * values)
+        return summed(weighted, self.error.cell, self.error.mass.size)
+
+    @cached_property
+    def not_shown(self) -> FloatArray:
+        """The share of the variance of each label that is added, shape (n,)."""
+        data, error, parts = self.data, self.error, self.error.parts
+        squares = (data.probs**2).sum(axis=1)
+        observed = data.probs[np.arange(data.n), data.labels]
+        promised = self._of_rows(1.0 - squares)
+        sums = added(parts.times[:, None] * parts.sums, parts.cell, error.mass.size)
+        # Of two classes the second component is not stored, and is like the first.
+        components = 2.0 if data.n_classes == 2 else 1.0
+        scatter = self._of_rows(1.0 + squares - 2.0 * observed)
+        scatter -= components * (sums**2).sum(axis=1) / error.mass
+        ratio = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
+        units = error.mass**2 / error.in_cells(parts.mass**2)  # effective number in each cell
+        return (PRIOR / (PRIOR + units) * np.maximum(0.0, 1.0 - ratio))[error.cell]
+
+    @cached_property
+    def worst_cell(self) -> float:
+        """The square of what one unit of the least favourable cell adds to T."""
+        squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
+        return float(squares.max() / self.error.mass.sum()) ** 2
+
+    @cached_property
+    def lone(self) -> FloatArray:
+        """What each unit that is alone in its cell may carry."""
+        parts = self.error.parts
+        alone = self.error.weights[parts.cell] == 0.0
+        squares = (parts.sums[alone] ** 2).sum(axis=1)
+        return squares / (parts.mass[alone] * self.error.mass.sum())
+
+    def lone_limit(self, z: float) -> float:
+        """Return the upper limit U(z) of what the lone rows carry; 0 without any."""
+        from scipy.special import gammaincinv, ndtr
+
+        if not self.lone.size or self.lone.max() == 0.0:
+            return 0.0
+        largest = self.lone.max()
+        # Fay & Feuer: the weighted count as a gamma law, with one more event of the largest weight
+        mean, variance = self.lone.sum() + largest, (self.lone**2).sum() + largest**2
+        return float(variance / mean * gammaincinv(mean**2 / variance, ndtr(z)))
+
+    def label_variances(self, changes: FloatArray) -> FloatArray:
+        """Return the variances of changes (n, K) when labels are drawn from the predictions."""
+        mean = (self.data.probs * changes).sum(axis=1)
+        return np.asarray((self.data.probs * changes**2).sum(axis=1) - mean**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """The difference T_A − T_B of two models, with its limits and its p-value."""
+
+    a: Side
+    b: Side
+    paired: bool
+
+    @property
+    def value(self) -> float:
+        """D."""
+        return self.a.error.estimate - self.b.error.estimate
+
+    @cached_property
+    def base(self) -> float:
+        """The variance that the rows show."""
+        return base_variance(self.a.error, self.b.error, self.paired)
+
+    @cached_property
+    def not_shown(self) -> float:
+        """The variance of labels that their cells have not shown."""
+        a, b = self.a, self.b
+        va, vb = a.label_variances(a.error.changes), b.label_variances(b.error.changes)
+        if not self.paired:
+            both = zip((a, b), (va, vb), strict=True)
+            return sum(side.error.together(side.not_shown * v) for side, v in both)
+        # A label that both models have moves both: changes are subtracted before they are squared
+        together = a.error.changes - b.error.changes
+        ab = b.label_variances(a.error.changes)
+        ba = a.label_variances(b.error.changes)
+        by_a = np.where(self._same, a.label_variances(together), va + ba)
+        by_b = np.where(self._same, b.label_variances(together), vb + ab)
+        return a.error.together(np.maximum(a.not_shown * by_a, b.not_shown * by_b))
+
+    @cached_property
+    def anywhere(self) -> float:
+        """The mean squared change of D by other labels of one unit."""
+        a, b = self.a.error, self.b.error
+        if not self.paired:
+            return sum(_of_one_unit(error, error.changes**2) for error in (a, b))
+        apart = a.changes**2 + b.changes**2
+        return _of_one_unit(a, np.where(self._same[:, None], (a.changes - b.changes) ** 2, apart))
+
+    @property
+    def _same(self) -> FloatArray:
+        # A lens may give each model labels of its own.
+        return np.asarray(self.a.data.labels == self.b.data.labels)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of what the units show."""
+        return min(self.a.error.freedom, self.b.error.freedom)
+
+    def reach(self, z: float, side: Side, lone: bool = True) -> float:
+        """Return how far the limit lies from D on the side where ``side`` looks better."""
+        # Rounding of the cells must not make a model differ from itself
+        if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):
+            return 0.0  # one model, compared with itself
+        variance = self.base + max(self.not_shown, 0.5 * z * z * self.anywhere)
+        variance += MORE * z * z * side.worst_cell
+        if not lone:
+            return float(z * np.sqrt(variance))
+        carried = float(side.lone.sum())
+        return carried + float(np.hypot(z * np.sqrt(variance), side.lone_limit(z) - carried))
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Return the interval of the difference."""
+        from scipy.special import stdtrit
+
+        z = float(stdtrit(self.freedom, 0.5 + level / 2.0))
+        return self.value - self.reach(z, self.b), self.value + self.reach(z, self.a)
+
+    def pvalue(self, lone: bool = True) -> float:
+        """Return 2Φ(−z) at the z whose limit just meets 0; ``lone`` counts rows alone in a cell.
+
+        Φ is Student's law where units are clusters, or rows do not weigh alike.
+        """
+        from scipy.optimize import brentq
+        from scipy.special import stdtr
+
+        # The limit on the side of 0 is that of the model that looks better
+        better, distance = self.a if self.value < 0.0 else self.b, abs(self.value)
+        if distance <= 1e-14 or self.reach(0.0, better, lone) >= distance:
+            return 1.0  # no more than the rounding of a model compared with itself
+        smallest = float(np.finfo(float).tiny)
+        if self.reach(LARGEST_Z, better, lone) <= distance:
+            return smallest
+        z = brentq(lambda z: self.reach(z, better, lone) - distance, 0.0, LARGEST_Z, xtol=1e-12)
+        return max(2.0 * float(stdtr(self.freedom, -z)), smallest)
+
+
+def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
+    """Return the mean over units of the squared changes (n, K) by other labels of their rows."""
+    whole = float(error.copies @ squares.sum(axis=1))
+    return whole / ((squares.shape[1] - 1) * float(error.times.sum()))

@@ -6,16 +6,14 @@ from typing import Unpack
 
 import numpy as np
 
-from caltest._base.checks import one_of
+from caltest._base.arrays import one_of
 from caltest._base.written import Fields, name_of
-from caltest.binning import Binning, UniformBins, as_binning
-from caltest.inference.admission import ROWS
-from caltest.inference.analysis import Analysis
-from caltest.lenses import LensLike
-from caltest.predictions import Facts
-from caltest.problem import Cells, RowProblem
+from caltest.data import Facts
+from caltest.data.binning import Binning, UniformBins, as_binning
+from caltest.data.lenses import LensLike
+from caltest.inference._input import ROWS, Analysis
 from caltest.results import BrierDecomposition, CORPDecomposition
-from caltest.statistics import CORP, BrierScore, LogScore
+from caltest.statistics import CORP, BrierScore, Cells, LogScore, RowProblem
 from caltest.statistics.isotonic import Score, best_score
 
 

@@ -1,27 +1,35 @@
-"""Tests of rows in clusters: which null answers, how strong the dependence is, what to refuse."""
+"""Rows that depend on each other: clusters, in two ways, and in time."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from caltest._base.facts import FEWEST
+from caltest._base import FloatArray
+from caltest._base.arrays import IntArray, largest
 from caltest._base.written import Fields
+from caltest.data import Predictions
+from caltest.data.facts import FEWEST as FEWEST_FACTS
+from caltest.data.facts import by_appearance
 from caltest.errors import FewClustersWarning, StatisticError
-from caltest.inference.series import summary_of
-from caltest.predictions import Predictions
+from caltest.inference.squared_error import added, over
+from caltest.nulls import Scheme, SharedRedraws, WildSigns
+from caltest.nulls.agreement import Agreement, Coupling, Degree, Dependence, quarters
+from caltest.nulls.clusters import timed
 from caltest.results import ClusterSummary, HorizonSummary
-from caltest.simulate import Scheme, SharedRedraws, WildSigns
-from caltest.simulate.agreement import Agreement
-from caltest.simulate.dependent import Coupling, Degree, Dependence
+from caltest.statistics import Cells
+from caltest.tallies import Source
 
 #: Effective clusters below which power is low; clusters with a rare label below which labels that
 #: rows share are too few (failures were seen at 4 and fewer).
 FEW = 10.0
+
+
 #: Clusters from which on random signs hold their level, if labels are not rare.
 MANY = 50
 
@@ -91,7 +99,7 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
     if isinstance(scheme, WildSigns) and sizes.size < MANY:
         _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)
     shared = isinstance(scheme, SharedRedraws) and data.horizon is None
-    if shared and sizes.size < FEWEST:
+    if shared and sizes.size < FEWEST_FACTS:
         raise StatisticError(
             f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
             "test with null=OneRowPerCluster()",
@@ -155,3 +163,199 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
 
 def _say(words: str, level: int) -> None:
     warnings.warn(words, FewClustersWarning, stacklevel=level)
+
+
+# ------------------------------------------------------------------------------
+# Forecasts several steps ahead: the order of time, blocks for what redraws nothing, and doubts.
+
+
+#: Forecasts that do not overlap, below which their dependence cannot be told; blocks hold four.
+FEWEST, BLOCK = 10, 4
+
+
+#: Surprises to be expected, and z of neighbours that agree more than chance.
+SURPRISES, AGREEING = 20.0, 3.29
+
+
+_NEIGHBOURS: WeakKeyDictionary[Predictions, float] = WeakKeyDictionary()
+
+
+def in_time_order(data: Predictions) -> Predictions:
+    """Return rows in the order of time, with blocks of 4h consecutive times as their clusters."""
+    placed, h = timed(data)
+    times = np.unique(placed).size
+    if times < FEWEST * h:
+        raise StatisticError(
+            f"{times} times hold {times // h} forecasts of {h} steps that do "
+            f"not overlap: at least {FEWEST} are needed"
+        )
+    if (np.diff(placed) < 0).any():
+        data = data.take(np.argsort(placed, kind="stable"))
+    return replace(data, clusters=blocks(np.sort(placed), BLOCK * h))
+
+
+def blocks(times: IntArray, length: int) -> IntArray:
+    """Return ⌊t / length⌋, a last block of less than half of it joined to the one before."""
+    block = times // length
+    last = int(block.max())
+    if 2 * (times.max() + 1 - length * last) < length and last > 0:
+        block = np.minimum(block, last - 1)
+    return block
+
+
+def refuse_few_blocks(verb: str, data: Predictions) -> None:
+    """Refuse fewer than five blocks of 4h times, where these are the units."""
+    if data.horizon is None:
+        return
+    placed, h = timed(data)
+    times = np.unique(placed).size
+    if times < 2 * FEWEST * h:
+        raise StatisticError(
+            f"{verb}: {times} times hold {times // (BLOCK * h)} blocks of {BLOCK * h} times, "
+            "whose errors are taken for independent: at least 5 are needed"
+        )
+
+
+def summary_of(data: Predictions) -> HorizonSummary | None:
+    """Say how rows overlap."""
+    if data.horizon is None:
+        return None
+    placed, h = timed(data)
+    return HorizonSummary(h, np.unique(placed).size, rows=data.n)
+
+
+def neighbours(data: Predictions) -> float:
+    """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
+
+    x is the residual of the event, or of whether the likeliest label is right (of more than two
+    classes only that), less its mean among rows with about the same prediction; the larger z
+    counts. 0 where few surprises are to be expected. O(n log n), once for the same predictions.
+    """
+    if data not in _NEIGHBOURS:
+        z, top = [], largest(data.probs)
+        if (1.0 - top).sum() >= SURPRISES:
+            outcomes = [(top, data.labels == data.probs.argmax(axis=1))]
+            if data.n_classes == 2:
+                outcomes.append((data.probs[:, 0], data.labels == 0))
+            for p, outcome in outcomes:
+                x, part = outcome - p, quarters(p)
+                # Less the mean of like predictions: miscalibration alone makes neighbours agree
+                x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
+                products = x[1:] * x[:-1]
+                z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
+        _NEIGHBOURS[data] = float(max(z, default=0.0))
+    return _NEIGHBOURS[data]
+
+
+# ------------------------------------------------------------------------------
+# Variances where rows depend on each other along two columns of clusters.
+#
+# Of a sum over rows V = max(V_a + V_b − V_ab, V_a, V_b), with V_a and V_b the jackknife variances
+# over the clusters of each column and V_ab that over rows which share both (Cameron, Gelbach &
+# Miller, Journal of Business & Economic Statistics 29, 2011; MacKinnon, Nielsen & Webb,
+# arXiv:2406.08880), judged by Student's law with min_c (Σ n_g)² / Σ n_g² − 1 degrees of freedom.
+
+
+def columns_of(data: Source) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the clusters of both columns, and those of rows that share both."""
+    first, second = by_appearance(data.clusters), by_appearance(data.crossed)
+    codes = first * (int(second.max()) + 1) + second
+    return first, second, by_appearance(codes)
+
+
+def freedom_of(data: Source) -> float:
+    """Return the effective number of clusters of the column that has fewer, less 1."""
+    masses = [np.bincount(unit, data.weights) for unit in columns_of(data)[:2]]
+    return float(max(min(m.sum() ** 2 / (m**2).sum() for m in masses) - 1.0, 1.0))
+
+
+def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArray:
+    """Return V of variances, or of matrices whose diagonals are raised to the larger of the two."""
+    combined = np.atleast_2d(first + second - both)
+    least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))
+    # V_a + V_b − V_ab may be below its parts by chance; the larger of both is never too small
+    raised = combined + np.diag(np.maximum(least - np.diag(combined), 0.0))
+    if np.linalg.eigvalsh(raised).min() <= 0.0:  # two columns of next to nothing in common
+        raised = np.atleast_2d(first + second)
+    return raised.reshape(np.shape(first))
+
+
+@dataclass(frozen=True, eq=False)
+class CrossedError:
+    """T = (1/W) Σ_b w_b Σ r_i · r_j over pairs of a cell that share neither cluster.
+
+    ``estimate`` is T, ``omitting`` T without each cluster of a column, its cells kept, ``linear``
+    (n,) the first-order term w (2 r̄_b · r − |r̄_b|²) of every row.
+    """
+
+    estimate: float
+    omitting: tuple[FloatArray, FloatArray]
+    linear: FloatArray
+
+    @classmethod
+    def of(cls, cells: Cells, induced: Predictions) -> CrossedError:
+        """Compute all from sums over rows of one cell and one pair of clusters: O(n d log n)."""
+        r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
+        w = np.ones(induced.n) if induced.weights is None else induced.weights
+        cell, size, (a, b, both) = cells.of_unit, len(cells), columns_of(induced)
+        _, first, place = np.unique(both * size + cell, return_index=True, return_inverse=True)
+        place, at = place.ravel(), cell[first]
+        x = np.column_stack([added(r, place), np.bincount(place, w)])
+        columns = [np.unique(c[first] * size + at, return_inverse=True)[1].ravel() for c in (a, b)]
+        parts = [added(x, column) for column in columns]
+        whole = added(x, at, size)
+
+        def products(values: FloatArray, others: FloatArray) -> FloatArray:
+            """Return products of residual sums, and of masses."""
+            both = values * others
+            return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
+
+        # Inclusion and exclusion: all pairs, less those of either cluster, plus those of both
+        pairs = products(whole, whole) + added(products(x, x), at, size)
+        starts = [np.unique(column, return_index=True)[1] for column in columns]
+        for part, start in zip(parts, starts, strict=True):
+            pairs -= added(products(part, part), at[start], size)
+        mass = whole[:, -1]
+        terms = mass * over(pairs[:, 0], pairs[:, 1], pairs[:, 1] > 1e-9)
+        omitting = []
+        for j, unit in enumerate((a, b)):
+            part, start, other = parts[j], starts[j], parts[1 - j][columns[1 - j]]
+            where = at[start]
+            # The pairs that a cluster has with others of its cell, which share no cluster
+            lost = products(whole[where] - part, part) - added(products(other - x, x), columns[j])
+            rest = pairs[where] - 2.0 * lost
+            left = mass[where] - part[:, -1]
+            gained = left * over(rest[:, 0], rest[:, 1], rest[:, 1] > 1e-9) - terms[where]
+            changed = np.bincount(unit[first][start], gained)
+            remaining = mass.sum() - np.bincount(unit, w)
+            omitting.append((terms.sum() + changed) / np.maximum(remaining, 1e-300))
+        mean = whole[:, :-1] / np.maximum(mass, 1e-300)[:, None]
+        linear = 2.0 * (mean[cell] * r).sum(axis=1) - w * (mean**2).sum(axis=1)[cell]
+        return cls(float(terms.sum() / mass.sum()), (omitting[0], omitting[1]), linear)
+
+
+def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
+    """Return V of T_A − T_B; what rows that share both clusters add is of first order."""
+    both = zip(a.omitting, b.omitting, strict=True)
+    first, second = (_jackknife(x - y) for x, y in both)
+    w = np.ones(data.n) if data.weights is None else data.weights
+    linear = a.linear - b.linear
+    linear = linear - w * linear.sum() / w.sum()
+    together = (np.bincount(columns_of(data)[2], linear) ** 2).sum() / w.sum() ** 2
+    return float(max(first + second - together, first, second))
+
+
+def by_student(
+    value: float, variance: float, freedom: float, level: float
+) -> tuple[float, float, float]:
+    """Return the interval of an estimate and its two-sided p-value, by Student's law."""
+    from scipy.special import stdtr, stdtrit
+
+    error = max(float(np.sqrt(variance)), 1e-300)
+    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    pvalue = max(2.0 * float(stdtr(freedom, -abs(value) / error)), float(np.finfo(float).tiny))
+    return value - reach, value + reach, 1.0 if abs(value) <= 1e-14 else pvalue
+
+
+def _jackknife(values: FloatArray) -> float:
+    return float((values.size - 1) / values.size * ((values - values.mean()) ** 2).sum())

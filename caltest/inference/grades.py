@@ -6,13 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from caltest._base.checks import fraction, one_of
-from caltest._base.multiplicity import holm
-from caltest._base.poisson_binomial import clopper_pearson
-from caltest.io.grades import read_grades, table_of
-from caltest.predictions import FloatArray, IntArray
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import fraction, one_of
+from caltest.inference.null import holm
+from caltest.nulls.laws import clopper_pearson
+from caltest.read.grade_tables import read_grades, table_of
 from caltest.results import GradeTest, GradeTests, GradeVerdict
-from caltest.tally.laws import Atoms
+from caltest.tallies.problems import Atoms
 
 #: p-values that the frequency is greater, and less, than predicted.
 Tails = tuple[FloatArray, FloatArray]

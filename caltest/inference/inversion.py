@@ -1,65 +1,30 @@
-"""Bounds for a binned calibration error: the errors that a test of the data would not reject.
-
-Cell b holds n_b rows, whose residuals r_i = onehot(y_i) − p_i add up to S_b = n_b Δ_b + noise. Δ_b
-is what the model gets wrong in the cell. Two sizes of error are bounded, both averages over the
-cells with the shares π_b of the rows:
-
-    θ₁ = Σ_b π_b Σ_k |Δ_bk|,  observed T₁ = (1/n) Σ_b Σ_k |S_bk|,
-    θ₂ = Σ_b π_b |Δ_b|²,      observed T₂ = (1/n) Σ_b |S_b|² / n_b.
-
-A bound is the last value of θ for which the observed T would not be surprising. That needs the law
-of T for each θ, hence a direction for Δ and a variance for the noise. Each is chosen so that the
-bound errs on the safe side:
-
-* θ₁ from below: T₁ ≤ θ₁ + (1/n) Σ |noise|, whatever the direction (triangle inequality).
-* θ₁ from above: for given θ₁, T₁ is smallest when Δ_b is proportional to the noise of its cell,
-  since E|μ + σZ| has slope 2Φ(μ/σ) − 1 in μ, and equal slopes minimise the sum.
-* θ₂: T₂ is nearly a non-central χ² that depends on Δ through θ₂ only, so the observed direction
-  will do from below: Δ_b = k S_b / n_b, θ₂ = k² T₂. From above a standard deviation towards equal
-  probabilities is added, where labels vary most: a count that meets its prediction leaves no
-  direction, and by chance only.
-
-The variance of S_b is V0_b if the model is calibrated, and V_b by the scatter of the residuals.
-Since r² = p (1 − p) + (1 − 2p) r for a label, the scatter is, with p̄_b the mean prediction,
-
-    Σ (r_i − S_b/n_b)² = V0_b + S_b (1 − 2 p̄_b − S_b/n_b) + H_b,  H_b = −2 Σ (p_i − p̄_b) r_i.
-
-The second part belongs to Δ_b. H_b does not: it comes from errors of opposite sign that cancel in
-the cell, and the cell's error has all this noise even where it is 0.
-
-* Noise adds to T, so a bound from below takes the larger of V and the variance that Δ_b implies,
-  but no more beyond V0 than θ allows, since true errors of μ on average change the mean of r² by at
-  most μ: it bounds the true error. It allows H_b in any case, and so bounds the error of the cells,
-  too. At θ = 0 only V0 is left: 0 lies within the bound exactly if the test of calibration does not
-  reject. If it does and H_b is large, any θ above 0 may be within it. What is added to V0 is drawn
-  as Poisson counts: labels that were not expected are few and skewed.
-* θ₁ from above: only V, which the scatter shows, may raise T. Its spread gets the largest of V0, V
-  and the variance of the hypothesis: a cell in which nothing has gone wrong shows no scatter.
-* θ₂ from above: T₂ less its noise, Σ V_b / n_b, has no bias. Both are functions of the counts of
-  the cells, drawn as whole numbers. In a cell of one row, which shows no scatter, the hypothesis
-  takes off noise and the data do not.
-* An observed T below a quarter of the draws for θ = 0 counts as large as that: else no θ might be
-  plausible when the counts meet their predictions.
-
-The shares π_b are estimated, too, and T varies with them, by Var_π(…)/n: in proportion to θ up to
-the observed T, and not beyond, where the observed gaps are mostly noise. For θ₂ from above the
-rows of a cell are counts, which are skewed where few rows are far off; and beyond gaps that are as
-large as they can be in all cells, a larger θ₂ means other shares.
-"""
+"""Bounds by inverting tests: errors not rejected, and the noise of cells they need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
+from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.arrays import reaching
-from caltest.inference.cell_noise import CellNoise
-from caltest.predictions import FloatArray
+from caltest.data import Predictions
+from caltest.inference.dependence import clustered
+from caltest.inference.squared_error import Parts, added, summed
+from caltest.nulls import LabelScheme, RedrawLabels, Scheme, SharedRedraws
+from caltest.nulls.compiled import kernel
+from caltest.nulls.laws import poisson_binomial
+from caltest.statistics import Cells
+from caltest.tallies import MicroCells
+from caltest.tallies.problems import CountDraws
 
 #: Sums that come so close to the observed ones meet them: counts are whole.
 NEARLY_EQUAL = 1.0 - 1e-6
+
+
 #: Share of the draws for θ = 0 below which an observed error is luck.
 CHANCE_SHARE = 0.25
 
@@ -240,3 +205,393 @@ def _boundary(holds: Callable[[float], bool], start: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return max(low, 1e-9 * start)
+
+
+# ------------------------------------------------------------------------------
+# What an interval knows of the data: residuals summed in cells, their noise, and draws of it.
+
+
+Rng = np.random.Generator
+
+
+#: Labels that are drawn together.
+AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class CellNoise:
+    """What an interval needs to know of the data: residuals summed in L cells, and their noise.
+
+    ``size`` (L,) are the rows n_b, or their weight, ``predicted`` (L, d) the mean predictions,
+    ``sums`` (L, d) the S_b, ``null_variance`` and ``variance`` (L, d) V0 and V, ``hidden`` (L, d)
+    the part of V that belongs to errors that cancel. Draws of the noise have variance 1:
+    ``calibrated`` (B, L, d) follows the law of counts of a calibrated model, ``normal`` (B, L, d)
+    its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0 / Σ w p (1 − p): a cell varies
+    like n_b / grain rows that move its sum by as much each. ``parts`` are those of units that do
+    not count alike; of a weighted tally only Σ w² is known, ``squared_mass`` (L,).
+    """
+
+    size: FloatArray
+    predicted: FloatArray
+    sums: FloatArray
+    null_variance: FloatArray
+    variance: FloatArray
+    hidden: FloatArray
+    calibrated: FloatArray
+    normal: FloatArray
+    shares: FloatArray
+    grain: FloatArray
+    parts: Parts | None = None
+    squared_mass: FloatArray | None = None
+
+    @cached_property
+    def n(self) -> float:
+        """Number of rows."""
+        return float(self.size.sum())
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """S_b / n_b, shape (L, d)."""
+        return self.sums / self.size[:, None]
+
+    @cached_property
+    def larger_variance(self) -> FloatArray:
+        """The larger of V0 and V."""
+        return np.maximum(self.null_variance, self.variance)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """Standard deviation of the noise; a trace of it where all predictions are 0 or 1."""
+        return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
+
+    @cached_property
+    def towards_middle(self) -> FloatArray:
+        """Shifts of the sums as large as their noise, towards equal probabilities."""
+        if self.sums.shape[1] == 1:
+            return np.where(self.predicted > 0.5, -self.unit, self.unit)
+        largest = self.predicted.argmax(axis=1)[:, None] == np.arange(self.sums.shape[1])
+        shift = np.where(largest, -self.unit, self.unit)
+        shift -= shift.mean(axis=1, keepdims=True)  # of several classes, shifts add up to 0
+        return shift * np.sqrt((self.unit**2).sum(axis=1) / (shift**2).sum(axis=1))[:, None]
+
+    def noise(self, k: float, most: float | FloatArray) -> FloatArray:
+        """Return draws of the noise for Δ_b = k S_b / n_b and sums off by ``most`` at most."""
+        # Σ r² = V0 + S (1 − 2 p̄ − S / n) + H: the second term belongs to Δ (inversion, at the top)
+        step = k * self.gaps
+        implied = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
+        most = most * self.grain
+        if k > 0.0:
+            most = np.maximum(most, self.hidden)
+        more = np.clip(np.maximum(self.variance - self.null_variance, implied), 0.0, most)
+        calibrated = np.sqrt(self.null_variance) * self.calibrated
+        # Normals of another draw, independent of the calibrated part of this one
+        z = np.roll(self.normal, 1, axis=0)
+        q = np.clip(self.predicted + step, 0.0, 1.0)
+        rarer = np.minimum(q, 1.0 - q)
+        sign = np.where(q > 0.5, -1.0, 1.0)  # counts of the rarer outcome are Poisson
+        rows = self.size[:, None] / self.grain
+        # Many events vary like a binomial count; of few the skewness matters, and Poisson is wider
+        scale = self.grain * np.where(rows * rarer < FEW, 1.0, np.sqrt(1.0 - rarer))
+        events = poisson_noise(more / self.grain**2 / (1.0 - rarer), sign * z)
+        return calibrated + sign * scale * events
+
+    def counted(self, k: float, most: float | FloatArray) -> FloatArray:
+        """Return draws of S for Δ_b = k S_b / n_b, no smaller than the counts nearby.
+
+        Where a calibrated model varies by less than a label, its part of the noise is a
+        fraction of one, by which no draw would reach labels that are all alike but unexpected.
+        """
+        sums = k * self.sums + self.noise(k, most)
+        sure = self.null_variance < self.grain**2
+        whole = self.grain * np.rint((sums - self.sums) / self.grain) + self.sums
+        return np.where(sure & (np.abs(whole) > np.abs(sums)), whole, sums)
+
+    def implied_variance(self, shift: FloatArray) -> FloatArray:
+        """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
+        slope = np.abs(1.0 - 2.0 * self.predicted)
+        # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
+        shift = np.minimum(shift, 0.5 * slope)
+        implied = self.null_variance + self.grain * self.size[:, None] * shift * (slope - shift)
+        return np.maximum(self.larger_variance, implied)
+
+    def draws(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return draws of S and of V when the sums are off by ``shift``, both (L, d, B).
+
+        Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
+        """
+        grain = np.broadcast_to(self.grain, self.predicted.shape)
+        size, sums = self.size[:, None] / grain, self.sums / grain
+        p, q = self.predicted, self.predicted + shift / grain / size
+        less = (self.null_variance + self.hidden) / grain**2 - size * p * (1.0 - p)
+        sd = np.sqrt(np.maximum(size * q * (1.0 - q) + less, 0.0))
+        # The kernel divides by the skewness: where it is 0, quantiles turn nowhere near
+        skew = np.where(q == 0.5, 1e-9, 1.0 - 2.0 * q)
+        fixed = (size, q, less, sd, skew, sums - np.rint(sums + size * p), grain)
+        normal = np.ascontiguousarray(np.moveaxis(self.normal, 0, -1))
+        counts, scatter = np.empty_like(normal), np.empty_like(normal)
+        count_quantiles(normal, *fixed, counts, scatter)
+        return counts, scatter
+
+    def share_error(self, size: FloatArray) -> float:
+        """Standard error that the shares of the cells give to the mean of ``size`` (L,)."""
+        mean = self.size @ size / self.n
+        if self.parts is not None:
+            deviations = self.parts.mass * (size - mean)[self.parts.cell]
+            return float(np.sqrt((np.bincount(self.parts.unit, deviations) ** 2).sum()) / self.n)
+        squared_mass = self.size if self.squared_mass is None else self.squared_mass
+        return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
+
+    def share_noise(self, size: FloatArray) -> FloatArray:
+        """Draw by how much estimated shares of the cells lower the mean of ``size`` (L,): (B,).
+
+        Rows of a cell are counts: the upper limit of their mean is that of Fay & Feuer (1997), with
+        one more row where it raises the mean most. Gamma quantiles by Wilson & Hilferty.
+        """
+        mean = self.size @ size / self.n
+        one = max(0.0, float(((size - mean) * self.grain.max(axis=1)).max())) / self.n
+        variance = self.share_error(size) ** 2 + one**2
+        # Cells of one size: their shares change nothing
+        if variance <= 1e-24 * mean**2:
+            return np.zeros_like(self.shares)
+        root = np.sqrt(variance) / (mean + one) / 3.0  # a third of the coefficient of variation
+        gamma = (mean + one) * np.maximum(1.0 - root**2 + root * self.shares, 0.0) ** 3
+        return np.asarray(mean - gamma)
+
+
+def cell_noise(
+    induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
+) -> CellNoise:
+    """Sum residuals in cells and draw their noise.
+
+    Of two classes only the first component is kept. Where rows have clusters or weights, units are
+    what varies: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), component by
+    component, and the law of a calibrated model is that of the labels that a test redraws.
+    O(n d + B L d); of several classes O(n d² + B L d²), with clusters or weights O(B n).
+    """
+    if not isinstance(induced, Predictions):
+        return _tally_noise(induced, cells, n_draws, rng)
+    p = induced.probs[:, :1] if induced.n_classes == 2 else induced.probs
+    residuals = (induced.labels[:, None] == np.arange(p.shape[1])) - p
+    w = np.ones((1, 1)) if induced.weights is None else induced.weights[:, None]
+    mass, probs, starts = cells.mass[:, None], p[cells.order], cells.starts
+    predicted, sums = cells.sum(w * p) / mass, cells.sum(w * residuals)
+    null_variance = cells.sum(w * p * (1.0 - p))
+    # H_b of errors that cancel in the cell; where they lower the scatter nothing is taken off
+    apart = p - predicted[cells.of_unit]
+    hidden = np.maximum(-2.0 * cells.sum(apart * w**2 * residuals), 0.0)
+    shape = (n_draws, *sums.shape)
+    normal = correlated_normals(probs, starts, shape, rng)
+    grain, parts = np.ones(sums.shape), None
+    if induced.n_clusters is None and induced.weights is None:
+        variance = _scatter(mass, mass, cells.sum(residuals**2), sums, mass > 1)
+        if probs.shape[1] == 1:
+            laws = (poisson_binomial(probs[a:b, 0]) for a, b in pairwise(starts))
+            calibrated = event_counts(laws, mass * predicted, null_variance, shape, rng)
+        else:
+            calibrated = class_counts(probs, starts, shape, rng)
+    else:
+        parts = Parts.of(induced, cells.of_unit)
+        if induced.crossed is not None:  # the column along which sums vary more
+            other = Parts.of(replace(induced, clusters=induced.crossed), cells.of_unit)
+            parts = max(parts, other, key=lambda p: float((p.sums**2).sum()))
+        squared_mass = summed(parts.mass**2, parts.cell, len(mass))[:, None]
+        squares = added(parts.sums**2, parts.cell, len(mass))
+        variance = _scatter(mass, squared_mass, squares, sums, np.bincount(parts.cell)[:, None] > 1)
+        if not parts.rows:
+            normal = shared_by_clusters(parts, sums / mass, normal, rng)
+        replicates = _redrawn(induced, cells, shape, rng)
+        replicate_variance = (replicates**2).mean(axis=0)
+        # By how much a unit moves a sum: clusters and weights by more than a label
+        grain = _over(replicate_variance, null_variance, squared_mass / mass)
+        calibrated = _over(replicates, np.sqrt(replicate_variance), normal)
+        null_variance = replicate_variance
+    measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
+    shares = rng.standard_normal(n_draws)
+    return CellNoise(*measured, calibrated, normal, shares, grain, parts)
+
+
+def _scatter(
+    mass: FloatArray, squared_mass: FloatArray, squares: FloatArray, sums: FloatArray,
+    several: BoolArray,
+) -> FloatArray:  # fmt: skip
+    """Return V of cells from W, Σ W_u², Σ |S_u|² and S; 0 in cells of one unit."""
+    spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
+    return np.divide(spread, mass**2 - squared_mass, out=np.zeros_like(spread), where=several)
+
+
+def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
+    """Return a / b, but ``other`` where b is 0."""
+    return np.divide(a, b, out=np.array(np.broadcast_to(other, a.shape)), where=b > 0.0)
+
+
+def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
+    """Draw the sums of a calibrated model: of two ways to depend, by that which varies more."""
+    schemes: list[Scheme] = [RedrawLabels()]
+    if induced.n_clusters is not None:
+        schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
+    seed = int(rng.integers(2**63)), int(rng.integers(2**63))
+    each = (_redrawn_by(scheme, induced, cells, shape, seed) for scheme in schemes)
+    return max(
+        each, key=lambda replicates: float((replicates**2 / cells.mass[:, None]).mean(axis=0).sum())
+    )
+
+
+def _redrawn_by(
+    scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
+) -> FloatArray:
+    """Draw the sums of a calibrated model by a scheme."""
+    factor = 1.0
+    if isinstance(scheme, SharedRedraws):
+        ((_, agreement),) = scheme.agreements(induced)
+        # κ of the test, but for residuals that are centred: here errors are no dependence
+        factor = float(np.sqrt(agreement.inflation(scheme.dependence, centred=True)))
+    assert isinstance(scheme, LabelScheme)
+    draw, k = scheme.drawer(induced), induced.n_classes
+    code, length = cells.of_unit * k, len(cells) * k
+    w = 1.0 if induced.weights is None else induced.weights[:, None]
+    expected = cells.sum(w * induced.probs)
+    replicates, at_once = np.empty(shape), max(1, AT_ONCE // induced.n)
+    for start in range(0, shape[0], at_once):
+        labels = draw(seed, start, min(at_once, shape[0] - start))
+        for r, row in enumerate(labels, start):
+            sums = np.bincount(code + row, induced.weights, length).reshape(-1, k)
+            replicates[r] = factor * (sums - expected)[:, : shape[2]]
+    return replicates
+
+
+def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
+    """Read the same off a tally."""
+
+    def within(values: FloatArray) -> FloatArray:
+        return np.asarray(cells.sum(values))[:, None]
+
+    w, p = 1.0 if micro.weight is None else micro.weight, micro.probs[:, 0]
+    mass, squared_mass, size = (within(v) for v in (micro.mass, w**2 * micro.count, micro.count))
+    sums, predicted = within(w * micro.excess), within(micro.mass * p) / mass
+    plain, null_variance = within(micro.variance / w), within(micro.variance)
+    products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
+    hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.excess)), 0.0)
+    # Σ (y − p)² = Σ y − 2 Σ y p + Σ p², as y² = y
+    squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
+    variance = _scatter(mass, squared_mass, squares, sums, size > 1)
+    grain = _over(null_variance, plain, squared_mass / mass)
+    shape = (n_draws, *sums.shape)
+    normal = rng.standard_normal(shape)
+    if cells.lawful:
+        calibrated = event_counts(cells.laws(), mass * predicted, null_variance, shape, rng)
+    else:
+        gaps = CountDraws(micro, lambda y: cells.sum(w * (y.events - micro.count * p), axis=1))
+        seed = int(rng.integers(2**63)), int(rng.integers(2**63))
+        replicates = gaps.replicates(seed, 0, n_draws)[:, :, None]
+        calibrated = _over(replicates, np.sqrt(null_variance), normal)
+    measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)
+    shares = rng.standard_normal(n_draws)
+    weighted = None if micro.weight is None else squared_mass[:, 0]
+    return CellNoise(*measured, calibrated, normal, shares, grain, squared_mass=weighted)
+
+
+# ------------------------------------------------------------------------------
+# Draws of the noise of cells: counts of events and classes, and normals that cells share.
+
+
+Shape = tuple[int, ...]
+
+
+#: Of a count: the first value, the probabilities from there on, and their rounding.
+Law = tuple[int, FloatArray, float]
+
+
+#: Rows of a cell from which its class counts are taken to be normal.
+FEW = 10
+
+
+@kernel
+def count_quantiles(  # type: ignore[no-untyped-def]
+    z, size, q, less, sd, skew, offset, grain, sums_out, variances_out
+):
+    """Fill in counts less what is predicted, and their variance, for every draw."""
+    for b in range(z.shape[0]):
+        for k in range(z.shape[1]):
+            # Cornish & Fisher: n q + σ x + (1 − 2q) (x² − 1) / 6, third cumulant over variance
+            n, deviation, sixth = size[b, k], sd[b, k], skew[b, k] / 6.0
+            middle, unit = n * q[b, k] - sixth, grain[b, k]
+            turn = -3.0 * deviation / skew[b, k]  # where the quantile would fall again
+            lowest, highest = (turn, np.inf) if sixth > 0.0 else (-np.inf, turn)
+            # scatter about the mean of the cell: n / (n − 1), and none of one row
+            several, bias = n > 1.0, n / max(n - 1.0, 1.0)
+            for r in range(z.shape[2]):
+                x = min(max(z[b, k, r], lowest), highest)
+                count = np.rint(middle + x * (deviation + sixth * x))
+                count = min(max(count, 0.0), n)
+                scatter = max(count * (1.0 - count / n) + less[b, k], 0.0)
+                sums_out[b, k, r] = unit * (count + offset[b, k])
+                variances_out[b, k, r] = unit**2 * (
+                    scatter * bias if several else deviation * deviation
+                )
+
+
+def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
+    """Turn normals into Poisson counts less their mean, for any mean and nearly exactly."""
+    from scipy.special import ndtri
+
+    # The same for skewness 1 / √mean; P(0) = e^{−mean} is exact, and what is not 0 is at least 1
+    counts = np.rint(np.maximum(mean - 1.0 / 6.0 + z * (np.sqrt(mean) + z / 6.0), 1.0))
+    return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
+
+
+def event_counts(
+    laws: Iterable[Law], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
+) -> FloatArray:
+    """Draw the counts of the cells from their exact laws, standardised."""
+    draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
+    for b, (lowest, pmf, _) in enumerate(laws):
+        if variances[b, 0] > 0.0:
+            counts = np.searchsorted(np.cumsum(pmf), rng.random(shape[0]), side="right")
+            counts = lowest + np.minimum(counts, pmf.size - 1)
+            draws[:, b, 0] = (counts - means[b, 0]) / np.sqrt(variances[b, 0])
+    return draws
+
+
+def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
+    """Draw class counts, standardised: normals, but multinomial counts in cells of few rows."""
+    draws = correlated_normals(probs, starts, shape, rng)
+    for b, (first, last) in enumerate(pairwise(starts)):
+        if last - first < FEW:
+            mean, n = probs[first:last].mean(axis=0), int(last - first)
+            counts = rng.multinomial(n, mean / mean.sum(), shape[0])
+            draws[:, b] = (counts - n * mean) / np.sqrt(np.maximum(n * mean * (1 - mean), 1e-300))
+    return draws
+
+
+def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
+    """Draw normals with the correlations of the class counts, Σ diag(p_i) − p_i p_iᵀ."""
+    draws = rng.standard_normal(shape)
+    if shape[2] > 1:
+        for b, (first, last) in enumerate(pairwise(starts)):
+            rows = probs[first:last]
+            values, vectors = np.linalg.eigh(np.diag(rows.sum(axis=0)) - rows.T @ rows)
+            # Classes sum to n: one eigenvalue is 0, and rounding may put it below
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            scale = np.sqrt((root**2).sum(axis=1))
+            draws[:, b] = draws[:, b] @ root.T / np.maximum(scale, 1e-150)
+    return draws
+
+
+def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
+    """Return normals of variance 1 that cells share as they share clusters: wild bootstrap.
+
+    A draw multiplies the centred sums of a cluster by a normal number of its own; cells in which
+    that moves nothing keep theirs.
+    """
+    import scipy.sparse
+
+    multipliers = rng.standard_normal((len(normal), int(parts.unit.max()) + 1))
+    for k in range(normal.shape[2]):
+        centred = parts.sums[:, k] - parts.mass * gaps[parts.cell, k]
+        # Relative to S²: residuals that cancel leave rounding, which must not be blown up
+        squares = np.bincount(parts.cell, centred**2)
+        shared = squares > 1e-12 * (1.0 + np.bincount(parts.cell, parts.sums[:, k]) ** 2)
+        table = scipy.sparse.csr_matrix((centred, (parts.unit, parts.cell)))
+        draws = (multipliers @ table) / np.sqrt(np.where(shared, squares, 1.0))
+        normal[:, shared, k] = draws[:, shared]
+    return normal

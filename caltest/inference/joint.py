@@ -8,42 +8,35 @@ from typing import Unpack
 
 import numpy as np
 
-from caltest._base.arrays import RNG
-from caltest._base.defaults import N_RESAMPLES
-from caltest._base.multiplicity import holm, max_t
+from caltest._base import FloatArray
+from caltest._base.arrays import N_RESAMPLES, RNG
 from caltest._base.written import Fields
+from caltest.data import Facts
+from caltest.data.lenses import LensLike, as_lens
 from caltest.errors import StatisticError
-from caltest.inference.admission import (
+from caltest.inference._input import (
     ROWS,
+    Analysis,
     admitted,
     admitted_tally,
     rows_where_needed,
+    seed_of,
     tallies_of,
 )
-from caltest.inference.analysis import Analysis, seed_of
-from caltest.inference.calibration import calibration_test, refuse_bets
-from caltest.inference.pvalues import Null, result_of
-from caltest.inference.subgroups import with_subgroups
-from caltest.lens_choice import as_lens
-from caltest.lenses import LensLike
-from caltest.nulls import SimulatedNull
-from caltest.predictions import Facts, FloatArray
-from caltest.problem import Outcomes, Problem, RowProblem, problem_of_tally
+from caltest.inference.calibration import calibration_test, refuse_bets, with_subgroups
+from caltest.inference.null import Null, holm, max_t, result_of
+from caltest.nulls import BLOCK, RedrawLabels, Run, SharedRedraws, Workers, simulate_by
+from caltest.nulls.laws import SimulatedNull
 from caltest.results import JointTestResult, ending
-from caltest.simulate import (
-    BLOCK,
-    RedrawLabels,
-    Run,
-    SharedRedraws,
-    Workers,
-    simulate_by,
-)
-from caltest.statistics.base import StatisticLike
+from caltest.statistics import Outcomes, Problem, RowProblem
 from caltest.statistics.prepared import Prepared
-from caltest.tally import AnyTally, Source
+from caltest.statistics.statistic import StatisticLike
+from caltest.tallies import AnyTally, Source, problem_of_tally
 
 #: Functions from the outcomes that are drawn to those that each pair sees.
 Maps = list[Callable[[Outcomes], Outcomes]]
+
+
 #: What a joint result says of its data; lens and statistic are those of its tests.
 OF_ALL_PAIRS = (
     *("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds"),

@@ -9,17 +9,20 @@ from typing import Unpack
 import numpy as np
 from scipy.special import expit
 
-from caltest._base.checks import fraction
+from caltest._base import FloatArray
+from caltest._base.arrays import fraction
+from caltest.data import Facts, Predictions
+from caltest.data.lenses import LensLike
 from caltest.errors import StatisticError
-from caltest.inference.analysis import Analysis
+from caltest.inference._input import Analysis
 from caltest.inference.cox import covariance_of, cox_recalibration
-from caltest.lenses import LensLike
-from caltest.predictions import Facts, FloatArray, Predictions
 from caltest.results import CentreCurve, MetaAnalysis, PooledEffect
 from caltest.statistics.regression import fit_logistic, log_odds
 
 #: Of how many predictions a curve consists.
 POINTS = 50
+
+
 #: Larger coefficients of a spline mean that outcomes are separated: log-odds without a limit.
 SEPARATED = 50.0
 

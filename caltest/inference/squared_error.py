@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from caltest._base.facts import by_appearance
-from caltest.predictions import BoolArray, FloatArray, IntArray, Predictions
-from caltest.problem import Cells
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest.data import Predictions
+from caltest.data.facts import by_appearance
+from caltest.statistics import Cells
 
 
 @dataclass(frozen=True, eq=False)

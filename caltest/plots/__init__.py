@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from caltest.plots.canvas import Picture
-from caltest.plots.curves import evidence, fitted, sensitivity
-from caltest.plots.numbers import null
-from caltest.plots.reliability import comparison, difference, reliability
-from caltest.plots.simplex import simplex
-from caltest.plots.tables import differences, forest, pvalues, segments, sites
+from caltest.plots.forests import differences, forest, pvalues, segments, sites
+from caltest.plots.lines import evidence, fitted, null, sensitivity
+from caltest.plots.panels import comparison, difference, reliability, simplex
 from caltest.results import Record
 
 if TYPE_CHECKING:

@@ -16,16 +16,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
+
 #: The width of a column of a two-column paper, in inches.
 COLUMN = 3.25
+
+
 #: Colours that keep their order of darkness in grey.
 INK, RED, BLUE, PALE, GREY = "#111111", "#c8281e", "#2b6cab", "#a9cce8", "#9a9a9a"
+
+
 #: Sizes of axis labels and of all other words, in points: what small print must at least have.
 LABEL, SMALL = 8.0, 7.0
+
+
 #: Settings of an artist, by their names in matplotlib.
 Style = dict[str, Any]
+
+
 #: Lines that are not solid.
 DASHED = (0, (4, 2))
+
+
 #: Where each format keeps the recipe.
 RECIPE_IN = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
 

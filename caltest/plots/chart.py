@@ -1,8 +1,10 @@
-"""The grammar of pictures: a chart is a list of marks with names and words, axes, and a recipe."""
+"""The grammar of pictures: marks, scales, words, axes, and a recipe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,20 +12,41 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.arrays import AnyArray
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, one_of
 from caltest.plots import canvas
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, LABEL, PALE, SMALL, Picture, Style, room
-from caltest.plots.words import foot, heading, in_two_lines, key, p_equals, sign, wide
-from caltest.predictions import FloatArray
+from caltest.plots.canvas import (
+    BLUE,
+    DASHED,
+    GREY,
+    INK,
+    LABEL,
+    PALE,
+    RED,
+    SMALL,
+    Picture,
+    Style,
+    room,
+    root,
+)
+from caltest.results import CalibrationTestResult, format_p, short
+from caltest.results.drawn import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+from caltest.results.rendering import in_percent
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
     from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+    from matplotlib.container import BarContainer, Container
+    from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
+    from matplotlib.transforms import BboxBase
 
-    from caltest.plots.words import Handle
 
 Mark = TypeVar("Mark", bound="Handle")
+
 
 #: The share of the width that names of lines may take, and the points of an axis with numbers.
 NAMES, AXIS = 0.4, 28.0
@@ -167,3 +190,355 @@ class Chart:
             self.artists["headline"] = heading(over, headline, self.artists["key"])
         self.artists["foot"] = foot(self.ax, recipe, with_recipe)
         return Picture(self.ax, self.artists, panels, recipe)
+
+
+# ------------------------------------------------------------------------------
+# Marks of cells: their size, their bars, and what becomes of those beyond the frame.
+
+
+#: How the values of cells beyond the frame are written: along their bars, over what is there.
+WRITTEN: Style = {
+    **{"textcoords": "offset points", "ha": "center", "rotation": 90, "fontsize": SMALL},
+    **{"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}, "zorder": 6},
+}
+
+
+#: The share of the rows whose cells an axis must show whole, with their bars.
+SHOWN = 0.99
+
+
+def reach(count: IntArray, *sides: FloatArray) -> float:
+    """Return how far from 0 an axis goes: as far as the cells of nearly all rows do.
+
+    A few rows far away do not flatten the others; where all cells need little more, all are shown.
+    """
+    far = np.max(np.abs(np.nan_to_num(np.array(sides), posinf=0.0, neginf=0.0)), axis=0)
+    order = np.argsort(far)
+    rows = np.cumsum(count[order])
+    enough = far[order[np.searchsorted(rows, SHOWN * rows[-1] - 1e-9)]]
+    return max(0.01, 1.12 * float(far.max() if far.max() <= 1.5 * enough else enough))
+
+
+def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray,
+          count: IntArray, filled: BoolArray, *, color: str = INK, marker: str = "o",
+          bar: Style, neighbours: IntArray | None = None, line: Line = "-",
+          shift: float = 0.0) -> dict[str, Any]:  # fmt: skip
+    """Draw cells as marks with an area by their rows, some filled, each with its bar.
+
+    Those beyond the frame are triangles at its edge. Lines connect cells whose numbers are
+    ``neighbours``, where these are given. Returns the artists by name.
+    """
+    from matplotlib.collections import LineCollection
+
+    artists: dict[str, Any] = {"bars": bars(ax, x + shift, low, high, frame.y, **bar)}
+    if neighbours is not None:
+        pairs = np.flatnonzero(np.abs(np.diff(neighbours)) == 1)
+        segments = [[(x[j], y[j]), (x[j + 1], y[j + 1])] for j in pairs]
+        lines = LineCollection(segments, colors=color, linestyles=line, linewidths=0.8, zorder=2)
+        artists["lines"] = ax.add_collection(lines)
+    style = Style(linewidths=0.9, edgecolors=color)
+    area = np.maximum(0.3, count / count.max()) * (36.0 if x.size <= 30 else 24.0)
+    within, faces = np.where(frame.beyond(y), np.nan, y), np.where(filled, color, "white")
+    style |= {"marker": marker, "facecolors": faces, "zorder": 4, "clip_on": False}
+    artists["marks"] = ax.scatter(x, within, s=area, plotnonfinite=True, **style)
+    style |= {"s": 22.0, "zorder": 5, "clip_on": True}
+    artists["edge"], places = [], np.empty(0)
+    least = 12.0 / room(ax) * float(np.ptp(ax.get_xlim()))
+    for side, head, va in ((1.0, "^", "top"), (-1.0, "v", "bottom")):
+        out = np.flatnonzero(frame.beyond(y) & (side * (y - frame.middle) > 0.0))
+        at = frame.middle + 0.95 * side * (frame.y[1] - frame.middle)
+        style |= {"marker": head, "facecolors": faces[out]}
+        artists["edge"].append(ax.scatter(x[out], np.full(out.size, at), **style))
+        for j in out[np.argsort(-np.abs(y[out]), kind="stable")]:  # values, where they fit
+            if (np.abs(x[j] - places) >= least).all():
+                places = np.append(places, x[j])
+                value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
+                ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)
+    return artists
+
+
+def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float],
+         **style: Any) -> LineCollection:  # fmt: skip
+    """Draw vertical bars with caps; those that leave the frame have an arrow head there."""
+    from matplotlib.collections import LineCollection
+
+    finite = ~np.isnan(low)
+    far = frame[1] - frame[0]
+    x, low = x[finite], np.maximum(low[finite], frame[0] - far)
+    high = np.minimum(high[finite], frame[1] + far)
+    style = Style(color=RED, lw=1.1, zorder=3) | style
+    spans = [[(a, b), (a, c)] for a, b, c in zip(x, low, high, strict=True)]
+    ax.add_collection(stems := LineCollection(spans, **style))
+    cap = {"s": 25.0 if x.size <= 20 else 6.0, "color": style["color"], "zorder": 3}
+    for ends, out, edge, head in (
+        (low, low < frame[0], frame[0] + 0.012 * far, "v"),
+        (high, high > frame[1], frame[1] - 0.012 * far, "^"),
+    ):
+        ax.scatter(x[~out], ends[~out], marker="_", linewidth=1.0, **cap)
+        ax.scatter(x[out], np.full(int(out.sum()), edge), marker=head, **cap | {"s": 9.0})
+    return stems
+
+
+def entries(count: IntArray, out: BoolArray) -> dict[str, Handle]:
+    """Return what the key says of the area of marks, and of those beyond the frame."""
+    words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)}
+    if out.any():
+        share = in_percent(count[out].sum() / count.sum())
+        words[f"off the scale: {share} of rows"] = sign("^", filled=False)
+    return words
+
+
+# ------------------------------------------------------------------------------
+# Scales of probability, and the frames of the diagrams over them.
+
+
+#: What draws the true probability given the prediction.
+Truth = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a probability lies on an axis: at itself, or at its log-odds."""
+
+    log_odds: bool = False
+
+    def __call__(self, p: ArrayLike) -> FloatArray:
+        p = np.asarray(p, dtype=np.float64)
+        if not self.log_odds:
+            return p
+        with np.errstate(divide="ignore"):
+            return np.log(p) - np.log1p(-p)
+
+    def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
+        """Return round probabilities between two positions: powers of ten, and more if need be."""
+        decades = [10.0**-k for k in range(9, 0, -1)]
+        for steps in ((1,), (1, 3), (1, 2, 5)):
+            small = [m * d for d in decades for m in steps if m * d < 0.5]
+            p = np.array([*small, 0.5, *(1.0 - q for q in small[::-1])])
+            p = p[(self(p) >= low) & (self(p) <= high)]
+            if len(p) >= 3:
+                break
+        p = p[:: -(-len(p) // 7)] if len(p) else p
+        return self(p), [f"{x:.9f}".rstrip("0") for x in p]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The ends of both axes of a diagram, its scale, and whether heights are deviations."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    scale: Scale = Scale()
+    deviation: bool = True
+
+    @property
+    def middle(self) -> float:
+        """The height half-way up."""
+        return 0.5 * (self.y[0] + self.y[1])
+
+    def height(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
+        """Return where a frequency lies, or how far from its prediction."""
+        if not self.deviation:
+            return self.scale(value)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.scale(value) - self.scale(predicted))
+
+    def beyond(self, y: FloatArray) -> BoolArray:
+        """Say which heights are not on the paper."""
+        return np.asarray(np.abs(y - self.middle) > 0.5 * (self.y[1] - self.y[0]))
+
+    def begin(self, chart: Chart, truth: Truth | None) -> None:
+        """Set the limits and the ticks of axes, and draw the true curve where it is known."""
+        ax, scale = chart.ax, self.scale
+        ax.set(xlim=self.x, ylim=self.y)
+        if scale.log_odds:
+            ax.xaxis.set_ticks(*scale.ticks(*self.x))
+        if scale.log_odds and not self.deviation:
+            ax.yaxis.set_ticks(*scale.ticks(*self.y))
+        if truth is not None:
+            left, right = self.x if scale.log_odds else np.clip(self.x, 0.0, 1.0)
+            at = np.linspace(left, right, 401)[1:-1]
+            p = 1.0 / (1.0 + np.exp(-at)) if scale.log_odds else at
+            style = {"color": "#2f8f4e", "ls": (0, (5, 1, 1, 1)), "lw": 1.5}
+            chart.line("truth", at, self.height(truth(p), p), "truth", **style)
+
+    def labels(self, subject: str) -> tuple[str, str]:
+        """Return what stands at the axes of a diagram of this subject."""
+        xlabel = "confidence" if subject == "top" else "average prediction"
+        if not self.deviation:
+            return xlabel, "accuracy" if subject == "top" else "frequency"
+        return xlabel, "deviation (log-odds)" if self.scale.log_odds else "outcome − prediction"
+
+
+def chosen(style: str, axis: str) -> tuple[Scale, bool]:
+    """Return the scale of an axis by its name, and whether heights are deviations."""
+    one_of("style", style, ("deviation", "classical"))
+    one_of("axis", axis, ("probability", "log-odds"))
+    return Scale(axis == "log-odds"), style == "deviation"
+
+
+def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return left ends, widths and shares of the predictions in equal steps of the scale."""
+    edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
+    share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
+    ends = np.clip(scale(edges), -14.5, 14.5)
+    return ends[:-1], np.diff(ends), share
+
+
+def columns(ax: Axes, left: FloatArray, width: FloatArray, share: FloatArray) -> BarContainer:
+    """Draw pale columns."""
+    style = Style(color=PALE, edgecolor="white", linewidth=0.4, zorder=0)
+    return ax.bar(left, share, width, align="edge", **style)
+
+
+def behind(ax: Axes, tallest: float) -> Axes:
+    """Return second axes for a histogram, in the lower quarter and behind everything else."""
+    twin = ax.twinx()
+    twin.set_ylim(0.0, 4.2 * tallest)
+    twin.spines[:].set_visible(False)
+    twin.set_yticks([])
+    ax.set_zorder(twin.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    return twin
+
+
+def tenths(least: float, most: float) -> tuple[float, float]:
+    """Return the ends of an axis that holds the occupied tenths of [0, 1], and a little more."""
+    left, right = np.floor(10.0 * least + 1e-9) / 10.0, np.ceil(10.0 * most - 1e-9) / 10.0
+    margin = 0.02 * max(right - left, 0.1)
+    return left - margin, right + margin
+
+
+def decades(least: float) -> FloatArray:
+    """Return at most four powers of ten from 1 down to about a p-value."""
+    exponent = int(np.floor(-np.log10(least)))
+    return np.power(10.0, -np.arange(0, exponent + 1, max(1, -(-exponent // 3))))
+
+
+# ------------------------------------------------------------------------------
+# Words on the paper: keys, headlines, recipes, broken into lines that fit.
+
+
+if TYPE_CHECKING:
+    Handle = Artist | Container  # what stands in a key beside its words
+
+
+if TYPE_CHECKING:
+    Line = str | tuple[float, tuple[float, ...]]  # a style of lines: its name, or its dashes
+
+
+#: Longer texts are cut on the paper, not in the recipe that the file carries.
+MOST = 5
+
+
+def sign(
+    marker: str = "o", color: str = INK, *, filled: bool = True, line: Line = "none"
+) -> Line2D:
+    """Return what stands for marks of one kind in a key."""
+    from matplotlib.lines import Line2D
+
+    size = 7.0 if marker == "|" else 4.0
+    face = color if filled else "white"
+    style = Style(
+        linestyle=line, marker=marker, markersize=size, markeredgewidth=0.9, markerfacecolor=face
+    )
+    return Line2D([], [], color=color, linewidth=0.9, **style)
+
+
+def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options: str) -> Legend:
+    """Say what the signs mean above the axes, beginning ``shift`` points to their left."""
+    from matplotlib.transforms import ScaledTranslation
+
+    widths, columns = [wide(word) + 26.0 for word in entries], len(entries)
+    while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
+        columns -= 1
+    start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
+    style = Style(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL)
+    style |= {"handlelength": 1.6, "labelspacing": 0.25, "borderaxespad": 0.2, "borderpad": 0.1}
+    style |= {"columnspacing": 1.0, "handletextpad": 0.5, "frameon": False}
+    style |= {"bbox_transform": ax.transAxes + start} | options
+    legend = ax.legend(list(entries.values()), list(entries), **style)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend
+
+
+def headline(test: CalibrationTestResult) -> str:
+    """Return estimate, noise floor and p-value of a test, as they stand over a picture."""
+    value = f"{short(test.statistic)} {test.shown_estimate}"
+    return f"{value} · if calibrated {test.shown_floor} · {p_equals(test.shown_p)}"
+
+
+def p_equals(p: float | str | None) -> str:
+    """Return a p-value, or how it is printed, as "p = 0.03" or "p < 1e-12"."""
+    if p is None:
+        return "not tested"
+    text = p if isinstance(p, str) else format_p(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def heading(
+    ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
+) -> Annotation:
+    """Write over the axes, or over what is already there, in as many lines as it takes."""
+    return _text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
+
+
+def foot(
+    ax: Axes, recipe: str, with_recipe: bool, under: Artist | None = None, start: Axes | None = None
+) -> Annotation | None:
+    """Write the recipe below axes, or below what is there, in as many lines as it takes."""
+    if not with_recipe:
+        return None
+    below = under or (ax.xaxis.label if ax.axison else "axes fraction")
+    return _text(ax, recipe, 0.0, below, start, va="top", color="#555555")
+
+
+def _text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
+             **style: str) -> Annotation:  # fmt: skip
+    """Write lines that begin where the labels of the axes do, or those of others."""
+
+    def labels(renderer: RendererBase) -> BboxBase:
+        first = ax if start is None or isinstance(start, str) else start
+        box = first.yaxis.get_tightbbox(renderer) if first.axison else None
+        return box or first.get_window_extent(renderer)
+
+    broken = "\n".join(lines(part, room(ax)) for part in text.split("\n"))
+    place = Style(xycoords=(start if isinstance(start, str) else labels, beyond), ha="left")
+    place |= {"xytext": (0, 3 if y else -3), "textcoords": "offset points"}
+    look = Style(fontsize=SMALL, linespacing=1.15, parse_math=False) | style
+    return ax.annotate(broken, (0.0, y), **place, **look)
+
+
+def wide(text: str) -> float:
+    """Return the width of a line of small print, in points, and a little more."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=SMALL)
+    return 1.03 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def in_two_lines(text: str, most: float) -> str:
+    """Return a name in at most two lines of so many points; the middle of the second may go."""
+    first, *others = lines(text, most).split("\n")
+    second = " ".join(others)
+    while wide(second) > most and len(second) > 5:
+        cut = max(1, round(len(second) * (1.0 - most / wide(second)))) + 1
+        start = (len(second) - cut) * 2 // 3
+        second = f"{second[:start].rstrip(' …')}…{second[start + cut :].lstrip(' …')}"
+    return f"{first}\n{second}" if second else first
+
+
+def lines(text: str, room: float) -> str:
+    """Break a text between words, but not next to signs that belong to them; cut long words."""
+    broken = [""]
+    for word in re.split(r"(?<![=<]) (?![·%=<])", text):
+        longer = f"{broken[-1]} {word}".lstrip()
+        if wide(longer) <= room:
+            broken[-1] = longer
+            continue
+        fit = max(1, int(0.9 * len(word) * room / wide(word)))
+        pieces = [word] if wide(word) <= room else textwrap.wrap(word, fit)
+        broken[-1:] = [line for line in broken[-1:] if line] + pieces
+    return "\n".join(broken if len(broken) <= MOST else [*broken[: MOST - 1], "…"])

@@ -5,24 +5,7 @@ new predictions, a :class:`Recalibrated`. Fit on one part of the data and test o
 the rows of the fit says nothing, and is refused when it is noticed.
 """
 
-from caltest.recalibration.curves import (
-    BetaCalibration,
-    HistogramBinning,
-    IsotonicRegression,
-    PlattScaling,
-)
-from caltest.recalibration.fitting import Recalibrated, Recalibration, refuse_fitted_rows
-from caltest.recalibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
+import lazy_loader
 
-__all__ = [
-    "BetaCalibration",
-    "HistogramBinning",
-    "IsotonicRegression",
-    "MatrixScaling",
-    "PlattScaling",
-    "Recalibrated",
-    "Recalibration",
-    "TemperatureScaling",
-    "VectorScaling",
-    "refuse_fitted_rows",
-]
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caltest.binning import EDGE_TOLERANCE, QuantileBins, UniformBins
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest.data.binning import EDGE_TOLERANCE, QuantileBins, UniformBins
 from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, FloatArray, IntArray
 from caltest.recalibration.fitting import FLOOR, Penalised, Recalibration, SoftmaxLoss
 
 #: From log p and log(1 − p), both of shape (n,), to recalibrated probabilities of shape (n,).

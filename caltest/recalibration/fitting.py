@@ -10,28 +10,36 @@ from typing import Any, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.arrays import AnyArray
-from caltest._base.checks import number
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray, number
 from caltest._base.containers import as_ndarray
-from caltest._base.copies import row_numbers
-from caltest._base.reading import as_array, as_numbers
 from caltest._base.written import refuse_form
+from caltest.data import Facts, Predictions
+from caltest.data.labels import Request
+from caltest.data.numbers import as_array, as_numbers, row_numbers
 from caltest.errors import StatisticError
-from caltest.predictions import BoolArray, Facts, FloatArray, IntArray, Predictions, Provenance
-from caltest.tables.frames import arranged
-from caltest.tables.meaning import Understood
-from caltest.tables.source import Request
+from caltest.read.arguments import arranged
+from caltest.read.meaning import Understood
+from caltest.results import Provenance
 
 #: Probabilities below this count as this: next to 1, float64 resolves no further.
 FLOOR = 2.0**-53
+
+
 #: Norm of the gradient of the mean loss that the optimiser aims at, and the largest that counts as
 #: an optimum: where the loss is steep its rounding hides the last steps.
 AIM, GRADIENT = 1e-8, 1e-6
+
+
 #: Decimals of log-probabilities that tell one row from another.
 DECIMALS = 9
+
+
 #: Shares: of rows of the fit above which predictions are refused; of rows that occur twice above
 #: which rows cannot be told apart; the chance with which so many rows of a small part agree.
 KNOWN, ALIKE, CHANCE = 0.05, 0.01, 0.01
+
+
 #: What a method has learned: log-probabilities to recalibrated probabilities, (n, K) both.
 Map = Callable[[FloatArray], FloatArray]
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from caltest._base import FloatArray, IntArray
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
 from caltest.recalibration.fitting import Penalised, SoftmaxLoss
 
 

@@ -8,33 +8,31 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from caltest._base.arrays import RNG
-from caltest._base.checks import fraction, one_of
-from caltest._base.defaults import N_TOGETHER
-from caltest._base.multiplicity import holm
-from caltest._base.progress import progress
+from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
+from caltest.data import Facts
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
-from caltest.inference import calibration_test, joint_test
-from caltest.inference.admission import ROWS, admitted, admitted_tally, tallies_of
+from caltest.inference import calibration_test, joint_test, segment_search
+from caltest.inference._input import ROWS, admitted, admitted_tally, tallies_of
 from caltest.inference.dependence import warn_of_few
-from caltest.predictions import Facts
-from caltest.reports.findings import Answer, row_of, worst_test
-from caltest.reports.questions import (
+from caltest.inference.null import holm
+from caltest.nulls import Run, Workers, check_run
+from caltest.reports.findings import (
+    Answer,
+    ErrorBounds,
     Question,
     left_out,
+    noticeable_error,
     null_of,
     questions,
+    report_of,
+    row_of,
     summed,
     whole_rows,
+    worst_test,
 )
-from caltest.reports.size import Bounds
-from caltest.reports.verdicts import noticeable_error, report_of
 from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
-from caltest.results.base import go_on
-from caltest.results.subgroups import WORST_ALPHA
-from caltest.segments import segment_search
-from caltest.simulate import Run, Workers, check_run
-from caltest.tally import Source
+from caltest.results.base import WORST_ALPHA, go_on
+from caltest.tallies import Source
 
 #: The facts of rows that an audit asks with.
 TAKES = ROWS | {"by", "followup", "features", "several labels a row"}
@@ -154,7 +152,7 @@ def audited(
             answers, adjusted = _together(data, agenda, draws)
         if not data.has_rows or (data.followup is None and not data.multilabel):
             try:
-                bounds = Bounds.of(whole_rows(data), agenda[0].pairs[0], bound_alpha, draws)
+                bounds = ErrorBounds.of(whole_rows(data), agenda[0].pairs[0], bound_alpha, draws)
             except StatisticError as error:  # blocks of a short series are too few for an interval
                 if tolerance is not None or data.horizon is None:
                     raise
@@ -167,7 +165,7 @@ def audited(
         row_of(data, question, answer, q, alpha, noticed)
         for question, answer, q in zip(agenda, answers, adjusted, strict=True)
     )
-    elsewhere: dict[str, Bounds] = {}
+    elsewhere: dict[str, ErrorBounds] = {}
     if tolerance is not None:
         elsewhere = _elsewhere(data, agenda, answers, rows, (tolerance, alpha), draws)
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
@@ -211,7 +209,7 @@ def _elsewhere(
     rows: tuple[AuditRow, ...],
     limits: tuple[float, float],
     draws: Run,
-) -> dict[str, Bounds]:
+) -> dict[str, ErrorBounds]:
     """Bound the worst error of every other row that is rejected and shows more than the tolerance.
 
     The bounds share alpha over all errors that could have been the worst.
@@ -233,7 +231,7 @@ def _elsewhere(
         else:
             worst = worst_test(agenda[j], tests)
         name = f"{rows[j].lens} {rows[j].worst}".strip()
-        bounds[name] = Bounds.of(part, agenda[j].pairs[worst], share, draws)
+        bounds[name] = ErrorBounds.of(part, agenda[j].pairs[worst], share, draws)
     return bounds
 
 

@@ -1,34 +1,225 @@
-"""From tests to findings: the rows of an audit, each judged by itself."""
+"""What an audit asks, from tests to findings, and the verdict on them."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from math import inf
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from math import exp, inf
+from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from caltest._base.facts import RIGHT
-from caltest._base.multiplicity import holm
-from caltest.inference.analysis import problem_through
-from caltest.lenses import Lens, OneVsRest, TopK
-from caltest.predictions import Predictions
-from caltest.reports.questions import Question
+from caltest._base.written import Doubt, several
+from caltest.data import Predictions
+from caltest.data.binning import UniformBins, VarianceTree
+from caltest.data.facts import RIGHT
+from caltest.data.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject, TopK
+from caltest.errors import StatisticError
+from caltest.inference import confidence_interval, cox_recalibration
+from caltest.inference._input import MANY, problem_through, rows_where_needed
+from caltest.inference.null import holm
+from caltest.nulls import Run
 from caltest.results import (
+    AuditReport,
     AuditRow,
+    AuditVerdict,
     CalibrationTestResult,
+    CoxRecalibration,
     Finding,
     Result,
     SegmentSearch,
     Subgroups,
     format_p,
+    format_range,
+    format_value,
 )
-from caltest.results.numbers import in_sd, percent
-from caltest.results.subgroups import WORST_PRINTED, worst_of
-from caltest.tally import Source
+from caltest.results.base import WORST_PRINTED, worst_of
+from caltest.results.rendering import in_sd, percent
+from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
+from caltest.statistics.scores import ScoreSum
+from caltest.tallies import Source, Tally
+
+Pair = tuple[StatisticLike, Lens]
+
+
+#: Sums of rows as a lens shows them, which questions and the slope have in common.
+_SUMS: WeakKeyDictionary[Predictions, dict[Lens, Tally]] = WeakKeyDictionary()
+
+
+#: Classes that are tested one by one, those of the largest total probability.
+MOST_CLASSES = 1000
+
+
+#: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
+#: without bins, of one lens; how sure the whole vector is; the binned errors of all subgroups;
+#: segments of features.
+Kind = Literal["error", "classes", "ordered", "shape", "score", "groups", "segments"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One row of an audit: what is asked, and the tests that answer it together."""
+
+    lens: str
+    words: str
+    kind: Kind
+    pairs: tuple[Pair, ...]
+
+    @property
+    def subject(self) -> Subject:
+        """What is looked at."""
+        return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
+
+
+#: What Σ of fourth moments over variance² may be for a score to count as normal: two-sided p-values
+#: above 0.0005 are then wrong by less than 3 %, by Edgeworth's series.
+NORMAL = 1.0 / 400.0
+
+
+def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
+    """Return the limit law for scores of very many rows, where it is as good as drawn."""
+    if question.kind != "score" or not data.has_rows or data.n <= MANY:
+        return "auto"
+    ((statistic, lens),) = question.pairs
+    prepared = prepare(statistic, problem_through(data, lens)) if data.n_clusters is None else None
+    normal = isinstance(prepared, ScoreSum) and prepared.tails <= NORMAL
+    return "asymptotic" if normal else "auto"
+
+
+def whole_rows(data: Source) -> Source:
+    """Return rows without subgroups and features; those without any stay the same object."""
+    if data.by is None and data.features is None:
+        return data
+    return replace(data, by=None, features=None)
+
+
+def summed(data: Source, question: Question) -> Source:
+    """Return the sums of very many rows, whose labels would take minutes to redraw."""
+    return sums_of(data, question.pairs[0][1]) if question.kind == "shape" else data
+
+
+def sums_of(data: Source, lens: Lens) -> Source:
+    """Return the sums of very many rows that depend on nothing, all else as it is."""
+    rows = data.rows
+    if rows is None or not data.has_rows or data.n <= MANY or data.weights is not None:
+        return data
+    if data.n_clusters or data.folds is not None:
+        return data
+    sums = _SUMS.setdefault(rows, {})
+    if lens not in sums:
+        sums[lens] = Tally.of(replace(rows, by=None), lens=lens)
+    return sums[lens]
+
+
+def questions(data: Source) -> list[Question]:
+    """Return what is asked about these predictions, the headline first."""
+    return _defined([question for question in _agenda(data) if _answerable(data, question)], data)
+
+
+def left_out(data: Source) -> str:
+    """Return what would be asked about the rows, and tallies do not hold."""
+    return ", ".join(question.lens for question in _agenda(data) if not _answerable(data, question))
+
+
+def _answerable(data: Source, question: Question) -> bool:
+    if isinstance(data, Predictions) or data.n_classes == 2:
+        return True
+    if TopK(1) not in data.lenses:
+        raise StatisticError(
+            f"audit asks about the top class or the event of two, not {data.lenses[0]!r}: tally "
+            "with TopK(1), or ask calibration_test"
+        )
+    if data.rows is not None:
+        return True  # if not by sums, then by the sampled rows
+    return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, data.lenses))
+
+
+def _agenda(data: Source) -> list[Question]:
+    n_rows = data.n if data.rows is None else data.rows.n  # that whole vectors are asked of
+    binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
+
+    def error(lens: Lens, words: str, statistic: ECE) -> Question:
+        return Question(repr(lens), words, "error", ((statistic, lens),))
+
+    def shape(lens: Lens) -> Question:
+        # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
+        pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
+        return Question(f"{lens!r} no bins", "and without bins?", "shape", pairs)
+
+    def groups(lens: Lens) -> list[Question]:
+        pairs: tuple[Pair, ...] = ((binary, lens),)
+        groups = Question(f"{lens!r} by group", "and in every subgroup?", "groups", pairs)
+        inside = Question(f"{lens!r} segments", "and in every segment?", "segments", pairs)
+        return [groups] * (data.by is not None) + [inside] * (data.features is not None)
+
+    top = error(TopK(1), "is its confidence right?", binary)
+    if data.drawn_together and data.lenses == (TopK(1),):
+        return [top, shape(TopK(1))]  # also of two classes
+    if data.multilabel:
+        event = OneVsRest(1)
+        return [
+            Question("ECE by label", "is every label right?", "groups", ((binary, event),)),
+            Question("CoxScore by label", "and without bins?", "groups", ((CoxScore(), event),)),
+        ]
+    if data.n_classes == 2:
+        event = OneVsRest(1)
+        asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
+        words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
+        tops = [] if asserted or data.followup is not None else [top]
+        return [error(event, words, binary), shape(event), *tops, *groups(event)]
+    name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
+    if data.n_classes > MOST_CLASSES and isinstance(data, Predictions):
+        # Looking at predictions only keeps every test valid.
+        chosen = np.sort(np.argsort(-data.probs.sum(axis=0), kind="stable")[:MOST_CLASSES])
+        words = f"are the {MOST_CLASSES} likeliest classes right?"
+    numbers = range(data.n_classes) if chosen is None else chosen.tolist()
+    called = [(c, data.class_name(c)) for c in numbers]
+    events = [OneVsRest(c if name == str(c) else name) for c, name in called]
+    every = Question(name, words, "classes", tuple((binary, event) for event in events))
+    whole = error(Canonical(), "is the whole vector right?", vector)
+    # The log score sees most, but is infinite for a label of probability 0.
+    score, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
+    if data.ordered:
+        last = data.n_classes - 2
+        below: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
+        words = "are cumulative probabilities right?"
+        score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", below)]
+    whole_score: tuple[Pair, ...] = ((score, Canonical()),)
+    sure = Question("Canonical() score", "over- or underconfident?", "score", whole_score)
+    k = min(3, data.n_classes - 2)
+    ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
+    return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *groups(TopK(1))]
+
+
+def _defined(agenda: list[Question], data: Source) -> list[Question]:
+    """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
+    answerable = []
+    for question in agenda:
+        if question.kind not in ("shape", "score"):  # an error always has a meaning
+            answerable.append(question)
+            continue
+        sums, pairs = summed(data, question), list[Pair]()
+        for statistic, lens in question.pairs:
+            with suppress(StatisticError):
+                source = rows_where_needed(sums, [(statistic, lens)])
+                prepare(statistic, problem_through(source, lens))
+                pairs.append((statistic, lens))
+        answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
+    return answerable
+
+
+# ------------------------------------------------------------------------------
+# From tests to findings: the rows of an audit, each judged by itself.
+
 
 Tests = list[CalibrationTestResult]
+
+
 #: The tests of a question, their p-value together, and what was found in subgroups or segments.
 Answer = tuple[Tests, float, Subgroups | SegmentSearch | None]
+
+
 #: Standard errors from which on lower predictions of events than of others are no chance.
 WRONG_ORDER = 5.0
 
@@ -271,3 +462,328 @@ def _sides(predicted: float, observed: float, error: float) -> list[str]:
 def means_of(data: Source, c: int | str) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
     return problem_through(data, OneVsRest(c)).means()
+
+
+# ------------------------------------------------------------------------------
+# The verdict of an audit on all its rows together, and its summary in words.
+
+
+#: Directions of the top class in words.
+CONFIDENCE = {
+    "overconfident": "overconfident",
+    "underconfident": "underconfident",
+    "mixed": "overconfident in some ranges and underconfident in others",
+}
+
+
+#: An error of this size must not pass as noise where no tolerance is given.
+NOTICED = 0.1
+
+
+def report_of(
+    data: Source,
+    rows: tuple[AuditRow, ...],
+    alpha: float,
+    tolerance: float | None,
+    bounds: ErrorBounds | None,
+    elsewhere: dict[str, ErrorBounds],
+) -> AuditReport:
+    """Judge all of them together."""
+    one_event = data.followup is not None or data.multilabel  # nothing is asked of the top class
+    if data.classes == RIGHT or one_event:
+        subject, (confidence, accuracy) = "event", means_of(data, 1)
+    else:
+        subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
+    named = rows[0].subject == "event" and data.classes != RIGHT
+    event = means_of(data, 1) if named else (np.nan, np.nan)
+    top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
+    impossible, line = data.impossible, None
+    if impossible.size or any(row.verdict.rejects for row in rows):
+        verdict = AuditVerdict.MISCALIBRATED
+        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), event)
+        of_all = [r for r in rows if r.subject == "event" and r.aspect in ("error", "shape")]
+        line = _line(data, alpha) if any(row.verdict.rejects for row in of_all) else None
+        summary[1:1] = [] if line is None else [_extreme(data, line)]
+    else:
+        direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance)
+        summary = [passed] if tolerance is None else []
+    summary[:0] = filter(None, [of_other_label(data)])
+    if bounds is not None:
+        beside = "."
+        if tolerance is not None:
+            verdict, beside = _beside(tolerance, data.n, rows, bounds, elsewhere)
+        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{beside}")
+    if verdict is not AuditVerdict.TOO_LITTLE_DATA:
+        summary += [
+            f"Too little data for {row.lens}: errors of up to {_passing(row)} pass as noise."
+            for row in rows
+            if row.verdict is Finding.TOO_LITTLE_DATA
+        ]
+    if impossible.size:
+        summary.append(_refuted(data))
+    doubts = [note for note in data.notes if isinstance(note, Doubt)]
+    summary[:0] = [f"This is in doubt: {note}." for note in doubts]
+    return AuditReport(
+        verdict=verdict,
+        summary=tuple(summary),
+        direction=direction,
+        rows=rows,
+        n=data.n,
+        n_classes=data.n_classes,
+        accuracy=accuracy,
+        folds=top.test.folds,
+        series=top.test.series,
+        confidence=confidence,
+        observed=event[1],
+        predicted=event[0],
+        slope=np.nan if line is None else line.slope,
+        slope_low=np.nan if line is None else line.slope_interval[0],
+        slope_high=np.nan if line is None else line.slope_interval[1],
+        low=np.nan if bounds is None else bounds.low,
+        high=np.nan if bounds is None else bounds.high,
+        alpha=alpha,
+        tolerance=tolerance,
+        impossible=impossible.size,
+        notes=tuple(_notes(data, rows)),
+        unsearched=_unsearched(data),
+        copies=data.copies,
+        followup=top.test.followup,
+    )
+
+
+def _line(data: Source, alpha: float) -> CoxRecalibration | None:
+    """Return Cox's line of the event of two classes where its slope is not 1."""
+    p = problem_through(data, OneVsRest(1)).probs
+    if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
+        return None
+    with suppress(StatisticError):
+        rows = whole_rows(data)
+        rows = rows if data.followup is not None else sums_of(rows, OneVsRest(1))
+        line = cox_recalibration(rows, lens=OneVsRest(1), level=1.0 - alpha)
+        low, high = line.slope_interval
+        return None if low <= 1.0 <= high else line
+    return None
+
+
+def _extreme(data: Source, line: CoxRecalibration) -> str:
+    """Say whether predictions are too extreme, and where they go over from too low to too high."""
+    p = problem_through(data, OneVsRest(1)).probs[:, 0]
+    turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
+    sides = ("high", "low") if line.slope < 1.0 else ("low", "high")
+    words = "too extreme" if line.slope < 1.0 else "not extreme enough"
+    words = "in the wrong order" if line.slope < 0.0 else words
+    where = ", beside their level"
+    if np.quantile(p, 0.05) < turn < np.quantile(p, 0.95):  # rows of both sides show it
+        where = f": above {percent(turn, 0.0)} they are too {sides[0]}, below too {sides[1]}"
+    ends = (line.slope, *line.slope_interval)
+    slope, low, high = (format_value(each, line.slope_se) for each in ends)
+    return (
+        f"Predictions are {words}{where} (calibration slope {slope}, {100 * line.level:.4g} % "
+        f"interval {low} to {high}; 1 if calibrated)."
+    )
+
+
+def _refuted(data: Source) -> str:
+    """Say what outcomes of probability 0 mean."""
+    impossible = data.impossible
+    first, row = "", int(impossible[0])
+    if data.has_rows and data.rows is not None:
+        row = row if data.rows.places is None else int(data.rows.places[row])
+        first = f" (the first in row {row + 1}, counted from 1)"
+    wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
+    others = rounded = ""
+    if wrong and data.rows is not None:
+        p = data.rows.probs[:, 1]
+        unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
+        rounded = " or leave these rows out with rounded=True (--rounded)"
+        if unsure.n:
+            others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}."
+    return (
+        f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
+        f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
+        f"then give them unrounded{rounded}.{others}"
+    )
+
+
+def _wrong(
+    data: Source,
+    rows: tuple[AuditRow, ...],
+    top: AuditRow,
+    alpha: float,
+    means: tuple[float, float],
+    event_means: tuple[float, float],
+) -> tuple[str, list[str]]:
+    """Return in which direction the model is wrong, and the sentences about it."""
+    (confidence, accuracy), (mean, rate), direction = means, event_means, ""
+    called = f"Class {data.class_name(1)}"
+    sentences, gap = list[str](), confidence - accuracy
+    significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
+    of_one = [row for row in significant if row.subject in ("event", "top")]
+    errors = [row for row in of_one if row.aspect == "error"]
+    shown = [row for row in of_one if row.aspect in ("error", "shape")]
+    event = next((row for row in errors if row.subject == "event"), None)
+    if shown and (mean != mean or top.subject == "top"):
+        if abs(gap) >= 0.5 * top.test.estimate:
+            direction = "overconfident" if gap > 0 else "underconfident"
+        elif top in errors:
+            direction = "mixed"
+    if shown and mean == mean:
+        if abs(mean - rate) >= 0.5 * (errors or rows)[0].test.estimate:
+            # One direction only: of a rare event the top class says the contrary.
+            direction = "too high" if mean > rate else "too low"
+            sentences.append(f"{called}: {direction_of(mean, rate)}.")
+        elif event is not None:
+            both = f"predicts {percent(mean, rate)} on average, observed {percent(rate, mean)}"
+            sentences.append(f"{called}: too high in some ranges and too low in others ({both}).")
+    if direction in CONFIDENCE:
+        sentences.append(
+            f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
+            f"average and is right in {percent(accuracy, confidence)} of cases."
+        )
+    if significant and not errors and rows[0].aspect == "error":
+        judged = rows[0].verdict is not Finding.TOO_LITTLE_DATA
+        passed = "passes as noise" if judged else "cannot be judged"
+        sentences.append(
+            f"The binned error ({rows[0].lens}) {passed}, but miscalibration shows in: "
+            f"{', '.join(row.lens for row in significant)}."
+        )
+    main = event or (top if top in errors else None)
+    if main is not None:
+        sentences.append(
+            f"The error ({main.lens}) is {main.test.shown_estimate}; chance alone would show "
+            f"{main.test.shown_floor} on these predictions."
+        )
+    score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
+    if not direction and score is not None:
+        direction = "overconfident" if score.test.excess > 0 else "underconfident"
+    return direction, sentences
+
+
+def _passing(row: AuditRow) -> str:
+    """Return the largest error that passes as noise."""
+    return format_value(row.critical, row.test.null_std)
+
+
+def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
+    lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
+    lenses_of: dict[str, dict[str, None]] = {}
+    for lens, row in zip(lenses, rows, strict=True):
+        for note in row.test.notes:
+            if note not in row.detail and note not in data.notes:
+                lenses_of.setdefault(note, {})[lens] = None
+    everywhere = len(set(lenses))
+    notes = [note for note in data.notes if not isinstance(note, Doubt)]
+    for note, at in lenses_of.items():
+        notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
+    if rows[0].test.clusters is not None:
+        notes.append(f"{rows[0].lens}: rows come in clusters: {rows[0].test.clusters}")
+    if data.weights is not None:
+        alike = f"{data.effective_n:.1f} of equal weight (effective n)"
+        notes.append(f"rows are weighted, and as informative as {alike}")
+    return notes
+
+
+def _unsearched(data: Source) -> tuple[str, ...]:
+    """Return columns of the table that a search of segments would take."""
+    rows = data.rows
+    if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
+        return ()
+    return () if rows.followup is not None or rows.multilabel else rows.unused
+
+
+def _beside(
+    tolerance: float,
+    n: int,
+    rows: tuple[AuditRow, ...],
+    bounds: ErrorBounds,
+    elsewhere: dict[str, ErrorBounds],
+) -> tuple[AuditVerdict, str]:
+    """Judge the error of the first row beside the tolerance, unless another row shows more."""
+    rejected = any(row.verdict.rejects for row in rows)
+    within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
+    if within is False:
+        return AuditVerdict.MATTERS, f", so it is larger than {limit}."
+    if elsewhere:
+        name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
+        if worst.low > tolerance:
+            verdict, beyond = AuditVerdict.MATTERS, "is larger than"
+        else:
+            verdict, beyond = AuditVerdict.CANNOT_TELL, "may be larger than"
+        return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
+    if within:
+        verdicts = (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER)
+        real = ": real, but too little to matter" * rejected
+        return verdicts[rejected], f", so it is within {limit}{real}."
+    needed = bounds.rows_to_tell(n, tolerance)
+    tells = f"; about {needed} rows like these would tell, unless it is close to that"
+    tells *= needed is not None
+    undecided = f", so whether it is larger than {limit} cannot be told{tells}."
+    return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
+
+
+def noticeable_error(data: Source) -> float:
+    """Return the error that data have to show: 0.1, of a rarer event its mean prediction."""
+    if data.n_classes > 2 or data.multilabel:
+        return NOTICED
+    mean = means_of(data, 1)[0]
+    return min(NOTICED, mean or NOTICED, 1.0 - mean or NOTICED)
+
+
+def _not_rejected(data: Source, row: AuditRow, tolerance: float | None) -> tuple[AuditVerdict, str]:
+    """Judge the headline, where nothing was found."""
+    noticed = tolerance or noticeable_error(data)
+    if row.verdict is not Finding.TOO_LITTLE_DATA:
+        return AuditVerdict.CALIBRATED, (
+            "Every error that was asked about is one that a calibrated model would show. An error "
+            f"of up to {_passing(row)} ({row.lens}) passes as noise at this sample size."
+        )
+    needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
+    return AuditVerdict.TOO_LITTLE_DATA, (
+        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:.2g}) "
+        "can pass as noise: these data can neither confirm nor refute calibration. At least "
+        f"{needed} rows like these are needed to tell."
+    )
+
+
+# ------------------------------------------------------------------------------
+# How large an error may be, and what that means beside the largest that can be lived with.
+
+
+@dataclass(frozen=True)
+class ErrorBounds:
+    """An error, less its noise too, with bounds that are wrong with a chance of alpha at most."""
+
+    estimate: float
+    corrected: float
+    low: float
+    high: float
+    alpha: float
+
+    @classmethod
+    def of(cls, data: Source, pair: Pair, alpha: float, draws: Run) -> ErrorBounds:
+        """Bound the error of a statistic seen through a lens."""
+        statistic, lens = pair
+        alpha = min(alpha, 0.25)
+        interval = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
+                                    **draws)  # fmt: skip
+        assert interval.low is not None
+        assert interval.high is not None
+        return cls(interval.estimate, interval.corrected, interval.low, interval.high, alpha)
+
+    def within(self, limit: float) -> bool | None:
+        """Return whether the error is at most ``limit``; None where that cannot be told."""
+        return False if self.low > limit else True if self.high <= limit else None
+
+    def rows_to_tell(self, n: int, limit: float) -> int | None:
+        """Return how many rows would bring the bounds as close to each other as ``limit`` is to 0.
+
+        These tell unless the truth is within about half the limit of it. Distances shrink like
+        1/√n; the estimate is too noisy to say how far from the limit it will be. None where the
+        bounds are as close already.
+        """
+        width = self.high - self.low
+        return int(np.ceil(n * (width / limit) ** 2 / 100.0)) * 100 if width > limit > 0.0 else None
+
+    def __str__(self) -> str:
+        ends = format_range(self.low, self.high, " and ")
+        return f"between {ends} ({100.0 - 200.0 * self.alpha:g} % interval)"

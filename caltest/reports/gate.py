@@ -6,25 +6,22 @@ from dataclasses import replace
 from math import sqrt
 from typing import Unpack
 
-from caltest._base.arrays import RNG
-from caltest._base.checks import fraction, number, one_of
+from caltest._base.arrays import N_TOGETHER, RNG, fraction, number, one_of
 from caltest._base.containers import opened
-from caltest._base.defaults import N_TOGETHER
 from caltest._base.written import name_of
+from caltest.data import Facts, Predictions
+from caltest.data.lenses import Lens, LensLike
+from caltest.data.predictions import match_rows
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference.admission import ROWS, checked, tallies_of
-from caltest.inference.analysis import Analysis
-from caltest.lenses import Lens, LensLike
-from caltest.predictions import Facts, Predictions
-from caltest.predictions.matching import has_labels, lent_labels, match_rows, with_ids
-from caltest.reports.findings import of_other_label
-from caltest.reports.size import Bounds
+from caltest.inference._input import ROWS, Analysis, checked, tallies_of
+from caltest.nulls import Run, Workers
+from caltest.read.arguments import has_labels, lent_labels, with_ids
+from caltest.reports.findings import ErrorBounds, of_other_label
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
-from caltest.simulate import Run, Workers
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tally import Source
+from caltest.tallies import Source
 
 #: By whether an error is within its limit, the one that decides over others first.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
@@ -89,7 +86,7 @@ def gate(
 
     Examples
     --------
-    >>> from caltest.examples import GaussianMixture
+    >>> from caltest.data.examples import GaussianMixture
     >>> model = GaussianMixture(0.0, -2.0).sample(5000, rng=1)
     >>> answer = gate(model, tolerance=0.05, rng=1)
     >>> answer.verdict, answer.verdict.exit_code
@@ -121,7 +118,7 @@ def gate(
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     checks = []
     if tolerance is not None:
-        bounds = Bounds.of(data, (statistic, through), share, draws)
+        bounds = ErrorBounds.of(data, (statistic, through), share, draws)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
     if margin is not None:
         cells = analysis.evaluate(statistic)[0].cells
@@ -144,7 +141,7 @@ def gate(
 
 
 def _check(
-    question: str, statistic: StatisticLike, bounds: Bounds, limit: float, n: int, of: str = ""
+    question: str, statistic: StatisticLike, bounds: ErrorBounds, limit: float, n: int, of: str = ""
 ) -> GateCheck:
     verdict = VERDICTS[bounds.within(limit)]
     rows = bounds.rows_to_tell(n, limit) if verdict is GateVerdict.CANNOT_TELL else None
@@ -192,7 +189,7 @@ def _difference(
     share: float,
     names: tuple[str, str],
     draws: Run,
-) -> Bounds:
+) -> ErrorBounds:
     """Bound the difference of the root mean squared errors of two models."""
     from caltest.inference import compare  # only gates with two models need it
 
@@ -210,4 +207,4 @@ def _difference(
 
     worse = change(comparison.estimate_b, comparison.difference)
     lowest = change(most if low >= 0.0 else min(max(-low, least), most), low)
-    return Bounds(worse, worse, lowest, change(least if high >= 0.0 else most, high), share)
+    return ErrorBounds(worse, worse, lowest, change(least if high >= 0.0 else most, high), share)

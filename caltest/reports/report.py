@@ -8,11 +8,11 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from caltest._base.arrays import RNG
-from caltest._base.checks import fraction, one_of
-from caltest._base.defaults import N_TOGETHER
-from caltest._base.facts import RIGHT
+from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of
 from caltest._base.written import name_of
+from caltest.data import Facts, Predictions
+from caltest.data.facts import RIGHT
+from caltest.data.lenses import LensLike
 from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference import (
     brier_decomposition,
@@ -22,28 +22,38 @@ from caltest.inference import (
     corp_decomposition,
     joint_test,
     meta_analysis,
+    reliability_curve,
+    reliability_fit,
+    segment_search,
 )
-from caltest.inference.admission import ROWS, checked
-from caltest.inference.analysis import seed_of
-from caltest.lenses import LensLike
-from caltest.predictions import Facts, Predictions
-from caltest.reliability import reliability_curve, reliability_fit
-from caltest.reliability.view import View
-from caltest.reports.answers import WORDING, ClassTable, DataSummary, Measures, cox_line
+from caltest.inference._input import ROWS, checked, seed_of
+from caltest.inference.reliability import View
+from caltest.nulls import Run, Workers
 from caltest.reports.audit import audited
-from caltest.reports.document import Report, Section, paragraph
-from caltest.reports.questions import whole_rows
-from caltest.reports.smooth import lowess
+from caltest.reports.document import (
+    WORDING,
+    ClassTable,
+    DataSummary,
+    Measures,
+    Report,
+    Section,
+    cox_line,
+    lowess,
+    paragraph,
+)
+from caltest.reports.findings import whole_rows
 from caltest.results import AuditReport, Result, ending
-from caltest.segments import segment_search
-from caltest.simulate import Run, Workers
 from caltest.statistics import StatisticLike
-from caltest.tally import Source
+from caltest.tallies import Source
 
 #: The facts of rows that a report honours, in the parts that can.
 TAKES = ROWS | {"by", "followup", "features"}
+
+
 #: The bins of a report, and the rows that each must hold on average.
 N_BINS, IN_A_BIN = 15, 20
+
+
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
@@ -135,7 +145,7 @@ def report(
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
     verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws)
-    request = Request(
+    request = ReportRequest(
         view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws
     )
     sections, unexamined = contents(request, profile)
@@ -177,7 +187,7 @@ def _after(recalibrated: object, data: Source) -> Predictions:
 
 
 @dataclass(frozen=True)
-class Request:
+class ReportRequest:
     """What a report is of: rows seen through a lens, with subgroups, and with features if any."""
 
     view: View
@@ -199,7 +209,7 @@ def _absent(what: str) -> Absent:
     return Absent(WORDING["unexamined"][what])
 
 
-def _curve(request: Request) -> list[Result]:
+def _curve(request: ReportRequest) -> list[Result]:
     bins = int(np.clip(request.view.data.n // IN_A_BIN, 3, N_BINS))
     view, level = request.view, request.level
     return [
@@ -210,14 +220,14 @@ def _curve(request: Request) -> list[Result]:
     ]  # fmt: skip
 
 
-def _size(request: Request) -> list[Result]:
+def _size(request: ReportRequest) -> list[Result]:
     if request.view.data.n < IN_A_BIN * N_BINS:
         raise Absent(WORDING["unexamined"]["size"].format(request.view.data.n))
     data, lens, level = request.view.data, request.view.lens, request.level_of_size
     return [confidence_interval(data, None, lens=lens, level=level, **request.draws)]
 
 
-def _sites(request: Request) -> list[Result]:
+def _sites(request: ReportRequest) -> list[Result]:
     if (data := request.grouped) is None:
         raise _absent("sites")
     if data.clusters is not None:
@@ -227,20 +237,20 @@ def _sites(request: Request) -> list[Result]:
     return [meta_analysis(data, lens=request.view.lens, level=request.level)]
 
 
-def _band(request: Request) -> list[Result]:
+def _band(request: ReportRequest) -> list[Result]:
     data, lens = request.view.data, request.view.lens
     fit = reliability_fit(data, None, lens=lens, fit="band", level=request.level)
     low, high = request.view.units.quantiles((0.05, 0.95))
     return [fit.band_test(request.audit.tolerance or 0.0, between=(low, high)), fit]
 
 
-def _classes(request: Request) -> list[Result]:
+def _classes(request: ReportRequest) -> list[Result]:
     if request.view.data.n_classes == 2:
         raise Absent
     return [ClassTable.of(request.view)]
 
 
-def _groups(request: Request) -> list[Result]:
+def _groups(request: ReportRequest) -> list[Result]:
     if request.grouped is None or not request.grouped.subgroups():
         raise _absent("groups")
     test = calibration_test(request.grouped, lens=request.view.lens, **request.draws)
@@ -248,7 +258,7 @@ def _groups(request: Request) -> list[Result]:
     return [replace(test, subgroups=test.subgroups.worst_first())]
 
 
-def _where(request: Request) -> list[Result]:
+def _where(request: ReportRequest) -> list[Result]:
     if request.featured is None:
         raise _absent("where")
     lens, alpha = request.view.lens, 1.0 - request.level
@@ -257,14 +267,14 @@ def _where(request: Request) -> list[Result]:
     return list(same or [segment_search(request.featured, lens=lens, alpha=alpha, **request.draws)])
 
 
-def _also(request: Request) -> list[Result]:
+def _also(request: ReportRequest) -> list[Result]:
     if not request.also:
         raise Absent
     pairs = [(statistic, request.view.lens) for statistic in request.also]
     return [joint_test(request.view.data, pairs=pairs, **request.draws)]
 
 
-def _recalibration(request: Request) -> list[Result]:
+def _recalibration(request: ReportRequest) -> list[Result]:
     if (after := request.recalibrated) is None:
         raise _absent("recalibration")
     names, lens = ("as it is", "recalibrated"), request.view.lens
@@ -273,7 +283,7 @@ def _recalibration(request: Request) -> list[Result]:
 
 
 #: What computes each part.
-PARTS: dict[str, Callable[[Request], list[Result]]] = {
+PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
     "data": lambda r: [DataSummary.of(r.view, len(r.grouped.subgroups()) if r.grouped else 0)],
     "size": _size,
     "smooth": lambda r: [lowess(r.view, r.level)],
@@ -294,7 +304,7 @@ PARTS: dict[str, Callable[[Request], list[Result]]] = {
 }
 
 
-def contents(request: Request, profile: str) -> tuple[tuple[Section, ...], list[str]]:
+def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...], list[str]]:
     """Return the parts of a profile, and what could not be examined with the reason."""
     sections, left_out = list[Section](), list[str]()
     order, words, data = WORDING["profiles"][profile], WORDING["unexamined"], request.view.data

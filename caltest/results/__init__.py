@@ -2,5 +2,5 @@
 
 import lazy_loader
 
-# Kinds of answers are imported when they are first asked for; ``__init__.pyi`` says from where.
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

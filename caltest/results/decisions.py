@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from caltest._base.written import several
-from caltest.results.base import Record, Result
-from caltest.results.fields import described, entry
-from caltest.results.numbers import format_p, format_value
+from caltest.results.base import Record, Result, described, entry
+from caltest.results.rendering import format_p, format_value
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: What a plan knows the length of intervals of by a formula.
@@ -17,7 +16,7 @@ FORMULAS = ("O:E", "intercept", "slope")
     number="pvalue",
     procedure="{0.statistic} · {0.lens} · error ≥ {0.tolerance:g} tested by inversion",
     columns="statistic lens estimate tolerance pvalue smallest_tolerance",
-    plotter="numbers.limits",
+    plotter="lines.limits",
     draws="draws of cell sums, 0 for exact tests",
 )
 class EquivalenceTestResult(Result):
@@ -68,7 +67,7 @@ class GateCheck(Record):
     records="checks",
     columns="check=question statistic observed=estimate without_noise=corrected low high limit "
     "finding=verdict",
-    plotter="numbers.limits",
+    plotter="lines.limits",
 )
 class GateResult(Result):
     """The answer of :func:`caltest.gate`; ``print`` shows it as a report."""
@@ -112,7 +111,7 @@ WORDS = {
     procedure="plan of {0.purpose} · {0.statistic} · {0.lens} · like {0.like} · {0.method}, "
     "alpha={0.alpha:g}",
     columns="purpose statistic lens alternative n low high",
-    plotter="curves.planned",
+    plotter="lines.planned",
     draws="data sets that were simulated, 0 for a formula; ``n`` rows are needed",
 )
 class Plan(Result):
@@ -173,7 +172,7 @@ class GradeTest(Record):
     records="grades portfolio",
     columns="grade=name n events rate predicted=probability exact_pvalue "
     "Jeffreys_pvalue=jeffreys_pvalue adjusted interval finding=verdict",
-    plotter="tables.grades",
+    plotter="forests.grades",
 )
 class GradeTests(Result):
     """The answer of :func:`caltest.grade_tests`."""

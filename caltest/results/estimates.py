@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.results.base import Record, Result
-from caltest.results.fields import described, entry
-from caltest.results.numbers import format_p, format_value, spread_of
-from caltest.results.subgroups import Subgroups
-from caltest.results.tables import Columns, listed
-
-if TYPE_CHECKING:
-    from caltest.statistics.isotonic import IsotonicFit
-
+from caltest.results.base import Record, Result, Subgroups, described, entry
+from caltest.results.rendering import Columns, format_p, format_value, listed, spread_of
 
 #: What a method is called, and how the bias is known.
 METHODS = {
@@ -24,6 +18,8 @@ METHODS = {
     "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
     "bootstrap": ("percentile bootstrap", "by resampled rows"),
 }
+
+
 #: What an interval of a binned error is for.
 OF_CELLS = """\
 The interval is for the error of these cells in new data. Errors of opposite
@@ -35,7 +31,7 @@ smaller: the low end is a bound of the true error, too, the high end is not."""
     title="Confidence interval",
     of_subgroups="estimate low high pvalue",
     number="estimate",
-    plotter="numbers.interval",
+    plotter="lines.interval",
     draws="draws for the bounds, 0 where nothing was drawn",
 )
 class ConfidenceIntervalResult(Result):
@@ -103,7 +99,7 @@ class ConfidenceIntervalResult(Result):
         return f"{answer}, p-value of calibration {format_p(self.pvalue)}"
 
 
-@described(number="slope", title="Cox recalibration", plotter="curves.cox")
+@described(number="slope", title="Cox recalibration", plotter="lines.cox")
 class CoxRecalibration(Result):
     """The answer of :func:`caltest.cox_recalibration`."""
 
@@ -218,7 +214,7 @@ class CentreCurve(Record):
     curves: FloatArray = entry("NaN without predictions.", "ndarray of shape (sites, G)")
 
 
-@described(title="Calibration over sites", plotter="tables.sites")
+@described(title="Calibration over sites", plotter="forests.sites")
 class MetaAnalysis(Result):
     """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out."""
 
@@ -247,11 +243,11 @@ class MetaAnalysis(Result):
                 errors = errors * values
             rows[name] = [format_value(v, e) for v, e in zip(values, errors, strict=True)]
         means: dict[str, list[object]] = {"mean over sites": list(effects)}
-        for field in ("mean", "interval", "prediction"):
-            row = "prediction interval" if field == "prediction" else field
-            means[row] = [_ratio(name, vars(e)[field]) for name, e in effects.items()]
-        for field, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
-            means[head] = [vars(effect)[field] for effect in effects.values()]
+        for part in ("mean", "interval", "prediction"):
+            row = "prediction interval" if part == "prediction" else part
+            means[row] = [_ratio(name, vars(e)[part]) for name, e in effects.items()]
+        for part, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
+            means[head] = [vars(effect)[part] for effect in effects.values()]
         return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
 
     def _in_words(self) -> list[str]:
@@ -272,7 +268,7 @@ def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float,
     number="mean_score",
     title="mean score = miscalibration − discrimination + uncertainty",
     procedure="CORP({0.score!r}) decomposition · {0.lens}",
-    plotter="numbers.decomposition",
+    plotter="lines.decomposition",
 )
 class CORPDecomposition(Result):
     """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``."""
@@ -293,7 +289,7 @@ class CORPDecomposition(Result):
     title="Brier score = reliability − resolution + uncertainty"
     " + within variance − within covariance",
     procedure="Brier decomposition over {0.bins} · {0.lens}",
-    plotter="numbers.decomposition",
+    plotter="lines.decomposition",
 )
 class BrierDecomposition(Result):
     """A Brier score taken apart over the cells of a partition.
@@ -317,3 +313,21 @@ class BrierDecomposition(Result):
     within_covariance: float = entry("(2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): as far as it is right.")
     bins: str = entry("The partition, and the lens through which it was made.")
     lens: str
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicFit:
+    """The PAV-recalibrated probabilities of a two-class problem: the CORP reliability curve.
+
+    Of the G distinct ``predicted`` probabilities of the event, increasing, ``observed`` are the
+    recalibrated values, not decreasing, of which equal ones form the CORP bins, and ``count`` the
+    number, or weight, of rows; all of shape (G,).
+    """
+
+    predicted: FloatArray = field(repr=False)
+    observed: FloatArray = field(repr=False)
+    count: IntArray | FloatArray = field(repr=False)
+
+    def __call__(self, p: ArrayLike) -> FloatArray:
+        """Recalibrate: linear between the distinct predictions, constant outside their range."""
+        return np.interp(np.asarray(p, dtype=np.float64), self.predicted, self.observed)

@@ -1,8 +1,11 @@
-"""Verdicts: codes that programs compare, and that print as the words of a report."""
+"""Verdicts: codes that programs compare; and where predictions come from."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from caltest._base.arrays import BoolArray
 
 
 class Verdict(StrEnum):
@@ -82,3 +85,25 @@ class GateVerdict(Verdict):
     def exit_code(self) -> int:
         """0 for passed, 1 for failed, 3 where the rows cannot tell."""
         return {GateVerdict.PASSED: 0, GateVerdict.FAILED: 1, GateVerdict.CANNOT_TELL: 3}[self]
+
+
+# ------------------------------------------------------------------------------
+# Where predictions come from, as far as it matters for a test of them.
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """A recalibration that predictions went through.
+
+    ``method`` is written as in Python, and was fitted on ``n_fitted`` rows; ``overlap``, bool of
+    shape (n,), says which of the rows at hand are among them.
+    """
+
+    method: str
+    n_fitted: int
+    overlap: BoolArray = field(repr=False)
+
+    @property
+    def n_overlap(self) -> int:
+        """How many of the rows at hand are rows of the fit."""
+        return int(self.overlap.sum())

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from caltest._base.compiled import kernel
+from caltest._base import FloatArray, IntArray
 from caltest.errors import StatisticError
-from caltest.nulls import BrownianNull, Extent
-from caltest.predictions import FloatArray, IntArray
-from caltest.problem import Cells, Problem, ResidualSums
-from caltest.statistics.base import Statistic, coarseness
+from caltest.nulls.compiled import kernel
+from caltest.nulls.laws import BrownianNull, Extent
 from caltest.statistics.prepared import SumStatistic
+from caltest.statistics.problem import Cells, Problem, ResidualSums
+from caltest.statistics.statistic import Statistic, coarseness
 
 
 @dataclass(frozen=True, eq=False)

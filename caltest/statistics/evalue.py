@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caltest.bets import mixture
-from caltest.bets.kernels import STATIC
+from caltest._base import IntArray
 from caltest.errors import StatisticError
-from caltest.nulls import markov
-from caltest.predictions import IntArray
-from caltest.problem import Problem
-from caltest.statistics.base import Statistic, rows_of
+from caltest.nulls import bets as mixture
+from caltest.nulls.bets import STATIC
+from caltest.nulls.laws import markov
 from caltest.statistics.prepared import LabelStatistic
+from caltest.statistics.problem import Problem
+from caltest.statistics.statistic import Statistic, rows_of
 
 #: Larger logarithms of e-values are cut off, so that results are finite numbers.
 LARGEST = 700.0

@@ -6,35 +6,18 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from caltest._base.arrays import AnyArray, by_value
-from caltest._base.checks import one_of
-from caltest._base.compiled import kernel
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Problem, RowProblem
-from caltest.statistics.base import Statistic, rows_of
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import AnyArray, by_value, one_of
+from caltest.data import Predictions
+from caltest.nulls.compiled import kernel
+from caltest.results.estimates import IsotonicFit
 from caltest.statistics.prepared import LabelStatistic
+from caltest.statistics.problem import Problem
+from caltest.statistics.rows import RowProblem
+from caltest.statistics.statistic import Statistic, rows_of
 
 Score = Literal["brier", "log"]
-
-
-@dataclass(frozen=True, eq=False)
-class IsotonicFit:
-    """The PAV-recalibrated probabilities of a two-class problem: the CORP reliability curve.
-
-    Of the G distinct ``predicted`` probabilities of the event, increasing, ``observed`` are the
-    recalibrated values, not decreasing, of which equal ones form the CORP bins, and ``count`` the
-    number, or weight, of rows; all of shape (G,).
-    """
-
-    predicted: FloatArray = field(repr=False)
-    observed: FloatArray = field(repr=False)
-    count: IntArray | FloatArray = field(repr=False)
-
-    def __call__(self, p: ArrayLike) -> FloatArray:
-        """Recalibrate: linear between the distinct predictions, constant outside their range."""
-        return np.interp(np.asarray(p, dtype=np.float64), self.predicted, self.observed)
 
 
 def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:

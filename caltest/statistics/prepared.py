@@ -21,18 +21,21 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from caltest._base import FloatArray, IntArray
 from caltest.errors import StatisticError
-from caltest.nulls import NullDistribution
-from caltest.predictions import FloatArray, IntArray
-from caltest.problem import Cells, Estimand, Problem, ResidualSums
-from caltest.problem.base import ABSENT, Squares
-from caltest.simulate import CHUNK, RowScheme, Scheme, Shortcut
-from caltest.simulate.labels import LADDER_CLASSES
+from caltest.nulls import CHUNK, RowScheme, Scheme, Shortcut
+from caltest.nulls.draws import LADDER_CLASSES
+from caltest.results.tested import NullDistribution
+from caltest.statistics.problem import ABSENT, Cells, Estimand, Problem, ResidualSums, Squares
 
 #: Numbers in an array of sums, and cells, that are looked at together.
 AT_ONCE, CELLS_AT_ONCE = 2**17, 256
+
+
 #: The names of limit laws.
 LimitName = Literal["asymptotic", "betting"]
+
+
 #: A limit law, made for the labels it is asked about.
 Law = Callable[[IntArray], NullDistribution]
 

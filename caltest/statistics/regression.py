@@ -9,18 +9,21 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from caltest._base.checks import one_of, whole
-from caltest.binning import Binning, QuantileBins, as_binning
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import one_of, whole
+from caltest.data import Predictions
+from caltest.data.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
-from caltest.nulls import chi_squared, normal
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import Cells, Problem, ResidualSums
-from caltest.statistics.base import Statistic, rows_of
+from caltest.nulls.laws import chi_squared, normal
 from caltest.statistics.prepared import CellStatistic, LabelStatistic, SumStatistic
+from caltest.statistics.problem import Cells, Problem, ResidualSums
 from caltest.statistics.scores import ScoreGap
+from caltest.statistics.statistic import Statistic, rows_of
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.
 NO_VARIANCE = 1e-24
+
+
 #: Variance of the number of events in a group that the χ² law of Hosmer and Lemeshow takes.
 LEAST_VARIANCE = 0.15
 

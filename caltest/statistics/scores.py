@@ -9,13 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from caltest._base.checks import one_of
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import one_of
+from caltest.data import Predictions
 from caltest.errors import StatisticError
-from caltest.nulls import normal
-from caltest.predictions import FloatArray, IntArray, Predictions
-from caltest.problem import LinearTerm, Problem, ResidualSums, RowProblem
-from caltest.statistics.base import Statistic, rows_of
+from caltest.nulls.laws import normal
 from caltest.statistics.prepared import LabelStatistic, SumStatistic
+from caltest.statistics.problem import LinearTerm, Problem, ResidualSums
+from caltest.statistics.rows import RowProblem
+from caltest.statistics.statistic import Statistic, rows_of
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13

@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from caltest._base.checks import one_of, whole
-from caltest._base.facts import by_appearance
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import one_of, whole
+from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
-from caltest.predictions import FloatArray, IntArray
-from caltest.problem import Problem
 from caltest.recalibration import IsotonicRegression, Recalibration
 from caltest.recalibration.fitting import FLOOR
-from caltest.statistics.base import Statistic, rows_of
 from caltest.statistics.prepared import LabelStatistic
+from caltest.statistics.problem import Problem
 from caltest.statistics.scores import NAMED
+from caltest.statistics.statistic import Statistic, rows_of
 
 #: Recalibrated probabilities that differ by less have not moved.
 UNMOVED = 1e-12

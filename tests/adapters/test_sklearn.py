@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import InvalidPredictionsError, StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError
 
 pytest.importorskip("sklearn")
 from sklearn.datasets import load_wine, make_classification

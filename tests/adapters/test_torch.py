@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError
 from caltest.torch import CalibrationMetric
 
 RNG = np.random.default_rng(3)

@@ -10,7 +10,7 @@ from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS
 
 import caltest as ct
 from caltest import cli, statistics
-from caltest.cli import recipes
+from caltest.cli import options as recipes
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import scipy.stats
 from conftest import cells_of
 
 import caltest as ct
-from caltest._base.poisson_binomial import clopper_pearson
-from caltest.inference import interval_methods, inversion
-from caltest.inference.analysis import evaluated
-from caltest.inference.cell_draws import poisson_noise
-from caltest.inference.cell_noise import CellNoise, cell_noise
-from caltest.predictions import Predictions
-from caltest.simulate import Run
+from caltest.data import Predictions
+from caltest.inference import interval as interval_methods
+from caltest.inference import inversion
+from caltest.inference._input import evaluated
+from caltest.inference.inversion import CellNoise, cell_noise, poisson_noise
+from caltest.nulls import Run
+from caltest.nulls.laws import clopper_pearson
 
 
 def problem(seed, n, k, n_cells, shift=0.0):

@@ -9,9 +9,8 @@ import pytest
 
 import caltest as ct
 from caltest.errors import FewClustersWarning
-from caltest.problem import Flips
-from caltest.simulate.agreement import Agreement
-from caltest.statistics import prepare
+from caltest.nulls.agreement import Agreement
+from caltest.statistics import Flips, prepare
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])

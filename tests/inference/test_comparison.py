@@ -9,10 +9,9 @@ from conftest import seen
 from scipy.special import ndtr
 
 import caltest as ct
-from caltest._base.multiplicity import holm
 from caltest.inference import compare, compare_models
-from caltest.inference.comparison import _groups
-from caltest.inference.reach import Side
+from caltest.inference.comparison import Side, _groups
+from caltest.inference.null import holm
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
 EVENT = ct.OneVsRest(1)

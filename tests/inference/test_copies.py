@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest._base.copies import n_copies
+from caltest.data.numbers import n_copies
 
 KINDS = ["decimals", "few values", "float32", "constant", "resampled predictions", "votes", "rows"]
 

@@ -10,12 +10,15 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 import caltest as ct
-from caltest.inference.pair import _score_differences
-from caltest.inference.two_ways import CrossedError, by_student, freedom_of, variance_of_difference
-from caltest.problem import Cells, RowProblem
-from caltest.simulate.crossed import CrossedAgreement, TwoColumns
-from caltest.simulate.dependent import ClusterDrawer
-from caltest.statistics import prepare
+from caltest.inference.comparison import _score_differences
+from caltest.inference.dependence import (
+    CrossedError,
+    by_student,
+    freedom_of,
+    variance_of_difference,
+)
+from caltest.nulls.agreement import ClusterDrawer, CrossedAgreement, TwoColumns
+from caltest.statistics import Cells, RowProblem, prepare
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])

@@ -11,12 +11,12 @@ from scipy.stats import f, t
 
 import caltest as ct
 from caltest import recalibration
-from caltest.binning import as_binning
+from caltest.data.binning import as_binning
 from caltest.errors import FewClustersWarning
-from caltest.inference.exchange import swapped_differences
+from caltest.inference.comparison import swapped_differences
 from caltest.inference.squared_error import SquaredError, base_variance
-from caltest.simulate.agreement import Agreement
-from caltest.statistics.base import problem_of
+from caltest.nulls.agreement import Agreement
+from caltest.statistics.statistic import problem_of
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])

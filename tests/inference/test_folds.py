@@ -10,9 +10,8 @@ from scipy.special import expit, logit
 from scipy.stats import chi2
 
 import caltest as ct
-from caltest._base.alignment import moved, shifts_of
+from caltest.data.lenses import as_lens, moved, shifts_of
 from caltest.errors import DoubtfulInputWarning
-from caltest.lens_choice import as_lens
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])

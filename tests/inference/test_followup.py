@@ -9,8 +9,8 @@ from scipy.stats import kstest
 
 import caltest as ct
 from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
-from caltest.problem import Drawn
-from caltest.statistics.base import prepare
+from caltest.statistics import Drawn
+from caltest.statistics.statistic import prepare
 
 P = np.array(
     [

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import caltest as ct
-from caltest._base.multiplicity import holm
+from caltest.inference.null import holm
 
 #: Rows, events and PD of seven rating grades.
 GRADES = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest._base.multiplicity import holm
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.null import holm
 
 
 def several(n=200, seed=0):

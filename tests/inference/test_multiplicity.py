@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import Canonical, OneVsRest, StatisticError, TopK, UniformBins
-from caltest._base.multiplicity import max_t
+from caltest.data.binning import UniformBins
+from caltest.data.lenses import Canonical, OneVsRest, TopK
+from caltest.errors import StatisticError
+from caltest.inference.null import max_t
 
 PAIRS = [
     (ct.ECE(), TopK(1)),
@@ -103,7 +105,7 @@ def test_audit_with_max_t(rng):
 
 
 def test_of_very_many_classes_the_likeliest_are_tested(monkeypatch):
-    from caltest.reports import questions
+    from caltest.reports import findings as questions
 
     monkeypatch.setattr(questions, "MOST_CLASSES", 3)
     rng = np.random.default_rng(0)

@@ -7,10 +7,16 @@ import pytest
 import reference_reach as twin
 from conftest import cells_of
 
-from caltest.inference.pair import SCORES, Settings, _score_differences, verdict
-from caltest.inference.reach import Difference, Side
+from caltest.data import Predictions
+from caltest.inference.comparison import (
+    SCORES,
+    Difference,
+    Settings,
+    Side,
+    _score_differences,
+    verdict,
+)
 from caltest.inference.squared_error import SquaredError
-from caltest.predictions import Predictions
 from caltest.results import ComparisonVerdict
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import Predictions
+from caltest.data import Predictions
 
 STATISTICS = [
     ct.ECE(10), ct.ECE(ct.QuantileBins(5)), ct.ECE(ct.VarianceTree(5)),

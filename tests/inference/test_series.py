@@ -9,8 +9,8 @@ import pytest
 from scipy.special import expit, logit, ndtr
 
 import caltest as ct
-from caltest.inference.series import blocks, neighbours
-from caltest.simulate.series import Overlap, SeriesDrawer, centred
+from caltest.inference.dependence import blocks, neighbours
+from caltest.nulls.clusters import Overlap, SeriesDrawer, centred
 from caltest.statistics import prepare
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])

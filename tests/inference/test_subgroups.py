@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import hypergeom
 
 import caltest as ct
-from caltest._base.multiplicity import holm, max_t
-from caltest.simulate import permuted
-from caltest.simulate.permuted import Permutations
+from caltest.inference import calibration as permuted
+from caltest.inference.calibration import Permutations
+from caltest.inference.null import holm, max_t
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_alike_compares_rows_of_predictions_that_both_have(rng, monkeypatch):
             apart = not a.size or not b.size or a.max() < b.min() or b.max() < a.min()
             counted += 0 if apart else 20
         assert walks.support[j] == counted
-    monkeypatch.setattr("caltest.inference.subgroups.COMPARABLE", walks.support[0])
+    monkeypatch.setattr("caltest.inference.calibration.COMPARABLE", walks.support[0])
     found = ct.calibration_test(p, rng.random(700) < p, by=part, n_resamples=99, rng=1).subgroups
     assert np.array_equal([p is None for p in found.alike], walks.support < walks.support[0])
     apart = ", ".join(np.array(found.names)[walks.support < walks.support[0]])

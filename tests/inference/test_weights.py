@@ -10,8 +10,7 @@ import reference_families
 import reference_kernel
 
 import caltest as ct
-from caltest.problem import Flips
-from caltest.statistics import prepare
+from caltest.statistics import Flips, prepare
 
 P = np.array([0.2, 0.3, 0.4, 0.6, 0.7, 0.9])
 Y = np.array([0, 1, 0, 1, 0, 1])

@@ -9,10 +9,11 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
-from caltest import RedrawLabels, StatisticError
-from caltest._base.poisson_binomial import poisson_binomial
-from caltest.simulate.labels import LabelDrawer
-from caltest.statistics.base import problem_of
+from caltest.errors import StatisticError
+from caltest.nulls import RedrawLabels
+from caltest.nulls.draws import LabelDrawer
+from caltest.nulls.laws import poisson_binomial
+from caltest.statistics.statistic import problem_of
 
 
 def exact_total_pvalue(p, events):

@@ -10,7 +10,7 @@ import caltest as ct
 HEAVY = ("numba", "matplotlib", "pandas", "sklearn", "scipy.stats", "pyarrow", "rich", "tqdm")
 
 
-PARTS = ("cli.verbs", "plots", "planning", "reports.document", "sequential", "recalibration")
+PARTS = ("cli.verbs", "plots", "planning", "reports.document", "monitoring", "recalibration")
 OTHER = tuple(f"caltest.{part}" for part in PARTS)
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import caltest as ct
-from caltest.simulate import LabelSampler
-from caltest.statistics.base import problem_of
+from caltest.nulls import LabelSampler
+from caltest.statistics.statistic import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
 SETTINGS = settings(max_examples=40, deadline=None)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import InvalidPredictionsError, Predictions
+from caltest.data import Predictions
+from caltest.errors import InvalidPredictionsError
 
 NAMES = ["cat", "dog", "owl"]
 PROBS = np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.5, 0.5, 0.0]])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import InvalidPredictionsError, read_predictions
-from caltest.io import read_forecasters
-from caltest.io.formats import of_arrow
+from caltest.errors import InvalidPredictionsError
+from caltest.read.files import read_forecasters, read_predictions
+from caltest.read.formats import of_arrow
 
 PROBS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
 LABELS = np.array([0, 1, 2, 0])

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import InvalidPredictionsError, Predictions, read_predictions
-from caltest._base.facts import are_dates, as_times
-from caltest.planning.population import Population
+from caltest.data import Predictions
+from caltest.data.facts import are_dates, as_times
+from caltest.errors import InvalidPredictionsError
+from caltest.planning import Population
+from caltest.read.files import read_predictions
 
 RNG = np.random.default_rng(11)
 

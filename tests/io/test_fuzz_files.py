@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_files import CSV, INSPECTED, LABELS, PROBS, SAMPLES, helm_instance, inspect_log, zipped
 
 import caltest as ct
-from caltest.io import FORMATS
+from caltest.read import FORMATS
 
 
 def saved(save):

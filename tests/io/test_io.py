@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from test_files import LABELS, PROBS, check, refused
 
-from caltest import read_predictions
-from caltest.io import text
+from caltest.read import formats as text
+from caltest.read.files import read_predictions
 
 
 def write_csv(path, header, rows, delimiter=","):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest._base import naming, reading
+from caltest._base import naming
+from caltest.data import Predictions
+from caltest.data import numbers as reading
 from caltest.errors import InvalidPredictionsError
-from caltest.predictions import Predictions
 
 
 def refusal(probs, labels, **facts):

@@ -13,15 +13,13 @@ from matplotlib.text import Text
 
 import caltest as ct
 from caltest import plots, results
-from caltest.inference import compare
-from caltest.plots import marks, numbers
-from caltest.plots.scales import Scale
-from caltest.plots.simplex import TETRAHEDRON
-from caltest.reliability import reliability_curve
-from caltest.reliability.difference import reliability_difference
-from caltest.reliability.fits import reliability_fit
-from caltest.reliability.sensitivity import bin_sensitivity
-from caltest.reliability.simplex import reliability_simplex
+from caltest.inference import compare, reliability_curve
+from caltest.inference.diagrams import bin_sensitivity, reliability_fit, reliability_simplex
+from caltest.inference.reliability import reliability_difference
+from caltest.plots import chart as marks
+from caltest.plots import lines as numbers
+from caltest.plots.chart import Scale
+from caltest.plots.panels import TETRAHEDRON
 from caltest.results import Finding, Record, Result, format_p
 
 DIGITS = ct.examples.digits()
@@ -211,7 +209,7 @@ def test_files_carry_the_recipe_and_repeat_to_the_byte(every, tmp_path, suffix):
 def test_neither_pyplot_nor_a_backend_is_chosen():
     code = (
         "import caltest as ct\nimport sys\n"
-        "from caltest.reliability import reliability_curve\n"
+        "from caltest.inference import reliability_curve\n"
         "picture = reliability_curve(ct.examples.digits()).plot()\n"
         "assert picture._repr_png_()[:4] == b'\\x89PNG'\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"

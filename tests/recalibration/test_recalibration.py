@@ -9,6 +9,7 @@ from reference_curves import isotonic
 from scipy.optimize import minimize
 
 import caltest as ct
+from caltest.nulls import LabelSampler
 from caltest.recalibration import (
     BetaCalibration,
     HistogramBinning,
@@ -21,7 +22,6 @@ from caltest.recalibration import (
 )
 from caltest.recalibration.fitting import FLOOR
 from caltest.recalibration.scaling import Temperature
-from caltest.simulate import LabelSampler
 
 SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
 CURVES = [

@@ -5,7 +5,7 @@ import pytest
 from reference_curves import clopper_pearson_band
 
 import caltest as ct
-from caltest.reliability.fits import honest_band
+from caltest.inference.diagrams import honest_band
 
 
 def _band(p, happened, level, grid):

@@ -6,10 +6,15 @@ import scipy.stats
 from conftest import cells_of
 
 import caltest as ct
-from caltest.reliability import reliability_curve
-from caltest.reliability.bars import cell_pvalues, confidence_bars, consistency_bars, quantile_bars
-from caltest.reliability.difference import reliability_difference
-from caltest.reliability.sensitivity import bin_sensitivity
+from caltest.inference import reliability_curve
+from caltest.inference.diagrams import bin_sensitivity
+from caltest.inference.reliability import (
+    cell_pvalues,
+    confidence_bars,
+    consistency_bars,
+    quantile_bars,
+    reliability_difference,
+)
 
 
 def _cells(p, m):
@@ -79,7 +84,7 @@ def test_every_subgroup_has_its_curve(rng, band):
 
 
 def test_what_ctrl_c_cut_short_says_so(monkeypatch):
-    from caltest.simulate import engine
+    from caltest.nulls import draws as engine
 
     genuine, calls = engine._chunk, []
 

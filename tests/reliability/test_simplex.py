@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caltest as ct
-from caltest.reliability.simplex import SimplexGrid, reliability_simplex
+from caltest.inference.diagrams import SimplexGrid, reliability_simplex
 
 
 @pytest.mark.parametrize(("m", "n_classes", "cells"), [

@@ -12,9 +12,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 import caltest as ct
-from caltest import AuditVerdict
-from caltest.planning import Bump, LogisticNormal, Shift, Slope
-from caltest.planning.search import by_alarms, by_power, by_width
+from caltest.planning import Bump, LogisticNormal, Shift, Slope, by_alarms, by_power, by_width
+from caltest.results import AuditVerdict
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.results import Result, tables
+from caltest.results import Result
+from caltest.results import rendering as tables
 
 EVIL = ["<script>alert(1)</script>", "a|b & $x_1$ \\ 100 % #{}~^", "*bold* _it_ `code` [x](y)"]
 PROBS = np.random.default_rng(1).dirichlet(np.ones(3), 60)

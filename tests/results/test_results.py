@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 import caltest as ct
-from caltest._base.multiplicity import holm
+from caltest.inference.null import holm
 from caltest.results import AuditVerdict, ComparisonVerdict, format_p, format_value
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.tally.grid import TOTALS
-from caltest.tally.sql import COLUMNS, quoted
+from caltest.tallies.grid import TOTALS
+from caltest.tallies.sql import COLUMNS, quoted
 
 
 def hard(seed=1):

@@ -10,9 +10,8 @@ from scipy.optimize import brentq
 
 import caltest as ct
 from caltest._base.features import as_features, holds
-from caltest.segments.lattice import Column, Lattice
-from caltest.segments.listing import interval, reach, short_list, strong_error
-from caltest.segments.scan import OF_NORMAL, SHIFTS, Scan, log_moment, tilted
+from caltest.inference.lattice import OF_NORMAL, SHIFTS, Column, Lattice, Scan, log_moment, tilted
+from caltest.inference.segments import interval, reach, short_list, strong_error
 
 FEW = {"n_resamples": 199, "rng": 0}
 
@@ -82,7 +81,7 @@ def test_reference_values_of_mixed_rows(monkeypatch):
     }
     listed = short_list(scan, y, gains - price, 2.5)
     assert len(listed) == 2
-    monkeypatch.setattr("caltest.segments.listing.ADDED", 2.5)
+    monkeypatch.setattr("caltest.inference.segments.ADDED", 2.5)
     assert scan.lattice.name(short_list(scan, y, gains - price, 2.5)[1]) == "x > 0.75"
     pairs = zip(listed, expected.items(), strict=True)
     for s, (site, (rows, gain, shift, mean, low, high)) in pairs:
@@ -298,7 +297,7 @@ def test_the_reach_is_found_as_often_as_it_says(monkeypatch):
     p, f = rng.uniform(0.02, 0.5, n), {"x": rng.permutation(n), "u": rng.random(n)}
     scan = scan_of(p, f)
     whole = reach(scan, 2.5)
-    monkeypatch.setattr("caltest.segments.listing.ENOUGH", 500)
+    monkeypatch.setattr("caltest.inference.segments.ENOUGH", 500)
     assert np.array(reach(scan, 2.5)) == pytest.approx(np.array(whole), rel=0.02)
     for share, gap in whole:
         m = rng.permutation(n) < share * n

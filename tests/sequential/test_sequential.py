@@ -13,9 +13,10 @@ import scipy.stats
 from conftest import sloped
 
 import caltest as ct
-from caltest.bets import kernels, mixture
-from caltest.sequential.comparison import log_mixture, radius
-from caltest.statistics.base import problem_of
+from caltest.monitoring.forecasters import log_mixture, radius
+from caltest.nulls import bets as kernels
+from caltest.nulls import bets as mixture
+from caltest.statistics.statistic import problem_of
 
 P = [0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99, 0.7, 0.2, 0.85]
 Y = [0, 1, 0, 1, 0, 0, 1, 1, 1, 0]

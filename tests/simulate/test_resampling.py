@@ -13,12 +13,12 @@ import pytest
 from conftest import seen
 
 import caltest as ct
-from caltest import RedrawLabels, StatisticError, replicate
-from caltest._base.arrays import reaching
-from caltest._base.progress import progress
-from caltest.inference.pvalues import replicates_of
-from caltest.simulate import Bootstrap, Run
-from caltest.statistics.base import prepare
+from caltest._base.arrays import progress, reaching
+from caltest.errors import StatisticError
+from caltest.inference import replicate
+from caltest.inference.null import replicates_of
+from caltest.nulls import Bootstrap, RedrawLabels, Run
+from caltest.statistics.statistic import prepare
 
 
 def stopped(data, n, stop_at, rng, workers=1):

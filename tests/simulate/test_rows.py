@@ -11,9 +11,12 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
-from caltest._base.compiled import kernel
-from caltest.simulate import row_counts, row_errors, rows, streams
-from caltest.statistics.base import problem_of
+from caltest.nulls import draws as streams
+from caltest.nulls import resampled_rows as row_counts
+from caltest.nulls import resampled_rows as row_errors
+from caltest.nulls import resampled_rows as rows
+from caltest.nulls.compiled import kernel
+from caltest.statistics.statistic import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 SCHEMES = [ct.ConsistencyResampling(), ct.Bootstrap()]

@@ -9,10 +9,11 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
-from caltest.problem.redraws import CountedRedraws
-from caltest.simulate import Batches, LabelSampler, streams
-from caltest.simulate.labels import LADDER_CLASSES, LabelDrawer
-from caltest.statistics.base import problem_of
+from caltest.nulls import Batches, LabelSampler
+from caltest.nulls import draws as streams
+from caltest.nulls.draws import LADDER_CLASSES, LabelDrawer
+from caltest.statistics.rows import CountedRedraws
+from caltest.statistics.statistic import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]

@@ -7,10 +7,10 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 import caltest as ct
-from caltest.nulls import BrownianNull
-from caltest.simulate import Batches, RedrawLabels
-from caltest.statistics.base import problem_of
+from caltest.nulls import Batches, RedrawLabels
+from caltest.nulls.laws import BrownianNull
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
+from caltest.statistics.statistic import problem_of
 
 BOTH = [KolmogorovSmirnov, Kuiper]
 

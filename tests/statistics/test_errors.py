@@ -9,7 +9,7 @@ import scipy.stats
 from conftest import drawn, event, two
 
 import caltest as ct
-from caltest.statistics.base import problem_of
+from caltest.statistics.statistic import problem_of
 from caltest.statistics.variational import VariationalError
 
 

@@ -11,11 +11,10 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
-from caltest import exact
-from caltest._base.poisson_binomial import fast_length, poisson_binomial
-from caltest.exact import cell_null, enumerated_null
-from caltest.nulls import ExactNull, RootNull, SimulatedNull
-from caltest.statistics.base import problem_of
+from caltest.inference import null as exact
+from caltest.inference.null import cell_null, enumerated_null
+from caltest.nulls.laws import ExactNull, RootNull, SimulatedNull, fast_length, poisson_binomial
+from caltest.statistics.statistic import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max", ref.hellinger]
 
@@ -352,7 +351,7 @@ def test_the_grid_of_a_root_is_fine_at_its_square(seed):
 @pytest.mark.parametrize("p", [1e-4, 0.003, 0.05, 0.5])
 def test_the_window_is_as_wide_as_bernstein_says(monkeypatch, p):
     """P(|S − μ| ≥ h) ≤ 2 exp(−h² / (2 (V + h/3))), solved for h at 1e-17: no wider, no narrower."""
-    from caltest._base import poisson_binomial as module
+    from caltest.nulls import laws as module
 
     n, asked, fast_length = 5000, [], module.fast_length
     monkeypatch.setattr(module, "fast_length", lambda size: asked.append(size) or fast_length(size))

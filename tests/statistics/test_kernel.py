@@ -11,13 +11,13 @@ import reference_kernel as slow
 from conftest import seen
 
 import caltest as ct
-from caltest import MMCE, SKCE, GaussianKernel, LaplaceKernel, StatisticError, TVKernel
-from caltest.problem import Flips
-from caltest.simulate import LabelSampler
-from caltest.statistics.base import problem_of
-from caltest.statistics.kernel import kernels, tiles
-from caltest.statistics.kernel.skce import DRAWS
-from caltest.statistics.kernel.tiles import residuals_of
+from caltest.errors import StatisticError
+from caltest.nulls import LabelSampler
+from caltest.statistics import MMCE, SKCE, Flips, GaussianKernel, LaplaceKernel, TVKernel, tiles
+from caltest.statistics import tiles as kernels
+from caltest.statistics.kernel import DRAWS
+from caltest.statistics.statistic import problem_of
+from caltest.statistics.tiles import residuals_of
 
 TWINS = {LaplaceKernel: "laplace", GaussianKernel: "gauss", TVKernel: "tv"}
 ESTIMATORS = [("unbiased", None), ("biased", None), ("linear", None), ("block", 5), ("block", 20)]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest import Canonical, OneVsRest, Partition, Predictions, StatisticError, TopK
-from caltest.lens_choice import as_lens
+from caltest.data import Predictions
+from caltest.data.lenses import Canonical, OneVsRest, Partition, TopK, as_lens
+from caltest.errors import StatisticError
 
 
 @pytest.fixture

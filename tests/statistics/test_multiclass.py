@@ -8,9 +8,8 @@ from conftest import problem, seen
 from test_published import nixon
 
 import caltest as ct
-from caltest.problem import Flips
-from caltest.statistics import ACE, SCE, TACE, ClasswiseECE
-from caltest.statistics.base import problem_of
+from caltest.statistics import ACE, SCE, TACE, ClasswiseECE, Flips
+from caltest.statistics.statistic import problem_of
 
 STATISTICS = [
     ClasswiseECE(), ClasswiseECE(ct.QuantileBins(5), aggregate="max"),

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from conftest import problem, seen
 
-from caltest import StatisticError
-from caltest.exact import enumerated_null
+from caltest.errors import StatisticError
+from caltest.inference.null import enumerated_null
 from caltest.statistics import MultiScale
-from caltest.statistics.base import problem_of
+from caltest.statistics.statistic import problem_of
 
 
 def standardised(fixed, labels):

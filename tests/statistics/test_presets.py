@@ -8,8 +8,9 @@ import pytest
 import scipy.stats
 
 import caltest as ct
-from caltest import StatisticError, presets
-from caltest.statistics.base import problem_of
+from caltest import presets
+from caltest.errors import StatisticError
+from caltest.statistics.statistic import problem_of
 from validation import agreement
 
 
@@ -101,7 +102,7 @@ def test_monai_counts_an_edge_below():
 
 
 def test_bins_by_the_cube_root_of_the_rows():
-    from caltest.binning import CutBins
+    from caltest.data.binning import CutBins
 
     for n, bins in ((26, 3), (27, 3), (28, 4), (64, 4), (65, 5), (1000, 10)):
         p = (np.arange(n) + 0.5) / n

@@ -9,9 +9,10 @@ import scipy.stats
 from conftest import drawn
 
 import caltest as ct
-from caltest import Predictions, StatisticError
 from caltest._base.arrays import reaching
-from caltest.nulls import AsymptoticNull, SimulatedNull
+from caltest.data import Predictions
+from caltest.errors import StatisticError
+from caltest.nulls.laws import AsymptoticNull, SimulatedNull
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ import scipy.stats
 from conftest import event, two
 
 import caltest as ct
-from caltest import CalibrationInTheLarge, CoxLR, CoxScore, HosmerLemeshow, Spiegelhalter
-from caltest.exact import enumerated_null
 from caltest.inference.cox import cox_recalibration
-from caltest.statistics.base import problem_of
-from caltest.statistics.ici import E50, E90, ICI, Emax
+from caltest.inference.null import enumerated_null
+from caltest.statistics import CalibrationInTheLarge, CoxLR, CoxScore, HosmerLemeshow, Spiegelhalter
+from caltest.statistics.smooth import E50, E90, ICI, Emax
+from caltest.statistics.statistic import problem_of
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])

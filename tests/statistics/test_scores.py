@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 
 import caltest as ct
 from caltest.inference.decompositions import brier_decomposition
-from caltest.problem import Flips, RowProblem
-from caltest.statistics.base import problem_of
+from caltest.statistics import Flips, RowProblem
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap
+from caltest.statistics.statistic import problem_of
 
 
 def induced(probs, labels):

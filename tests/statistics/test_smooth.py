@@ -7,9 +7,9 @@ from conftest import event, two
 from numpy.testing import assert_allclose
 
 import caltest as ct
-from caltest.problem import Flips
-from caltest.statistics.base import problem_of
+from caltest.statistics import Flips
 from caltest.statistics.smooth import SmoothECE, smooth_curve
+from caltest.statistics.statistic import problem_of
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "ties", "corners"])

@@ -7,8 +7,8 @@ import pytest
 import reference_families as slow
 from conftest import event, two
 
-from caltest.statistics.base import problem_of
 from caltest.statistics.isotonic import Sweep
+from caltest.statistics.statistic import problem_of
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])

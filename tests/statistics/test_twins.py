@@ -16,8 +16,8 @@ import reference_kernel as kernels
 from conftest import problem, seen
 
 import caltest as ct
-from caltest.problem import Flips
-from caltest.statistics.base import problem_of
+from caltest.statistics import Flips
+from caltest.statistics.statistic import problem_of
 
 STYLES = pytest.mark.parametrize("style", ["plain", "decimals", "ties", "corners"])
 

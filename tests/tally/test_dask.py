@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.tally import reading
+from caltest.tallies import tally as reading
 
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")

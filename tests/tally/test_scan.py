@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.tally import batches
-from caltest.tally.reading import Reading
+from caltest.read import batches
+from caltest.tallies.tally import Reading
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -7,13 +7,13 @@ import pytest
 from conftest import cells_of
 
 import caltest as ct
-from caltest.inference import analysis
-from caltest.inference.cell_noise import cell_noise
-from caltest.problem import TallyProblem
-from caltest.statistics.base import problem_of
-from caltest.tally import rows as one_pass
-from caltest.tally.binomials import binomials
-from caltest.tally.grid import Grid, mean_position
+from caltest.inference import _input as analysis
+from caltest.inference.inversion import cell_noise
+from caltest.statistics.statistic import problem_of
+from caltest.tallies import TallyProblem
+from caltest.tallies import grid as one_pass
+from caltest.tallies.grid import Grid, mean_position
+from caltest.tallies.problems import binomials
 
 #: Statistics of a tally whose p-value is computed.
 EXACT = [

@@ -8,11 +8,11 @@ import pytest
 from conftest import sloped
 
 import caltest as ct
-from caltest.bets import kernels, mixture
-from caltest.problem import TallyProblem
-from caltest.reports.answers import Measures
-from caltest.reports.document import first
-from caltest.sequential.sums import _earned, bet_sums
+from caltest.monitoring.monitor import _earned, bet_sums
+from caltest.nulls import bets as kernels
+from caltest.nulls import bets as mixture
+from caltest.reports.document import Measures, first
+from caltest.tallies import TallyProblem
 
 
 def chance(p, y):

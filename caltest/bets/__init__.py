@@ -1,1 +1,0 @@
-"""Bets against calibration: a mixture of fixed alternatives, and what it has earned."""

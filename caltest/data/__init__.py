@@ -1,0 +1,6 @@
+"""Predictions, outcomes and what is known of rows; lenses and bins that look at them."""
+
+import lazy_loader
+
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

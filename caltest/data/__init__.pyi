@@ -1,0 +1,9 @@
+"""Predictions, outcomes and what is known of rows; lenses and bins that look at them."""
+
+from . import distances as distances
+from . import examples as examples
+from .labels import Facts as Facts
+from .labels import Request as Request
+from .labels import RowFacts as RowFacts
+from .predictions import NamedClasses as NamedClasses
+from .predictions import Predictions as Predictions

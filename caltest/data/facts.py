@@ -1,0 +1,389 @@
+"""What is known of the rows besides predictions and labels, dates among it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
+from caltest._base.containers import as_ndarray, column_of, names_of
+from caltest._base.features import IDS, MOST_LEVELS, as_features
+from caltest._base.naming import nth
+from caltest._base.written import several
+from caltest.data.labels import marks as as_marks
+from caltest.data.numbers import as_numbers
+from caltest.errors import InvalidPredictionsError
+
+#: The classes where the one probability is the confidence that a prediction is right.
+RIGHT = ("wrong", "right")
+
+
+#: Clusters below which dependence cannot be told from chance.
+FEWEST = 5
+
+
+#: What a comparison, and a paired one, needs.
+SAME_CLASSES = "models are compared that predict the same classes"
+
+
+IN_ORDER = (
+    "a paired comparison needs the same observations in the same order, or a column that names "
+    "them, ids= (--ids COLUMN)"
+)
+
+
+#: Values of a column of numbers up to which each is a subgroup; rows of a crossing, at least.
+MANY_VALUES, MIN_CROSSED = 20, 50
+
+
+#: The subgroup of rows without a value.
+NO_VALUE = "(no value)"
+
+
+def as_weights(values: object, n: int) -> FloatArray | None:
+    """Return finite weights ≥ 0, one for each row, or None where all are 1."""
+    weights = as_numbers(_per_row(values, n, "weights"), "weights")
+    for row in np.flatnonzero(weights < 0.0)[:1]:
+        raise InvalidPredictionsError(
+            f"weights: {nth(row)} is {weights[row]:g}; weights are ≥ 0: leave out rows "
+            "that are not to count"
+        )
+    if not weights.any():
+        raise InvalidPredictionsError("weights are all 0: no row would count")
+    return None if bool((weights == 1.0).all()) else weights
+
+
+def in_whole_numbers(weights: FloatArray) -> FloatArray:
+    """Return the smallest whole numbers of the same ratios, for up to six decimals."""
+    for digits in range(7):
+        scaled = weights * 10.0**digits
+        whole = np.rint(scaled)
+        if (np.abs(scaled - whole) <= 1e-9 * scaled).all() and whole.max() < 2**53:
+            return whole / float(np.gcd.reduce(whole.astype(np.int64)))
+    return weights / 2.0 ** np.floor(np.log2(weights.max()))  # whose squares are finite
+
+
+def as_times(values: object, n: int) -> FloatArray:
+    """Return times as numbers: those of dates, also as text or 20241231, are seconds since 1970."""
+    times = _per_row(values, n, "time")
+    try:
+        times = times.astype(np.float64) if times.dtype.kind in "USOiu" else times
+    except (TypeError, ValueError):
+        times = seconds_of(times)
+    else:
+        days = calendar_days(times) if times.dtype.kind == "f" else None
+        times = times if days is None else days
+    if times.dtype.kind == "M":
+        missing = np.isnat(times)
+        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
+        times[missing] = np.nan
+    return as_numbers(times, "time")
+
+
+def as_dates(seconds: ArrayLike) -> AnyArray:
+    """Return the dates of which :func:`as_times` makes these seconds."""
+    return np.rint(np.multiply(seconds, 1e6)).astype(np.int64).astype("datetime64[us]")
+
+
+def are_dates(times: object) -> bool:
+    """Say whether times are dates and no numbers."""
+    times = as_ndarray(times, "time").ravel()
+    try:
+        return times.dtype.kind == "M" or calendar_days(times.astype(np.float64)) is not None
+    except (TypeError, ValueError):
+        return True
+
+
+def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> AnyArray:
+    """Return the names, numbers or other marks of the rows; none may be missing, or is ``absent``.
+
+    Where all are missing, that is no name.
+    """
+    marks = _per_row(values, n, name)
+    if marks.dtype.kind == "O":
+        texts = [None if v is None or str(v) == "<NA>" or v != v else str(v) for v in marks]
+        marks = np.array(texts, dtype=object)
+        missing = np.array([v is None for v in marks])
+    else:
+        missing = np.isnan(marks) if marks.dtype.kind == "f" else np.zeros(n, dtype=bool)
+    if absent and 0 < missing.sum() < n:
+        words = np.full(n, absent, dtype=object)
+        words[~missing] = as_marks(marks[~missing]).astype(str)
+        return words.astype(str)
+    for row in np.flatnonzero(missing)[:1]:
+        raise InvalidPredictionsError(
+            f"{name}: {nth(row)} has no value ({int(missing.sum())} such rows in all); name every "
+            "row, or leave these rows out"
+        )
+    return marks.astype(str) if marks.dtype.kind == "O" else marks
+
+
+def refuse_names(marks: AnyArray, name: str) -> None:
+    """Refuse a column of subgroups that has about as many values as there are rows."""
+    count = np.unique(marks).size
+    if count > max(MOST_LEVELS, 0.5 * len(marks)):
+        raise InvalidPredictionsError(
+            f"by= (--by): {name} has {count} values in {several(len(marks), 'row')}, so it names "
+            "or measures rows: subgroups are of many rows each, such as bands of a number",
+            [("!--by",)],
+        )
+
+
+def refuse_ids(weights: AnyArray, name: str) -> None:
+    """Refuse weights that are ids by their name, or numbers from one to the next, each once."""
+    n, whole = len(weights), weights.dtype.kind in "iuf" and bool((weights % 1 == 0).all())
+    if not whole or n <= MOST_LEVELS or np.unique(weights).size < n:
+        return
+    if np.ptp(weights) == n - 1 or IDS.search(name):
+        raise InvalidPredictionsError(
+            f"weights= (--weights): {name} holds whole numbers, each once, so it names or counts "
+            "rows, and does not say how much each is to count: name another column, or none",
+            [("!--weights",)],
+        )
+
+
+def as_groups(values: object, n: int) -> AnyArray:
+    """Return the subgroup of every row, or a column for each of a table; "" stands for none."""
+    columns = names_of(values)
+    if columns is None:
+        marks = as_names(values, n, "by", NO_VALUE)
+        refuse_names(marks, "by")
+        return marks
+    groups, crossed = [], []
+    for column in columns:
+        of_rows = _per_row(column_of(values, column), n, f"by[{column!r}]")
+        marks = as_names(of_rows, n, f"by[{column!r}]", NO_VALUE)
+        if marks.dtype.kind == "b":
+            if not marks.any():
+                raise InvalidPredictionsError(f"by[{column!r}] marks no row: leave it out")
+            groups.append(np.where(marks, str(column), ""))
+            continue
+        known = ~np.isnan(of_rows) if of_rows.dtype.kind in "iuf" else np.zeros(n, dtype=bool)
+        if np.unique(of_rows[known]).size > MANY_VALUES:
+            cuts = np.unique(np.quantile(of_rows[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
+            part = np.searchsorted(cuts[1:-1], of_rows)
+            quarters = np.array([f"{a:g}–{b:g}" for a, b in pairwise(cuts)])
+            marks = np.where(known, quarters[part], NO_VALUE)
+        refuse_names(marks, str(column))
+        groups.append(np.array([f"{column}={mark}" for mark in marks]))
+        crossed.append(groups[-1])
+    if not groups:
+        raise InvalidPredictionsError("by holds no column: give at least one")
+    if len(crossed) > 1:
+        names = np.array([", ".join(marks) for marks in zip(*crossed, strict=True)])
+        _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
+        groups.append(np.where(counts[inverse.ravel()] >= MIN_CROSSED, names, ""))
+    return np.stack(groups, axis=1)
+
+
+def without_group(groups: AnyArray) -> int:
+    """Return how many rows have no value of what subgroups are by."""
+    if groups.dtype.kind != "U":
+        return 0
+    lacking = np.char.endswith(groups, NO_VALUE).reshape(len(groups), -1)
+    return int(lacking.any(axis=1).sum())
+
+
+def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
+    """Return the number of the cluster of every row, or None where each has its own."""
+    clusters = codes(as_names(values, n, name))
+    return clusters if clusters.max() + 1 < n else None
+
+
+class Columns(NamedTuple):
+    """One column of clusters or two that cross, what they are called, and what was left out."""
+
+    first: IntArray | None
+    second: IntArray | None
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def as_columns(values: object, n: int) -> Columns | None:
+    """Return two columns of clusters by name, less what says nothing, or None for one column."""
+    names = names_of(values)
+    if names is None:
+        table = as_ndarray(values, "clusters")
+        if table.ndim != 2 or table.shape[1] < 2:
+            return None
+        if len(table) != n:
+            raise InvalidPredictionsError(
+                f"clusters has the shape {table.shape}: of two columns pass an array of {n} rows "
+                "and 2 columns, or a dictionary such as {'patient': ..., 'reader': ...}"
+            )
+        values = dict(zip(("first", "second", "third"), table.T, strict=False))
+        names = list(values)
+    if not names:
+        raise InvalidPredictionsError("clusters holds no column: give one, or two")
+    if len(names) > 2:
+        raise InvalidPredictionsError(
+            "clusters takes two columns at most: the two along which rows depend most"
+        )
+    read = {
+        str(name): as_clusters(column_of(values, name), n, f"clusters[{name!r}]") for name in names
+    }
+    clusters, notes = {name: column for name, column in read.items() if column is not None}, []
+    for name, column in sorted(clusters.items(), key=lambda item: int(item[1].max())):
+        count = int(column.max()) + 1
+        for outer, other in [item for item in clusters.items() if item[0] != name]:
+            if count < FEWEST:
+                notes.append(
+                    f"{count} clusters of {name} are too few to tell how they differ in general: "
+                    f"the answer holds for these {count}, and rows are taken to depend along "
+                    f"{outer} alone; ask each of them with by={name!r} (--by {name})"
+                )
+            elif np.unique(column * (other.max() + 1) + other).size == count:
+                notes.append(f"clusters of {name} lie within those of {outer}, which are taken")
+            else:
+                continue
+            del clusters[name]
+    columns = [*clusters.values(), None, None]
+    return Columns(columns[0], columns[1], tuple(clusters), tuple(notes))
+
+
+def as_folds(values: object, n: int) -> IntArray | None:
+    """Return the number of the fold of every row, or None where one model predicted all."""
+    folds = codes(as_names(values, n, "folds"))
+    return folds if folds.max() > 0 else None
+
+
+def _per_row(values: object, n: int, name: str) -> AnyArray:
+    array = as_ndarray(values, name)
+    if array.shape == (n, 1):
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise InvalidPredictionsError(
+            f"{name} must hold one value for each of the {n} rows; its shape is {array.shape}"
+        )
+    return array
+
+
+#: What reads each fact, from values and the number of rows.
+READERS: dict[str, Callable[[object, int], object]] = {
+    "weights": as_weights,
+    "clusters": as_clusters,
+    "by": as_groups,
+    "ids": as_names,
+    "folds": as_folds,
+    "features": as_features,
+}
+
+
+def by_appearance(clusters: IntArray | None) -> IntArray:
+    """Number clusters in the order in which they appear: names then change no draw."""
+    assert clusters is not None
+    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
+    number = np.empty(first.size, dtype=np.int64)
+    number[np.argsort(first)] = np.arange(first.size)
+    return number[inverse.ravel()]
+
+
+# ------------------------------------------------------------------------------
+# Dates as people write them, in seconds since 1970; what can be read in two ways is refused.
+
+
+#: A date of three numbers and what follows, such as a clock; one of those with twelve hours.
+_NUMBERS = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)(.*)")
+
+
+_HALF_DAYS = re.compile(r"(.*\s)(\d{1,2})(:[\d:]+)\s*([AP])\.?M\.?", re.I)
+
+
+#: A month or quarter alone.
+_PART = re.compile(r"(\d{4})(?:-(\d\d)|[- ]?Q([1-4]))", re.I)
+
+
+#: How dates are written that everybody reads alike.
+_PLAIN = "write dates as 2024-12-31"
+
+
+def seconds_of(times: AnyArray) -> FloatArray:
+    """Return the seconds from 1970 to moments in text; those without a zone are of UTC.
+
+    Of 31/12/2024 some cell has to show whether the day is first, and none may show the contrary; of
+    31.12.2024 it is.
+    """
+    texts = np.char.strip(times.astype(str))
+    distinct, rows, places = np.unique(texts, return_index=True, return_inverse=True)
+    moments = [_moment(text) for text in distinct.tolist()]
+    matches = {i: _NUMBERS.fullmatch(distinct[i]) for i, when in enumerate(moments) if when is None}
+    last = {i: match for i, match in matches.items() if match and len(match[4]) == 4}
+    month_first = bool(last) and _is_month_first(last, rows)
+    for i, match in matches.items():
+        if match:
+            first, second, third = match[1], match[3], match[4]
+            if i in last:
+                day, month = (second, first) if month_first else (first, second)
+                first, second, third = third, month, day
+            moments[i] = _moment(f"{first}-{second:0>2}-{third:0>2}{match[5]}")
+    for row in sorted(rows[i] for i, when in enumerate(moments) if when is None)[:1]:
+        raise InvalidPredictionsError(
+            f"time: {nth(row)} is {str(texts[row])!r}; times are numbers, dates such as 2024-12-31,"
+            " also with time and zone as 2024-12-31T23:59+01:00, or days such as 31.12.2024"
+        )
+    stamps = [(m if m.tzinfo else m.replace(tzinfo=UTC)).timestamp() for m in moments if m]
+    return np.array(stamps)[places.ravel()]
+
+
+def calendar_days(numbers: FloatArray) -> AnyArray | None:
+    """Return the days that whole numbers such as 20241231 are, None unless all are days."""
+    if not numbers.size or not ((numbers >= 19000101) & (numbers <= 21001231)).all():
+        return None
+    whole = numbers.astype(np.int64)
+    months = ((whole // 10000 - 1970) * 12 + whole // 100 % 100 - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (whole % 100 - 1)
+    right = (numbers == whole) & (days.astype("datetime64[M]") == months)  # which 20240230 is not
+    right &= (whole // 100 % 100 - 1) // 12 == 0
+    return days if bool(right.all()) else None
+
+
+def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
+    """Say whether dates with the year last begin with the month; refuse what nothing tells."""
+    days = [i for i, match in last.items() if int(match[1]) > 12 >= int(match[3])]
+    months = [i for i, match in last.items() if int(match[3]) > 12 >= int(match[1])]
+    one = next((i for i, m in last.items() if m[2] != "." and int(m[1]) != int(m[3])), None)
+    cell = {i: f"{nth(int(rows[i]))} is {match[0]!r}" for i, match in last.items()}
+    if days and months:
+        raise InvalidPredictionsError(
+            f"time: {cell[days[0]]}, the day first, and {cell[months[0]]}, the month first: "
+            f"{_PLAIN}"
+        )
+    if one is not None and not days and not months:
+        a, b, year = last[one][1], last[one][3], last[one][4]
+        raise InvalidPredictionsError(
+            f"time: {cell[one]}, which could be {year}-{b:0>2}-{a:0>2} (the day first) or "
+            f"{year}-{a:0>2}-{b:0>2} (the month first), and no row tells: {_PLAIN}"
+        )
+    return bool(months)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the moment that a text says in one way only, else None."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    if part := _PART.fullmatch(text):
+        month = part[2] or f"{3 * int(part[3]) - 2:02}"
+        text = f"{part[1]}-{month}-01"
+    if half := _HALF_DAYS.fullmatch(text):
+        hour = int(half[2]) % 12 + 12 * (half[4] in "pP")
+        text = f"{half[1]}{hour:02}{half[3]}"
+    padded = re.sub(r"\s*(UTC|GMT)$", "+00:00", text)
+    padded = re.sub(r"(?<![\d.])(\d)(?![\d.])", r"0\1", padded)
+    with suppress(ValueError):
+        return datetime.fromisoformat(re.sub(r",?\s+", " ", padded))
+    if not re.search(r"[A-Za-z]{3}", text):
+        return None
+    from email.utils import parsedate_tz  # of months by name
+
+    read = parsedate_tz(f"{text.replace('. ', ' ')} 00:00:00 UTC")
+    with suppress(ValueError):
+        zone = timezone(timedelta(seconds=read[9] or 0)) if read else UTC
+        return datetime(*read[:6], tzinfo=zone) if read else None
+    return None

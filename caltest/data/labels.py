@@ -1,0 +1,568 @@
+"""Labels as people write them, the classes that they name, and rows made of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from os import PathLike
+from os.path import commonprefix
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, is_whole
+from caltest._base.containers import as_ndarray, dtype_of, names_of
+from caltest._base.naming import NAMES, in_column, nth
+from caltest._base.written import first_of, several
+from caltest.data.numbers import as_array, as_numbers, as_probabilities, is_text, refuse_swapped
+from caltest.errors import InvalidPredictionsError
+
+
+def marks(column: AnyArray) -> AnyArray:
+    """Return what rows are called or labelled; numbers such as 7.0 are the number 7."""
+    whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
+    return column.astype(np.int64) if whole else column
+
+
+def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, ...] | None:
+    """Return the names of K classes, all different, or None where none are given."""
+    if classes is None:
+        return None
+    names = tuple(map(str, classes))
+    if len(set(names)) != len(names):
+        raise InvalidPredictionsError(f"classes holds a name twice: {', '.join(names)}")
+    if len(names) == 1:
+        raise InvalidPredictionsError(
+            f"there is a single class, {names[0]!r}: a one-class problem has nothing to test"
+        )
+    if len(names) != n_classes:
+        raise InvalidPredictionsError(
+            f"classes has {len(names)} names but probs describes {n_classes} classes"
+        )
+    return names
+
+
+def column_classes(table: object, labels: AnyArray) -> list[object] | None:
+    """Return the names of the columns, less a common beginning, if labels are such names."""
+    names = names_of(table) or []
+    if all(str(name).isdecimal() for name in names):
+        names = [int(str(name)) for name in names]
+    if len(names) < 2 or names == list(range(len(names))) or labels.ndim != 1:
+        return None
+    if is_text(labels):
+        words = set(labels.astype(str).tolist())
+        return next((way for way in (names, bare_ends(names)) if matches(way, words)), None)
+    return names if set(np.unique(labels).tolist()) <= set(names) else None
+
+
+def bare_ends(names: Sequence[object]) -> list[object]:
+    """Return the names of columns without what all of them begin with."""
+    whole = list(map(str, names))
+    head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
+    return [name[len(head) :] for name in whole]
+
+
+def matches(names: Sequence[object], words: Iterable[object]) -> dict[str, str]:
+    """Return which name each word is, but for case and blanks where that tells; {} if one is none.
+
+    Names themselves must differ in more.
+    """
+    columns, labels = list(map(str, names)), sorted({*map(str, words)})
+    if {*labels} <= {*columns}:
+        return {word: word for word in labels}
+    of = {_plain(name): name for name in columns}
+    known = len(of) == len(columns) and all(_plain(word) in of for word in labels)
+    return {word: of[_plain(word)] for word in labels} if known else {}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_]+", "_", name.strip().casefold())
+
+
+def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None:
+    """Refuse classes that are what columns are called, but in another order than these."""
+    listed = list(map(str, classes))
+    if list(names) == list(range(len(names))):  # columns that nobody has named
+        return
+    for way in (list(map(str, names)), bare_ends(names)):
+        meant = matches(way, listed)
+        if len(way) == len(listed) == len({*meant.values()}) and [*map(meant.get, listed)] != way:
+            raise InvalidPredictionsError(
+                f"classes= (--classes) lists {', '.join(listed)}, but the columns of probabilities "
+                f"are called by these names in another order: {', '.join(map(str, way))}",
+                [("--classes", ",".join(map(str, way)))],
+            )
+
+
+def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None) -> IntArray:
+    """Return labels 0 … K−1 of shape (n,), from numbers, names or one-hot rows."""
+    if array.ndim == 2:
+        return _from_one_hot(array, n_classes)
+    counted = classes is not None and list(classes) == list(range(n_classes))
+    if classes is not None and (is_text(array) or (all(map(is_whole, classes)) and not counted)):
+        return _from_names(array, classes)
+    if is_text(array):
+        words, counts = np.unique(array.astype(str), return_counts=True)
+        if n_classes == 2 and (event := event_of(array)):
+            return event[1].astype(np.int64)
+        if n_classes == 2 and words.size == 2:
+            rarest = words[np.argsort(counts, kind="stable")].tolist()
+            calls = " or ".join(f"pos_label={w!r} (--pos-label {w})" for w in rarest)
+            raise InvalidPredictionsError(
+                f"labels are text{in_column()}: of one column of probabilities say {calls}, whose "
+                "probability it is; of two pass classes=[…] (--classes) in the order of the "
+                f"columns, which scikit-learn sorts: classes={words.tolist()}",
+                [("--pos-label", word) for word in rarest],
+            )
+        raise _unnamed(array, words.tolist(), n_classes)
+    numbers = as_numbers(array, "labels")
+    for row in np.flatnonzero(numbers != np.rint(numbers))[:1]:
+        raise InvalidPredictionsError(
+            f"labels{in_column()}: {nth(row)} is {numbers[row]:.6g}; labels are whole numbers from "
+            f"0 to {n_classes - 1}"
+        )
+    for row in np.flatnonzero((numbers < 0) | (numbers >= n_classes))[:1]:
+        advice, remedies = "", []
+        if numbers.min() >= 1 and numbers.max() == n_classes:
+            advice = f". They seem to run from 1: pass {counting(1, n_classes)}"
+            remedies = [("--classes", f"1,…,{n_classes}")]
+        elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
+            advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1 (--pos-label 1)"
+            remedies = [("--pos-label", "1")]
+        raise InvalidPredictionsError(
+            f"labels{in_column()}: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes "
+            f"labels run from 0 to {n_classes - 1}{advice}",
+            remedies,
+        )
+    return numbers.astype(np.int64)
+
+
+def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredictionsError:
+    """Return the refusal of words that neither classes nor an event are named for."""
+    order, remedies = "", list[tuple[str, ...]]()
+    table = NAMES.get()
+    columns = table.columns if table else []
+    if len(columns) > 1 and not all(name[-1:].isdecimal() for name in columns):
+        order = f": {first_of(columns)}"  # whose order words cannot be sorted into
+    elif len(words) == n_classes <= 20:
+        order = f", which scikit-learn sorts: classes={words}"
+        remedies = [("--classes", ",".join(words))]
+    outcomes = [*chain(*EVENT_WORDS)] * bool(opposites(array, EVENT_WORDS))
+    rest = [w for w in words if (w.lower() not in outcomes if outcomes else w.lower() in PENDING)]
+    if n_classes == 2 and rest:
+        order += f"; or leave out rows without an outcome with drop_labels={rest} (--drop-label)"
+        remedies = [dropping(rest)]
+    return InvalidPredictionsError(
+        f"labels are text{in_column()} ({', '.join(map(repr, words[:5]))}, …): pass classes=[…] "
+        f"(--classes), the label values in the order of the columns of probs{order}",
+        remedies,
+    )
+
+
+def dropping(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the options that leave out rows with these labels."""
+    return tuple(part for word in words for part in ("--drop-label", word))
+
+
+def counting(low: int, high: int) -> str:
+    """Return how to say that classes are the numbers from one to another."""
+    return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
+
+
+def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
+    text = is_text(array)
+    kind: type[str] | type[float] = str if text else float
+    index = {kind(str(c)): i for i, c in enumerate(classes)}
+    values, inverse = np.unique(array.astype(str) if text else array, return_inverse=True)
+    if text:
+        index |= {word: index[name] for word, name in matches(classes, values).items()}
+    for place, value in enumerate(values):
+        if kind(value) not in index:
+            row = int(np.argmax(inverse.ravel() == place))
+            name, advice, remedies = repr(str(value)) if text else f"{value:g}", "", []
+            shifted = [] if text else [int(str(c)) - 1 for c in classes]
+            if values.dtype.kind in "biuf" and set(values) <= set(shifted):
+                low, high = min(shifted), max(shifted)
+                advice = f". They seem to run from {low}: pass {counting(low, high)}"
+                remedies = [("--classes", f"{low},…,{high}")]
+            if text and len(values) == len(classes):
+                advice = f". Are {', '.join(map(str, values))} other words for these? Then list "
+                advice += "them in this order with classes=[…] (--classes)"
+            raise InvalidPredictionsError(
+                f"labels{in_column()}: {nth(row)} is {name}, which is not one of the classes "
+                f"{', '.join(map(str, classes))}{advice}",
+                remedies,
+            )
+    return np.array([index[kind(v)] for v in values], dtype=np.int64)[inverse.ravel()]
+
+
+def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
+    numbers = as_numbers(array, "labels")
+    wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
+    for row in np.flatnonzero(wrong)[:1]:
+        raise InvalidPredictionsError(
+            f"labels: {nth(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
+            "else 0); pass the class numbers as a 1-D array, and another model's probabilities "
+            "as against="
+        )
+    if numbers.shape[1] != n_classes:
+        raise InvalidPredictionsError(
+            f"labels is one-hot with {numbers.shape[1]} columns but probs describes "
+            f"{n_classes} classes"
+        )
+    return numbers.argmax(axis=1)
+
+
+def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
+    """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
+    text, event = [str(v) for v in marks(labels).ravel().tolist()], str(pos_label)
+    counts = Counter(text)
+    names = sorted(counts)
+    if event not in names and len(names) > 1:
+        raise InvalidPredictionsError(
+            f"pos_label is {event!r}, but the labels{in_column()} are "
+            f"{', '.join(map(repr, names[:5]))}",
+            [("--pos-label", name) for name in sorted(names[:2], key=lambda n: counts[n])],
+        )
+    others = [name for name in names if name != event]
+    if len(others) > 1:
+        pairs = [pair for pair in EVENT_WORDS if event.lower() in pair]
+        opposite = [name for name in others if name.lower() in chain(*pairs)]
+        drop = [name for name in others if name not in opposite] if opposite else []
+        called = NAMES.get()
+        column = called.label if called and called.label else "column"
+        ways = [dropping(drop)] if drop else [("!--pos-label", "--label", f"{column}=={event}")]
+        raise InvalidPredictionsError(
+            f"pos_label={event!r} leaves {len(others)} other labels{in_column()} "
+            f"({', '.join(others[:5])}); one column of probabilities is for two classes: leave out "
+            "rows that have no outcome with drop_labels=[…] (--drop-label), or let all others be "
+            f"no event with label='{column}=={event}'",
+            ways,
+        )
+    codes = np.array([name == event for name in text], dtype=np.int64)
+    return codes, (others[0] if others else f"not {event}", event)
+
+
+# ------------------------------------------------------------------------------
+# Words that say whether an event occurred, or a prediction was right.
+
+
+#: Words for a wrong prediction, and for a right one.
+RIGHT_WORDS = (
+    *(("incorrect", "correct"), ("wrong", "right"), ("wrong", "correct"), ("falsch", "richtig")),
+    *(("fail", "pass"), ("failed", "passed")),
+)
+
+
+#: Words for an event that did not occur, and for one that did.
+EVENT_WORDS = (
+    *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
+    *(("absent", "present"), ("f", "t"), ("no event", "event"), ("censored", "event")),
+    *(("nein", "ja"), ("n", "j"), ("non", "oui"), ("no", "si"), ("no", "sí"), ("no", "sì")),
+    *(("nee", "ja"), ("nej", "ja"), ("não", "sim"), ("nie", "tak"), ("ne", "ano")),
+    *(("falsch", "wahr"), ("faux", "vrai"), ("falso", "vero"), ("falso", "verdadero")),
+    *(("benign", "malignant"), ("benigne", "maligne"), ("gutartig", "bösartig")),
+    *(
+        ("alive", "dead"),
+        ("alive", "died"),
+        ("alive", "deceased"),
+        ("living", "deceased"),
+        ("survived", "died"),
+    ),
+    *(("legit", "fraud"), ("legitimate", "fraud"), ("ham", "spam"), ("miss", "hit")),
+    *(("lost", "won"), ("loss", "win"), ("no rain", "rain"), ("no default", "default")),
+    *RIGHT_WORDS,
+)
+
+
+#: How words begin that say that a follow-up ended without an event, else, that with one.
+NO_END = re.compile(
+    r"0\s*[:=-]|(alive|living|survived|lost|ltfu|without|no|not|none)\b|censor|withdr|.*free$"
+)
+
+
+AN_END = re.compile(
+    r"1\s*[:=-]|(dead|died|death|deceased|expired|event|relaps|recur|progress|fail)"
+)
+
+
+#: Words for an outcome that is not known, or not yet.
+PENDING = {
+    *("pending", "open", "unknown", "unclear", "undetermined", "undecided", "inconclusive"),
+    *("unsure", "uncertain", "not sure", "abstain", "abstained", "skipped", "ungraded"),
+    *("in progress", "ongoing", "not yet", "tbd", "awaiting", "waiting", "under review"),
+    *("ausstehend", "offen", "noch offen", "unbekannt", "unklar", "in bearbeitung", "k.a."),
+    *("keine angabe", "en attente", "en cours", "inconnu", "n.d.", "pendiente", "desconocido"),
+    *("en curso", "in attesa", "in corso", "sconosciuto", "onbekend", "in behandeling"),
+    *("pendente", "desconhecido", "?"),
+}
+
+
+def lowered(texts: AnyArray) -> AnyArray:
+    """Return words in lower case, without blanks around them."""
+    return np.char.lower(np.char.strip(texts.astype(str)))
+
+
+def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
+    """Return the word for the event and where it is, or None where the words are not two such.
+
+    One word alone, as in a batch without events, is enough where it never means both.
+    """
+    words = {*np.unique(lowered(texts)).tolist()}
+    if words and words <= {*(coded := _coded(words))} and coded[1]:
+        return coded[1], lowered(texts) == coded[1]
+    pairs = [pair for pair in EVENT_WORDS if words and words <= {*pair}]
+    if not pairs or (len(words) == 1 and len({pair.index(*words) for pair in pairs}) > 1):
+        return None
+    yes = pairs[0][1]
+    return yes, lowered(texts) == yes
+
+
+def end_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
+    """Return the same of two words for how a follow-up ended, such as disease-free and relapsed."""
+    texts = lowered(texts)
+    words = [*np.unique(texts).tolist()]
+    ends = [word for word in words if not NO_END.match(word)]
+    two = len(words) == 2 and len(ends) == 1 and AN_END.match(ends[0])
+    return (ends[0], texts == ends[0]) if two else event_of(texts)
+
+
+def opposites(
+    texts: AnyArray, pairs: tuple[tuple[str, str], ...] = RIGHT_WORDS
+) -> tuple[str, str] | None:
+    """Return the pair of opposite words, no and yes, that both occur, perhaps beside others."""
+    words = {*np.unique(lowered(texts)).tolist()}
+    pairs = (*pairs, _coded(words)) if all(_coded(words)) else pairs
+    return next((pair for pair in pairs if words >= {*pair}), None)
+
+
+def _coded(words: set[str]) -> tuple[str, str]:
+    """Return the words that say their number, as 0:living and 1:deceased do, "" for none."""
+    no, yes = ([word for word in words if re.match(rf"{k}\s*[:=-]\s*\D", word)] for k in (0, 1))
+    return ("".join(no[:1]), "".join(yes[:1]))
+
+
+# ------------------------------------------------------------------------------
+# Probabilities, labels and the names of classes, from arrays that belong together.
+
+
+Names = tuple[str, ...] | None
+
+
+class Rows(NamedTuple):
+    """Distributions (n, K), the classes that were observed, what classes are called, and facts."""
+
+    probs: FloatArray
+    labels: IntArray
+    classes: Names
+
+
+def as_rows(
+    probs: object, labels: object, classes: Sequence[object] | None, from_logits: bool,
+    pos_label: object, renormalise: bool,
+) -> tuple[Rows, tuple[str, ...]]:  # fmt: skip
+    """Check probabilities and labels, and bring them into one form; notes say what was done."""
+    values, marks = as_array(probs, "probs"), as_array(labels, "labels")
+    if values.dtype.kind == "b":
+        raise InvalidPredictionsError(
+            "probs holds booleans, which are classes: pass probabilities, numbers in [0, 1]"
+        )
+    refuse_swapped(values, marks)
+    if values.ndim == 2 and values.shape[0] != len(marks) == values.shape[1]:
+        raise InvalidPredictionsError(
+            f"probs has the shape {values.shape}, and there are {len(marks)} labels: rows are "
+            "observations and columns classes, so pass its transpose, probs.T"
+        )
+    dtype = dtype_of(probs) or str(values.dtype)
+    rows, notes = as_probabilities(values, from_logits, dtype, renormalise)
+    if len(marks) != len(rows):
+        raise InvalidPredictionsError(
+            f"probs has {len(rows)} rows but labels has {len(marks)}; "
+            "they must describe the same observations in the same order"
+        )
+    if pos_label is None:
+        if classes is None and (classes := column_classes(probs, marks)) is not None:
+            notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
+        elif classes is not None:
+            refuse_reordered(names_of(probs) or (), classes)
+        if classes is not None and is_text(marks):
+            words = matches(classes, np.unique(marks.astype(str))).items()
+            odd = [f"{word} is {name}" for word, name in words if word != name]
+            notes += (f"labels differ from classes in case or blanks: {first_of(odd)}",) * bool(odd)
+        names = class_names(classes, rows.shape[1])
+        if classes is None and rows.shape[1] == 2 and is_text(marks) and (event := event_of(marks)):
+            notes += (f"the event is {event[0]!r}; pos_label= (--pos-label) says another",)
+        return Rows(rows, as_labels(marks, rows.shape[1], classes), names), notes
+    if values.ndim == 2:
+        raise InvalidPredictionsError(
+            "pos_label is for a single column of probabilities; with a column for each class "
+            "pass classes=[…], the label values in the order of the columns"
+        )
+    codes, named = as_event(marks, pos_label)
+    return Rows(rows, codes, class_names(classes, 2) or named), notes
+
+
+def relabelled(
+    current: Names, n_classes: int, n: int, labels: object, classes: Sequence[object] | None
+) -> tuple[Names, IntArray | None]:
+    """Return names of classes, and labels if there are any, for predictions that are known."""
+    names = current if classes is None else class_names(classes, n_classes)
+    if labels is None:
+        return names, None
+    marks = as_array(labels, "labels")
+    if len(marks) != n:
+        raise InvalidPredictionsError(
+            f"these predictions have {n} rows but labels has {len(marks)}"
+        )
+    return names, as_labels(marks, n_classes, current if classes is None else classes)
+
+
+class Stack(NamedTuple):
+    """Pairs of a row and a label: probability, outcome, the label's name, the row, and notes."""
+
+    probs: FloatArray
+    labels: IntArray
+    names: AnyArray
+    rows: IntArray
+    notes: tuple[str, ...]
+
+
+def stacked(probs: object, labels: object, names: Sequence[object] | None) -> Stack:
+    """Check arrays of shape (n, L) and put label below label; pairs without outcome are left out.
+
+    InvalidPredictionsError for other shapes, a single label, names that are not L different ones,
+    probabilities that are missing, and outcomes that are not 0, 1 or missing.
+    """
+    columns = names_of(probs) if names is None else list(names)
+    p, y = (as_ndarray(v, what) for v, what in ((probs, "probs"), (labels, "labels")))
+    if p.ndim != 2 or p.shape != y.shape or p.shape[1] < 2 or not p.shape[0]:
+        raise InvalidPredictionsError(
+            "several labels a row come as probabilities and outcomes of one shape (n, L) with L ≥ 2"
+            f", but these have {p.shape} and {y.shape}"
+        )
+    called = list(map(str, range(p.shape[1]) if columns is None else columns))
+    if len(set(called)) < len(called) or len(called) != p.shape[1] or "" in called:
+        raise InvalidPredictionsError(
+            f"names are one of each of {p.shape[1]} labels, all different, none empty, not {called}"
+        )
+    try:
+        p, y = p.astype(np.float64), y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidPredictionsError(f"probs and labels hold numbers: {error}") from None
+    observed = ~np.isnan(y)
+    for i, j in np.argwhere(observed & (y != 0.0) & (y != 1.0))[:1]:
+        raise InvalidPredictionsError(
+            f"labels: {nth(int(i))} of {called[j]} is {y[i, j]:g}; outcomes are 0, 1 or missing"
+        )
+    for i, j in np.argwhere(observed & ~((p >= 0.0) & (p <= 1.0)))[:1]:
+        raise InvalidPredictionsError(
+            f"probs: {nth(int(i))} of {called[j]} is {p[i, j]:g}, which is no probability"
+        )
+    for j in np.flatnonzero(~observed.any(axis=0))[:1]:
+        raise InvalidPredictionsError(f"labels of {called[j]} are all missing: leave it out")
+    label, row = np.nonzero(observed.T)
+    left = int((~observed).sum())
+    notes = (f"left out {several(left, 'pair')} of a row and a label without outcome",) * (left > 0)
+    outcomes = y.T[observed.T].astype(np.int64)
+    return Stack(p.T[observed.T], outcomes, np.array(called)[label], row, notes)
+
+
+class RowFacts(TypedDict, total=False):
+    """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
+
+    classes: Sequence[object] | None
+    weights: object
+    clusters: object
+    by: object
+    ids: object
+    folds: object
+    from_logits: bool
+    ordered: bool
+    pos_label: object
+    predicted_label: str | None
+    renormalise: bool
+    drop_missing: bool
+    drop_labels: Sequence[str]
+
+
+class Facts(RowFacts, total=False):
+    """The same with what monitors and searches have as parameters of their own."""
+
+    features: object
+    time: object
+    horizon: int | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read in a table: the arguments of :func:`caltest.read_predictions` but the path."""
+
+    probs: str | Sequence[str] | None = None
+    label: str | PathLike[str] | Sequence[str] | None = None
+    predicted_label: str | None = None
+    weights: str | None = None
+    clusters: str | None = None
+    by: str | None = None
+    ids: str | None = None
+    folds: str | None = None
+    classes: Sequence[object] | None = None
+    pos_label: object = None
+    from_logits: bool = False
+    renormalise: bool = False
+    percent: bool = False
+    per_character: bool = False
+    drop_missing: bool | float = False
+    one_model: bool = False
+    format: str | None = None
+    time: str | None = None
+    event: str | None = None
+    horizon: float | str | None = None
+    strata: str | None = None
+    features: str | Sequence[str] | None = None
+    ordered: bool = False
+    multilabel: bool = False
+    drop_labels: Sequence[str] = ()
+    rounded: bool | Literal["auto"] = False
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        followed, wrong = self.event is not None, ""
+        remedies: list[tuple[str, ...]] = [("--time", "COLUMN", "--horizon", "T")]
+        if followed and (self.time is None or self.horizon is None):
+            wrong = "an event is one by a horizon of rows that were followed for a time: say time= "
+            wrong += "and horizon= (--time, --horizon)"
+        elif followed and self.label is not None:
+            wrong = "event= (--event) is what was observed: leave out label= (--label)"
+            remedies = [("!--label",)]
+        elif not followed and self.time is not None and self.horizon is None:
+            wrong = "time= (--time) needs the horizon= (--horizon) of forecasts so many steps "
+            wrong += "ahead, 1 of the next one, or is for follow-up: name its event= (--event)"
+            remedies = [("--horizon", "1"), ("--event", "COLUMN", "--horizon", "T")]
+        elif not followed and self.strata is not None:
+            wrong = "strata= (--strata) is for follow-up: name its event= (--event)"
+            remedies = [("--event", "COLUMN", *remedies[0])]
+        if wrong:
+            raise InvalidPredictionsError(wrong, remedies)
+        if isinstance(self.drop_labels, str):
+            object.__setattr__(self, "drop_labels", (self.drop_labels,))
+        if followed:
+            object.__setattr__(self, "label", self.event)
+
+    @property
+    def ahead(self) -> Any:
+        """By how many steps forecasts are ahead of labels; events have a horizon in time."""
+        return None if self.event is not None else self.horizon
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The columns that say something of the rows."""
+        names = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
+        names |= {"folds": self.folds, "time": self.time, "strata": self.strata}
+        columns = (self.clusters or "").split(",")
+        if len(columns) > 1:  # which are put together again when they are read
+            names["clusters"] = None
+            names |= {f"clusters {name.strip()}": name.strip() for name in columns}
+        return {fact: name for fact, name in names.items() if name is not None}

@@ -1,0 +1,512 @@
+"""Predictions: validated probabilities and labels, the one internal currency."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from caltest._base.features import Features
+from caltest._base.naming import nth
+from caltest._base.written import Fields, explained, first_of, several
+from caltest.data.facts import IN_ORDER, READERS, SAME_CLASSES, by_appearance, in_whole_numbers
+from caltest.data.followup import UNKNOWN, Censoring, Followup
+from caltest.data.labels import Request, stacked
+from caltest.errors import (
+    DoubtfulInputWarning,
+    InvalidPredictionsError,
+    StatisticError,
+    UnsupportedFactError,
+)
+from caltest.read.arguments import read
+from caltest.results.rendering import percent
+from caltest.results.verdicts import Provenance
+
+# ------------------------------------------------------------------------------
+# Classes by number and by name.
+
+
+class NamedClasses:
+    """Classes 0 … K−1 that may have names: those of predictions and of tallies."""
+
+    if TYPE_CHECKING:  # fields of some, properties of others
+
+        @property
+        def n_classes(self) -> int: ...
+
+        @property
+        def classes(self) -> tuple[str, ...] | None: ...
+
+    def class_index(self, c: int | str) -> int:
+        """Return the number of a class given by its number or its name."""
+        names = self.classes or ()
+        if c in names:
+            return names.index(str(c))
+        if isinstance(c, str):
+            listed = ", ".join(names) or "no names are known"
+            raise StatisticError(f"there is no class named {c!r} ({listed})")
+        if not 0 <= c < self.n_classes:
+            last = self.n_classes - 1
+            raise StatisticError(f"there is no class {c}, classes run from 0 to {last}")
+        return int(c)
+
+    def class_name(self, index: int) -> str:
+        """Return the name of a class, or its number when there are no names."""
+        return self.classes[index] if self.classes else str(index)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(NamedClasses):
+    """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
+
+    Make one with :meth:`Predictions.of`, which checks everything once; the constructor trusts its
+    arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, which keeps facts.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n, K), float64
+        Row ``i`` is the predicted distribution of label ``i``: not negative, summing to 1.
+    labels : ndarray of shape (n,), int64
+        The observed classes, 0 … K−1.
+    classes, weights, clusters, by, ids, features
+        As in :meth:`Predictions.of`, None where nothing is known: names of the columns, float64,
+        int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
+    crossed, cluster_names : ndarray of shape (n,), int64, and tuple of str
+        The second column of clusters, and what both columns are called.
+    folds, whole : ndarray of shape (n,), int64, and Predictions
+        Which model predicted each row, and the rows that these were taken from, whose levels count.
+    times, horizon : ndarray of shape (n,), int64, and int
+        The place of each row among the distinct times, and h > 1 of forecasts h steps ahead.
+    induced : bool
+        Whether a lens made these predictions; the first of two induced classes is the event.
+    notes, provenance : tuple of str, tuple of Provenance
+        What was done to the input on the way in, for people to read; the recalibrations since.
+    copies : int
+        Rows that repeat another more often than by chance, as far as a verb has looked.
+    followup : Followup, optional
+        What was given in the place of labels, which are 0 in rows that are unknown.
+    ordered, multilabel : bool
+        Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
+    unused : tuple of str
+        Columns of the table that were not used and could be features.
+    places : ndarray of shape (n,), int64, optional
+        Which rows of the table these are, counted from 0, where some were left out.
+    """
+
+    probs: FloatArray
+    labels: IntArray
+    classes: tuple[str, ...] | None = None
+    weights: FloatArray | None = None
+    clusters: IntArray | None = None
+    crossed: IntArray | None = None
+    cluster_names: tuple[str, ...] = ()
+    by: AnyArray | None = None
+    ids: AnyArray | None = None
+    folds: IntArray | None = None
+    times: IntArray | None = None
+    horizon: int | None = None
+    whole: Predictions | None = None
+    features: Features | None = None
+    induced: bool = False
+    notes: tuple[str, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+    copies: int = 0
+    followup: Followup | None = None
+    ordered: bool = False
+    multilabel: bool = False
+    unused: tuple[str, ...] = ()
+    places: IntArray | None = None
+
+    #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
+    has_rows: ClassVar[bool] = True
+    #: Whether one draw of outcomes serves all lenses that data have.
+    drawn_together: ClassVar[bool] = True
+    #: The lenses through which sums were kept; None where rows answer every lens.
+    lenses: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        # a statistic that writes into its arguments must fail
+        for name, values in {"probs": self.probs, "labels": self.labels}.items():
+            view = values.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    @classmethod
+    @explained
+    def of(
+        cls,
+        probs: object,
+        labels: object = None,
+        classes: Sequence[object] | None = None,
+        *,
+        weights: object = None,
+        clusters: object = None,
+        by: object = None,
+        ids: object = None,
+        folds: object = None,
+        features: object = None,
+        time: object = None,
+        horizon: int | None = None,
+        from_logits: bool = False,
+        pos_label: object = None,
+        predicted_label: str | None = None,
+        renormalise: bool = False,
+        drop_missing: bool = False,
+        drop_labels: Sequence[str] = (),
+        ordered: bool = False,
+    ) -> Predictions:
+        """Check probabilities and labels, and bring them into one form.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n,), (n, 1) or (n, K)
+            One column is the probability of label 1, p, and becomes (1 − p, p). Arrays, torch
+            tensors, tables of pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of
+            columns, one a class or one of whole rows. Rows that sum to 1 within 1e-3, or within
+            what rounding explains, are divided by their sum; sums within 1e-12 are left alone.
+            Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3 digits;
+            bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read as these,
+            so that ties are those that were meant. Notes say so.
+            :class:`Predictions` get the labels and facts given in place of their own.
+        labels : array_like of shape (n,), (n, 1) or (n, K)
+            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
+            ``probs`` is a table, a column by its name, as for the facts below, or nothing if its
+            name says so; columns are then found as :func:`read_predictions` finds them. Or
+            :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
+        classes : sequence, optional
+            The label values (strings or integers) in the order of the columns of ``probs``; columns
+            of a table whose names are such values need none.
+        weights : array_like of shape (n,), optional
+            Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
+            observation that counts three times, not three observations. Weights must not depend on
+            the outcome, as those of inverse probability of censoring do (pass :class:`Followup`).
+        clusters : array_like of shape (n,), mapping, data frame or (n, 2), optional
+            The cluster of each row, such as the patient: its rows may depend on each other, those
+            of two clusters may not, and how many they are must not depend on outcomes. Or two
+            columns by name, such as readers and patients: rows alike in either may depend.
+        by : array_like of shape (n,), mapping, data frame or names of columns, optional
+            The subgroup of each row; or columns of features by name, of which booleans mark the
+            members of one subgroup, numbers of many values are cut into quarters, and crossings of
+            several with at least 50 rows are subgroups too; rows without a value are one, too.
+        ids : array_like of shape (n,), optional
+            The name of each row, by which the rows of two models are matched.
+        folds : array_like of shape (n,), optional
+            Which model predicted each row, of cross-validation: it has not seen the row, but those
+            of other folds. Each model's log-odds are moved by a constant, so that all folds have
+            the mean prediction of all rows.
+        features : data frame, mapping, array_like of shape (n, d), or names of columns, optional
+            What else is known of each row, for :func:`segment_search`: numbers, dates, booleans,
+            text; cells may be missing.
+        horizon, time : int, and array_like of shape (n,), optional
+            By how many times forecasts are ahead of their outcomes, and the time of each row,
+            numbers or dates; without it each row is a time of its own. Rows of one time, and those
+            less than ``horizon`` times apart, may depend on each other.
+        from_logits : bool, default False
+            Apply the softmax (for one column: the logistic function) to ``probs`` first.
+        pos_label : optional
+            The label whose probability a single column is, where labels are not 0 and 1.
+        predicted_label : str, optional
+            Of a table, the predicted classes, beside a column of how probably they are right.
+        renormalise, drop_missing : bool, default False
+            Divide rows by their sum however far it is from 1; leave out rows without a value, or
+            where a column of numbers holds none. Notes count them.
+        drop_labels : sequence of str, optional
+            Leave out rows with these labels, such as ``["pending"]``, which are no outcomes.
+        ordered : bool, default False
+            Whether the classes, more than two, are in their order, such as grades: audits and
+            reports then ask about cumulative probabilities, too.
+
+        Raises
+        ------
+        InvalidPredictionsError
+            For no forecast with its outcomes; names the first such row (from 0), and what to do.
+
+        Warns
+        -----
+        DoubtfulInputWarning
+            For probabilities all 0 or 1, labels like predicted classes, unlikely logits, and
+            predictions that add up to exactly the number of events.
+
+        Notes
+        -----
+        O(n K) time; a float64 array that needs nothing done is used as it is.
+
+        Examples
+        --------
+        >>> Predictions.of([0.8, 0.3], [1, 0])
+        Predictions(n=2, K=2)
+        >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
+        Predictions(n=3, K=2, 2 clusters)
+        """
+        arguments = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
+        arguments |= {"ids": ids, "folds": folds, "features": features, "time": time}
+        request = Request(
+            classes=classes, pos_label=pos_label, predicted_label=predicted_label,
+            from_logits=from_logits, renormalise=renormalise, drop_missing=drop_missing,
+            drop_labels=drop_labels, horizon=horizon, ordered=ordered,
+        )  # fmt: skip
+        return read(cls, probs, arguments, request)
+
+    @classmethod
+    def of_labels(
+        cls, probs: object, labels: object, names: Sequence[object] | None = None
+    ) -> Predictions:
+        """Stack the labels of rows that have several: findings of an image, topics of a text.
+
+        The n · L pairs of a row and a label are two-class rows; ``by`` is the name of the label,
+        and ``clusters`` the row. Labels of one row may depend on each other in any way, so that
+        nothing is asked of all pairs together: :func:`calibration_test` and :func:`audit` ask each
+        label by itself, and adjust p-values for their number by Holm's method.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n, L)
+            The probability of every label; of a table, columns name the labels.
+        labels : array_like of shape (n, L)
+            1 where a row has the label, 0 where not, NaN where unknown: these pairs are left out.
+        names : sequence of L, optional
+            What the labels are called, by default the columns of ``probs``, or 0 … L−1.
+
+        Examples
+        --------
+        >>> Predictions.of_labels([[0.8, 0.3], [0.4, 0.1]], [[1, 0], [1, np.nan]], ["a", "b"])
+        Predictions(n=3, K=2, 2 clusters)
+        """
+        stack = stacked(probs, labels, names)
+        data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows)
+        notes = (*stack.notes, *data.notes)
+        return replace(data, multilabel=True, places=stack.rows, notes=notes)
+
+    @property
+    def rows(self) -> Predictions:
+        """These; of :class:`Tallies` a sample, which answers what sums leave open."""
+        return self
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return self.probs.shape[0]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return self.probs.shape[1]
+
+    def in_ratios(self) -> Predictions:
+        """Return rows of weight > 0, in whole numbers if ratios allow; equal weights are none."""
+        w = self.weights
+        if w is None:
+            return self
+        if not w.all():
+            note = f"left out {several(int((w == 0.0).sum()), 'row')} of weight 0"
+            return replace(self.take(w > 0.0), notes=(*self.notes, note)).in_ratios()
+        return replace(self, weights=None if w.min() == w.max() else in_whole_numbers(w))
+
+    @property
+    def effective_n(self) -> float:
+        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+        w = self.weights
+        return float(self.n) if w is None else float(w.sum() ** 2 / (w**2).sum())
+
+    @property
+    def residuals(self) -> FloatArray:
+        """w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights or follow-up."""
+        residuals = (self.labels[:, None] == np.arange(self.n_classes)) - self.probs
+        weights = self.weights if self.followup is None else self.censoring.weights
+        return residuals if weights is None else residuals * weights[:, None]
+
+    def labelled(self, verb: str) -> Predictions:
+        """Return the same, for a verb that needs the labels of all rows: no follow-up."""
+        if self.followup is not None:
+            raise UnsupportedFactError(
+                f"{verb} does not take follow-up, as some outcomes are unknown: calibration_test, "
+                "audit, reliability_curve and cox_recalibration do",
+                fact="follow-up",
+            )
+        return self
+
+    @property
+    def risks(self) -> FloatArray:
+        """The probability of the event of two classes, shape (n,)."""
+        return self.probs[:, 0 if self.induced else 1]
+
+    @property
+    def censoring(self) -> Censoring:
+        """How rows with follow-up were censored, in its strata."""
+        assert self.followup is not None
+        return self.followup.censoring(self.risks)
+
+    @property
+    def impossible(self) -> IntArray:
+        """Rows whose label had probability exactly 0: one of them refutes calibration by itself."""
+        impossible = self.probs[np.arange(self.n), self.labels] == 0.0
+        if self.followup is not None:
+            impossible &= self.followup.status != UNKNOWN
+        return np.flatnonzero(impossible)
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None without clusters, also where each row is one of its own."""
+        if self.clusters is None:
+            return None
+        count = np.unique(self.clusters).size
+        return None if count == self.n else count
+
+    def subgroups(self) -> dict[str, IntArray]:
+        """Return the rows of every subgroup, by its name; {} without ``by``."""
+        columns = () if self.by is None else self.by.reshape(self.n, -1).T
+        groups = ((name, column) for column in columns for name in np.unique(column))
+        return {str(name): np.flatnonzero(column == name) for name, column in groups if str(name)}
+
+    def take(self, rows: IntArray | BoolArray) -> Predictions:
+        """Return some of the rows, in the order given, with all that is known of them."""
+        facts = {name: vars(self)[name] for name in READERS}
+        facts |= {"times": self.times, "crossed": self.crossed}
+        fields: Fields = {
+            name: values[rows] for name, values in facts.items() if values is not None
+        }
+        if self.folds is not None:
+            fields["whole"] = self.whole or self
+        fields["provenance"] = tuple(replace(p, overlap=p.overlap[rows]) for p in self.provenance)
+        fields["followup"] = None if self.followup is None else self.followup.take(rows)
+        numbers = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu"
+        places = rows if numbers and self.places is None else np.arange(self.n)[rows]
+        fields["places"] = places if self.places is None else self.places[places]
+        return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
+
+    def __repr__(self) -> str:
+        words = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
+        words += ["followed"] * (self.followup is not None)
+        words += [f"{self.n_clusters} clusters"] if self.n_clusters else []
+        words += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
+        words += [f"horizon {self.horizon}"] if self.horizon is not None else []
+        return f"Predictions({', '.join(words)})"
+
+
+# ------------------------------------------------------------------------------
+# Rows that were sampled by their outcome, as weights that are functions of it say.
+
+
+#: Rows of every label that show its weight.
+ENOUGH = 10
+
+
+def as_sampled(data: Predictions) -> Predictions:
+    """Return predictions for the rows as they were sampled, where weights are functions of labels.
+
+    If label k was sampled at a rate proportional to 1/w_k, predictions p that are calibrated in the
+    population promise p'_k = (p_k / w_k) / Σ_j p_j / w_j of a sampled row: Elkan, The foundations
+    of cost-sensitive learning (IJCAI 2001), theorem 2. A test of p' on rows without weights is
+    valid; one of p on weighted rows is not, as their weights depend on outcomes. A class that was
+    never seen has no known weight: the predictions are then returned as they are. O(n K).
+    """
+    w = data.weights
+    if w is None or data.followup is not None or data.multilabel or data.induced:
+        return data
+    counts = np.bincount(data.labels, minlength=data.n_classes)
+    first = np.array([w[np.argmax(data.labels == k)] for k in range(data.n_classes)])
+    if counts.min() < ENOUGH or not np.array_equal(first[data.labels], w):
+        return data
+    odds = data.probs / first
+    sampled = odds / odds.sum(axis=1, keepdims=True)
+    names = [f"{w:g} of {data.class_name(k)}" for k, w in enumerate(first / first.min())]
+    population = ""
+    if data.n_classes == 2:
+        predicted, observed = np.average(np.c_[data.probs[:, 1], data.labels == 1], 0, weights=w)
+        population = f", where {percent(predicted, observed)} was predicted and "
+        population += f"{percent(observed, predicted)} observed"
+        population += f" (O:E {observed / predicted:.3g})" if predicted > 0.0 else ""
+    note = (
+        f"weights are functions of the label ({', '.join(names)}): rows were sampled by their "
+        "outcome. As no test of weighted rows would be valid, they are tested as they were "
+        "sampled, against what p says of a sampled row. Means, O:E and errors are then those of "
+        f"the sample, intercept and slope also those of the population{population}"
+    )
+    warnings.warn(note, DoubtfulInputWarning, stacklevel=4)
+    return replace(data, probs=sampled, weights=None, notes=(*data.notes, note))
+
+
+# ------------------------------------------------------------------------------
+# Predictions of several models for the same rows, brought into one order.
+
+
+def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
+    """Bring predictions of the same rows into the order of the first, if all have ids."""
+    if any(d.ids is None for d in data.values()):
+        return data
+    ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
+    (first, reference), *others = ids.items()
+    for name, listed in ids.items():
+        twice = [i for i, count in Counter(listed).items() if count > 1]
+        _refuse(f"{name} has ids more than once", twice, "keep one row of each")
+    matched, allowed, notes = {first: data[first]}, set(reference), list(data[first].notes)
+    for name, listed in others:
+        place = {i: row for row, i in enumerate(listed)}
+        for a, b, less in (
+            (name, first, [i for i in listed if i not in allowed]),
+            (first, name, [i for i in reference if i not in place]),
+        ):
+            advice = f"a paired comparison needs the same rows of both: leave these out of {a}"
+            _refuse(f"{b} lacks ids of {a}", less, advice)
+        rows = np.array([place[i] for i in reference])
+        moved = listed != reference
+        notes += [f"rows of {name} brought into the order of {first} by their ids"] * moved
+        matched[name] = data[name].take(rows) if moved else data[name]
+        (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
+        differ = [reference[i] for i in unlike]
+        _refuse(f"{name} and {first} have different labels of ids", differ, "one of them is wrong")
+    return {**matched, first: replace(data[first], notes=tuple(notes))}
+
+
+def _refuse(what: str, ids: list[str], advice: str) -> None:
+    if ids:
+        raise InvalidPredictionsError(f"{what}: {first_of(ids)} ({len(ids)} in all); {advice}")
+
+
+def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "") -> None:
+    """Refuse predictions of two models of other rows; ``remedy`` is for rows that are to differ."""
+    first, name = names
+    both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
+    ways = [("--ids", "COLUMN"), *[("--unpaired",)] * bool(remedy)]
+    if a.probs.shape != b.probs.shape:
+        raise InvalidPredictionsError(
+            f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
+            f"{b.n_classes}: {advice if a.n_classes == b.n_classes else SAME_CLASSES}",
+            ways * (a.n_classes == b.n_classes),
+        )
+    if a.classes != b.classes and a.classes and b.classes:
+        listed = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
+        raise InvalidPredictionsError(
+            f"{both} name their classes differently: {listed}; give both the same in one order "
+            "with classes=[…] (--classes), or of one column the same event with pos_label= "
+            "(--pos-label)"
+        )
+    if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
+        i = int(np.argmax(a.ids != b.ids))
+        place = f"first in {nth(i)} ({a.ids[i]} and {b.ids[i]})"
+        raise InvalidPredictionsError(f"{both} have different ids, {place}: {IN_ORDER}", ways[:1])
+    groups = [None if d.clusters is None else by_appearance(d.clusters) for d in (a, b)]
+    others = [None if d.crossed is None else by_appearance(d.crossed) for d in (a, b)]
+    facts: dict[str, Sequence[object]] = {
+        **{"weights": (a.weights, b.weights), "clusters": groups, "by": (a.by, b.by)},
+        **{"folds": (a.folds, b.folds), "second clusters": others},
+    }
+    for fact, (one, other) in facts.items():
+        if not np.array_equal(np.asarray(one), np.asarray(other)):
+            raise InvalidPredictionsError(f"{both} have different {fact}: {advice}", ways)
+    (unlike,) = np.nonzero(a.labels != b.labels)
+    for i in unlike[:1]:
+        if np.array_equal(np.bincount(a.labels), np.bincount(b.labels)):
+            advice = "each label is as frequent in both, as in another order of the rows: "
+            advice, ways = advice + IN_ORDER, ways[:1]
+        pair = " and ".join(d.class_name(int(d.labels[i])) for d in (a, b))
+        raise InvalidPredictionsError(
+            f"{both} have different labels in {several(unlike.size, 'row')}, first in "
+            f"{nth(int(i))} ({pair}): {advice}",
+            ways,
+        )

@@ -1,0 +1,596 @@
+"""The verbs that say how large the error may be, and whether it is small enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, Unpack
+
+import numpy as np
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import LEVEL, N_RESAMPLES, RNG, fraction, number, one_of
+from caltest._base.written import name_of
+from caltest.data import Facts, Predictions
+from caltest.data.binning import UniformBins
+from caltest.data.lenses import LensLike
+from caltest.errors import StatisticError
+from caltest.inference._input import ROWS, Analysis, checked
+from caltest.inference.calibration import each_subgroup
+from caltest.inference.dependence import refuse_few_blocks
+from caltest.inference.inversion import SIZES, CellNoise, UpperInversion, cell_noise, reached
+from caltest.inference.null import cell_null, null_distribution, replicates_of
+from caltest.nulls import Bootstrap, Run, Workers, check_run
+from caltest.nulls.laws import clopper_pearson
+from caltest.results import ConfidenceIntervalResult, EquivalenceTestResult
+from caltest.results.base import go_on
+from caltest.statistics import ECE, RMSCE, Cells, DebiasedL1, DebiasedL2, Estimand
+from caltest.statistics.binned import BinnedError
+from caltest.statistics.prepared import Prepared
+from caltest.statistics.statistic import StatisticLike, prepare
+from caltest.tallies import Source
+
+Method = Literal["auto", "inversion", "bootstrap"]
+
+
+Side = Literal["two-sided", "lower", "upper"]
+
+
+SIDES = ("two-sided", "lower", "upper")
+
+
+METHODS = ("auto", "inversion", "bootstrap")
+
+
+def confidence_interval(
+    probs: object,
+    labels: object = None,
+    statistic: StatisticLike = ECE(),
+    *,
+    lens: LensLike | None = None,
+    level: float = LEVEL,
+    method: Method = "auto",
+    side: Side = "two-sided",
+    n_resamples: int = N_RESAMPLES,
+    rng: RNG = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
+) -> ConfidenceIntervalResult:
+    """Return an interval for a calibration error, which covers when the model is calibrated, too.
+
+    What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
+    statistic, 0 of a calibrated model. Errors of opposite sign cancel in a cell: the low end bounds
+    the true error as well (Vaicenavicius et al. 2019, Theorem 2), the high end that of the cells
+    only. For ``MCE`` it is the largest error of the cells that hold rows.
+
+    Parameters
+    ----------
+    probs, labels, statistic, lens, rng, workers
+        As in :func:`calibration_test`.
+    level : float, default 0.95
+        Probability with which such an interval contains the error.
+    method : str, default "auto"
+        ``"auto"`` inverts tests, for ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes,
+        ``RMSCE`` and ``MCE``. ``"bootstrap"`` takes quantiles of resampled rows, for
+        averages such as a proper score; it has to be named.
+    side : {"two-sided", "lower", "upper"}, default "two-sided"
+        Which bounds; one alone has the whole error probability.
+    n_resamples : int, default 9999
+        Draws of cell sums (fewer for very many cells) or bootstrap samples.
+    **facts
+        As in :func:`calibration_test`. With ``clusters`` and ``weights``, π_b are shares of the
+        weight, and labels are redrawn as in a test. With ``by`` every subgroup has an interval,
+        too, all of which cover together (Bonferroni).
+
+    Raises
+    ------
+    StatisticError
+        When the method does not fit the statistic, or ``level`` or ``side`` the data.
+
+    Notes
+    -----
+    95 % intervals of ``"inversion"`` covered in 0.93 to 1 of data sets (the page on coverage),
+    those of ``"bootstrap"`` of the ECE in 0 to 1. 0 is in that of ``"inversion"`` exactly if the
+    test of calibration has a p-value above (1 − level)/2 (the exact one for two classes and at most
+    24 cells, without clusters and weights), or the errors of a refuted model cancel in its cells,
+    which is noted. O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
+
+    References
+    ----------
+    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 1979. Kumar et
+    al., "Verified uncertainty calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> data = ct.examples.digits("best")
+    >>> interval = confidence_interval(data, rng=1)
+    >>> round(interval.estimate, 3), interval.contains_zero
+    (0.057, False)
+    """
+    data = checked("confidence_interval", probs, labels, facts, ROWS | {"by"}, lens)
+    fraction("level", level)
+    one_of("method", method, METHODS)
+    one_of("side", side, SIDES)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    if isinstance(data, Predictions) and data.by is not None:
+
+        def ask(level: float, part: Predictions) -> ConfidenceIntervalResult:
+            return confidence_interval(
+                part, None, statistic, lens=lens, level=level, method=method, side=side, **run
+            )
+
+        return _in_subgroups(data, ask, float(level))
+    question = (float(level), side, run, method)
+    request = interval_problem("confidence_interval", data, statistic, lens, *question)
+    prepared, estimate = request.prepared, request.estimate
+    bounds = _fitting(request, method)(request)
+    floor = noise_floor(request) if bounds.null_mean is None else bounds.null_mean
+    estimand, cells = prepared.estimand, prepared.cells
+    # The side that was not asked about is open, and is cut to the range of the error below
+    low = bounds.low if side != "upper" else -np.inf
+    high = bounds.high if side != "lower" else np.inf
+    return request.analysis.result(
+        ConfidenceIntervalResult, statistic, prepared=prepared, method=bounds.method,
+        estimate=estimate, low=_within(low, estimand), high=_within(high, estimand),
+        level=float(level), side=side, null_mean=floor, bias=estimate - bounds.corrected,
+        corrected=bounds.corrected, contains_zero=bounds.contains_zero, pvalue=bounds.pvalue,
+        n_cells=None if cells is None or cells.bins is None else len(cells),
+        n_resamples=bounds.n_draws, ended=bounds.ended, notes=bounds.notes,
+    )  # fmt: skip
+
+
+def _in_subgroups(
+    data: Predictions, ask: Callable[[float, Predictions], ConfidenceIntervalResult], level: float
+) -> ConfidenceIntervalResult:
+    """Bound the error of all rows, and those of all subgroups together (Bonferroni)."""
+    whole = ask(level, replace(data, by=None))
+    go_on(whole.ended)
+    if whole.pvalue is None:
+        raise StatisticError(f"by needs method='inversion', not {whole.method!r}: leave out by")
+    # Bonferroni needs no independence: subgroups may overlap and share clusters.
+    share = 1.0 - (1.0 - level) / len(data.subgroups())
+    parts = each_subgroup(data, partial(ask, share))
+    note = f"intervals of {share:.4g} each, which cover together with {level:.4g}"
+    return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))
+
+
+def interval_problem(
+    verb: str, data: Source, statistic: StatisticLike, lens: LensLike | None, level: float,
+    side: str, run: Run, method: str = "inversion",
+) -> IntervalProblem:  # fmt: skip
+    """Look at the data of which bounds of a statistic are asked for."""
+    check_run(**run)
+    # Only what inversion reads off sums of cells may come from micro-cells without a loss.
+    inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
+    summable = [statistic] if inverted and method in ("auto", "inversion") else []
+    analysis = Analysis.of_data(verb, data, lens, run["rng"], summable)
+    if not analysis.from_sums:
+        refuse_few_blocks(verb, analysis.rows)
+        if analysis.rows.horizon is not None:  # units are blocks
+            analysis = replace(analysis, problem=replace(analysis.induced, horizon=None))
+    prepared, estimate = analysis.evaluate(statistic)
+    if data.clusters is not None and np.unique(data.clusters).size < 2:
+        raise StatisticError("an interval from clusters needs at least two of them")
+    return IntervalProblem(statistic, analysis, prepared, estimate, level, side, run)
+
+
+def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
+    """Return what computes bounds by a method, or refuse one that does not fit the statistic."""
+    estimand, problem = request.prepared.estimand, request.prepared.problem
+    if method == "bootstrap" and problem.exact:
+        return by_bootstrap
+    if method != "bootstrap" and estimand is not None and request.prepared.cells is not None:
+        if estimand.size != "largest":
+            return by_inversion
+        # Clopper & Pearson count independent rows that weigh alike
+        if not (request.designed or problem.weight is not None):
+            return by_cells
+    if not problem.exact:
+        raise StatisticError(
+            f"this interval of {name_of(request.statistic)} needs the rows: from a tally come "
+            "those of ECE, RMSCE, DebiasedL1 and DebiasedL2, without weights of MCE, by "
+            "method='inversion'"
+        )
+    raise StatisticError(
+        f"no interval of {name_of(request.statistic)} for {request.induced.n_classes} classes"
+        f"{' with clusters or weights' if request.designed else ''} is known to cover: take "
+        "ECE(bins) or DebiasedL2(bins), or method='bootstrap' if the statistic is an average"
+    )
+
+
+def _within(bound: float, estimand: Estimand | None) -> float | None:
+    """Cut a bound to the range of the error; None where it is open and the range not known."""
+    if estimand is not None:
+        return float(min(max(bound, 0.0), estimand.largest))
+    return float(bound) if np.isfinite(bound) else None
+
+
+# ------------------------------------------------------------------------------
+# The methods behind an interval: test inversion, exact cells, the bootstrap.
+
+
+#: Numbers in an array of draws, beyond which fewer are drawn, but never fewer than these.
+MAX_DRAWN, MIN_DRAWS = 2**17, 999
+
+
+#: Draws beyond a bound that it should rest on.
+MIN_BEYOND = 20
+
+
+#: Cells up to which the p-value that decides about 0 is exact; beyond, draws are quicker.
+EXACT_CELLS = 24
+
+
+#: Said when a model is miscalibrated, but its cells may show nothing of it.
+CANCEL = (
+    "the model is miscalibrated, but residuals scatter so much within cells that their error may "
+    "be 0: errors of opposite sign cancel there, and finer cells would show them"
+)
+
+
+#: Said of the largest gap where cells of a grid are empty.
+EMPTY = (
+    "the largest error of the {full} of {all} cells that hold rows: new data may enter the others, "
+    "where it may be larger"
+)
+
+
+#: Said of bootstrap intervals of an error.
+TOO_HIGH = (
+    "resampling adds noise to an error that noise has raised already, so this interval "
+    "lies too high, and near calibration above the true error; method='auto' does not"
+)
+
+
+#: Rows per cell below which an interval is wide because little can be known, and what is said.
+FEW_ROWS = 5.0
+
+
+FEW = (
+    "cells hold {:.1f} rows on average: so few show little of the error, and the upper "
+    "bound is high for that reason; fewer cells give a shorter interval"
+)
+
+
+@dataclass(frozen=True)
+class IntervalProblem:
+    """Of what an interval is wanted, a statistic of an induced problem, and how sure to be."""
+
+    statistic: StatisticLike
+    analysis: Analysis
+    prepared: Prepared
+    estimate: float
+    level: float
+    side: str
+    run: Run
+
+    @property
+    def alpha(self) -> float:
+        """The error probability of one bound."""
+        alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
+        return round(alpha, 12)  # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
+
+    @property
+    def induced(self) -> Predictions:
+        """The data, seen through the lens."""
+        return self.prepared.data
+
+    @property
+    def designed(self) -> bool:
+        """Whether rows have clusters or weights."""
+        return self.prepared.problem.designed
+
+    @property
+    def cells(self) -> Cells:
+        """The partition of a binned statistic."""
+        assert self.prepared.cells is not None
+        return self.prepared.cells
+
+    @property
+    def estimand(self) -> Estimand:
+        """Which error the statistic estimates."""
+        assert self.prepared.estimand is not None
+        return self.prepared.estimand
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds before they are cut to the range of the error; by default of the plain statistic."""
+
+    method: str
+    low: float
+    high: float
+    corrected: float
+    contains_zero: bool
+    null_mean: float | None = None
+    pvalue: float | None = None
+    n_draws: int = 0
+    ended: str = "complete"
+    notes: tuple[str, ...] = ()
+
+
+def by_inversion(request: IntervalProblem) -> Bounds:
+    """Invert tests of the size of the error; see :mod:`caltest.inference.inversion`."""
+    estimand, size, cells = request.estimand, SIZES[request.estimand.size], request.cells
+    noise = noise_of(request)
+    null = size.calibrated(noise)
+    floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
+    alike = noise.parts is None and noise.squared_mass is None
+    # Few cells: the exact law decides about 0, as the test does; for many, draws are quicker.
+    if alike and request.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+        squared = estimand.size == "squared"
+        plain = BinnedError.of(cells, "sqeuclidean" if squared else "tv")
+        law, exact = plain.cell_law(), plain.observed
+        assert law is not None
+        computed = cell_null(law, exact)
+        floor = estimand.factor * computed.mean() / (2.0 if squared else 1.0)
+        pvalue = max(computed.sf(exact), np.finfo(float).tiny)
+    plausible, corrected = pvalue > request.alpha, estimand.scaled(size.corrected(noise))
+    if abs(corrected - request.estimate) < 1e-12:  # the statistic over pairs corrects itself
+        corrected = request.estimate
+    low = 0.0 if plausible else size.low(noise, request.alpha)
+    # A refuted model whose errors may cancel within cells: any error above 0 is plausible.
+    cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
+    low = 0.0 if cancels else low
+    is_plain = isinstance(request.prepared, BinnedError) and not request.prepared.root
+    return Bounds(
+        method="inversion",
+        low=estimand.scaled(low),
+        high=estimand.scaled(size.above(noise).high(request.alpha)),
+        corrected=corrected,
+        null_mean=floor if is_plain else None,
+        contains_zero=plausible or cancels or request.side == "upper",
+        pvalue=pvalue,
+        n_draws=noise.shares.size,
+        notes=(*about_cells(noise), *([CANCEL] if cancels else [])),
+    )
+
+
+def noise_of(request: IntervalProblem) -> CellNoise:
+    """Sum the residuals of the cells, and draw their noise."""
+    rng = np.random.default_rng(request.run["rng"])
+    return cell_noise(request.induced, request.cells, _n_draws(request), rng)
+
+
+def _n_draws(request: IntervalProblem) -> int:
+    """Return how many draws to make: fewer for many cells, but enough for the level."""
+    n_resamples = request.run["n_resamples"]
+    if request.alpha * (n_resamples + 1) < 1.0:
+        raise StatisticError(
+            f"level={request.level:g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
+            f"draws, but n_resamples is {n_resamples}"
+        )
+    numbers = len(request.cells) * request.prepared.problem.d
+    # Redrawn labels cost n a draw, which bounds their number as cells do
+    if request.designed:
+        numbers = max(numbers, request.induced.n // 64)
+    elif not request.cells.lawful:
+        numbers = max(numbers, request.cells.order.size // 64)
+    # Quantiles of rare tails rest on 20 draws beyond them at least
+    least = max(MIN_DRAWS, int(MIN_BEYOND / request.alpha))
+    return min(n_resamples, max(least, MAX_DRAWN // numbers))
+
+
+def by_cells(request: IntervalProblem) -> Bounds:
+    """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies."""
+    cells = request.cells
+    size, predicted, events = _in_cells(request)
+
+    def outside(alpha: float) -> tuple[FloatArray, FloatArray]:
+        # Each end alone misses with alpha: the interval of both has the level 1 − 2 alpha
+        low, high = clopper_pearson(events, size, 1.0 - 2.0 * alpha)
+        return low - predicted, predicted - high
+
+    # From below any cell may be the largest: all share α. From above the largest has to be covered.
+    nearest = np.maximum(*outside(request.alpha / size.size)).max()
+    above, below = outside(request.alpha)
+    furthest = np.maximum(-above, -below).max()
+    rows = cells.problem.exact
+    values, ended = _bootstrap(request) if rows else (_redrawn(request), "complete")
+    full, grid = len(cells), cells.bins.n_bins if isinstance(cells.bins, UniformBins) else 0
+    return Bounds(
+        method="cells",
+        low=_gap(request, max(float(nearest), 0.0)),
+        high=_gap(request, float(furthest)),
+        corrected=2.0 * request.estimate - float(values.mean()),
+        contains_zero=bool(nearest <= 0.0) or request.side == "upper",
+        n_draws=values.size,
+        ended=ended,
+        notes=(EMPTY.format(full=full, all=grid),) if full < grid else (),
+    )
+
+
+def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return how many rows the cells hold, their mean prediction, and how many events."""
+    cells, size = request.cells, request.cells.counts
+    return size, cells.expected[:, 0] / size, cells.sum(cells.problem.events)
+
+
+def _redrawn(request: IntervalProblem) -> FloatArray:
+    """Return the largest gap of rows drawn with replacement from those of a tally."""
+    rows, times, place = request.cells.problem.expand()
+    group = 2 * request.cells.of_unit[place] + rows.labels
+    rng = np.random.default_rng(request.run["rng"])
+    gaps = _largest_gaps(rows.residuals[:, 0], group, times, _n_draws(request), rng)
+    return np.array([_gap(request, float(gap)) for gap in gaps])
+
+
+def _largest_gaps(
+    residuals: FloatArray, group: IntArray, times: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the largest mean residual of a cell, without sign, of samples with replacement.
+
+    Rows come ``times``, group 2b + y is outcome y in cell b; its rows are drawn as two atoms of the
+    same mean and variance.
+    """
+    size = group.max() // 2 * 2 + 2
+    n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
+    mean = sums / np.maximum(n, 1.0)
+    spread = np.sqrt(np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0))
+    # Two atoms have the mean and the variance of the rows of a group, which a mean needs.
+    atoms = np.stack([mean - spread, mean + spread])
+    counts = rng.multinomial(round(n.sum()), np.tile(n / (2.0 * n.sum()), 2), draws)
+    counts = counts.reshape(draws, 2, -1, 2)
+    sums_of_cells = (counts * atoms.reshape(2, -1, 2)).sum(axis=(1, 3))
+    return np.asarray((np.abs(sums_of_cells) / np.maximum(counts.sum(axis=(1, 3)), 1)).max(axis=1))
+
+
+def largest_above(request: IntervalProblem) -> UpperInversion:
+    """Return how plausible each largest gap is from above: all cells have to refute it."""
+    from scipy.special import bdtr, bdtrc
+
+    n, predicted, events = _in_cells(request)
+
+    def chance(gap: float) -> float:
+        rise, fall = predicted + gap, predicted - gap
+        # Of either sign: so few events where the rate is p + gap, so many where it is p − gap
+        fewer = np.where(rise < 1.0, bdtr(events, n, np.minimum(rise, 1.0)), 0.0)
+        more = np.where(events > 0, bdtrc(events - 1, n, np.maximum(fall, 0.0)), 1.0)
+        return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())
+
+    return UpperInversion(
+        chance, lambda gap: request.estimand.unscaled(_gap(request, gap)), request.estimate
+    )
+
+
+def _gap(request: IntervalProblem, gap: float) -> float:
+    """Return the distance that belongs to a gap of the first of two probabilities."""
+    return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
+
+
+def by_bootstrap(request: IntervalProblem) -> Bounds:
+    """Take quantiles of the statistic over resampled rows, or clusters."""
+    values, ended = _bootstrap(request)
+    low, high = map(float, np.quantile(values, (request.alpha, 1.0 - request.alpha)))
+    above, below = low <= 0.0 or request.side == "upper", high >= 0.0 or request.side == "lower"
+    return Bounds(
+        method="bootstrap",
+        low=low,
+        high=high,
+        corrected=2.0 * request.estimate - float(values.mean()),
+        contains_zero=above and below,
+        n_draws=values.size,
+        ended=ended,
+        notes=() if request.prepared.estimand is None else (TOO_HIGH,),
+    )
+
+
+def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
+    law = replicates_of(request.statistic, request.prepared, Bootstrap(), request.run)
+    return law.values, law.ended
+
+
+def noise_floor(request: IntervalProblem) -> float:
+    """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
+    if request.prepared.null_mean is not None:
+        return request.prepared.null_mean
+    prepared, estimate = request.prepared, request.estimate
+    if request.induced.n_clusters is not None:  # marginal law
+        prepared = prepare(request.statistic, replace(request.induced, clusters=None))
+    return null_distribution(request.statistic, prepared, estimate, "auto", request.run).mean()
+
+
+def about_cells(cells: CellNoise) -> tuple[str, ...]:
+    """Return what is said of cells of few rows."""
+    mean = float((cells.size / cells.grain.mean(axis=1)).mean())
+    return (FEW.format(mean),) if mean < FEW_ROWS else ()
+
+
+# ------------------------------------------------------------------------------
+# The verb that says whether an error is small enough.
+
+
+def equivalence_test(
+    probs: object,
+    labels: object = None,
+    statistic: StatisticLike = ECE(),
+    *,
+    tolerance: float,
+    lens: LensLike | None = None,
+    alpha: float = 0.05,
+    n_resamples: int = N_RESAMPLES,
+    rng: RNG = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
+) -> EquivalenceTestResult:
+    """Test whether a calibration error is within a tolerance.
+
+    The hypothesis is H₀: error ≥ ``tolerance``, so that a small p-value is evidence *for*
+    calibration to within it: the chance, at such an error, of an observed one as small as this.
+    Inverted, the test gives the upper bound of :func:`confidence_interval` with ``side="upper"``
+    and ``level`` 1 − ``alpha``: the smallest tolerance that it accepts.
+
+    Parameters
+    ----------
+    probs, labels, lens, n_resamples, rng, workers, **facts
+        As in :func:`confidence_interval`; ``by`` is refused.
+    statistic : Statistic, default ECE(UniformBins(15))
+        ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes, ``RMSCE`` and ``MCE``, each in
+        its own unit: that of ``DebiasedL2`` is squared.
+    tolerance : float
+        The error that is small enough, greater than 0. Choose it before the data are seen.
+    alpha : float, default 0.05
+        Chance of accepting an error of the tolerance.
+
+    Raises
+    ------
+    StatisticError
+        When no upper bound of the statistic is known to hold, or an argument is out of range.
+
+    Notes
+    -----
+    The error is that of the cells of the statistic, in new data; errors of opposite sign cancel
+    within a cell. O(n K) and some milliseconds.
+
+    References
+    ----------
+    Wellek, *Testing Statistical Hypotheses of Equivalence and Noninferiority*, 2010. Dimitriadis et
+    al., "Honest calibration assessment for binary outcome predictions", Biometrika 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> p = rng.random(5000)
+    >>> test = equivalence_test(p, rng.random(5000) < p, tolerance=0.05, rng=1)
+    >>> test.equivalent, round(test.smallest_tolerance, 3)
+    (True, 0.021)
+    """
+    data = checked("equivalence_test", probs, labels, facts, ROWS, lens)
+    fraction("alpha", alpha)
+    number("tolerance", tolerance, 0.0, float("inf"))
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    request = interval_problem("equivalence_test", data, statistic, lens, 1.0 - alpha, "upper", run)
+    estimand = request.prepared.estimand
+    largest = estimand is not None and estimand.size == "largest"
+    unknown = estimand is None or request.prepared.cells is None
+    weighted = request.prepared.problem.weight is not None
+    if unknown or (largest and (request.designed or weighted)):
+        raise StatisticError(
+            f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
+            "ECE(bins) or DebiasedL2(bins)"
+        )
+    if tolerance > request.estimand.largest:
+        raise StatisticError(
+            f"tolerance is {tolerance:g}, but no error is larger than "
+            f"{request.estimand.largest:g}: one of 5 % is 0.05"
+        )
+    # The largest gap has exact limits, cell by cell; sums of errors are read off drawn noise
+    noise = None if largest else noise_of(request)
+    above = largest_above(request) if noise is None else SIZES[request.estimand.size].above(noise)
+    return request.analysis.result(
+        EquivalenceTestResult,
+        statistic,
+        prepared=request.prepared,
+        estimate=request.estimate,
+        tolerance=float(tolerance),
+        pvalue=above.pvalue(request.estimand.unscaled(float(tolerance))),
+        smallest_tolerance=min(
+            request.estimand.scaled(above.high(request.alpha)), request.estimand.largest
+        ),
+        alpha=float(alpha),
+        n_resamples=0 if noise is None else noise.shares.size,
+        notes=() if noise is None else about_cells(noise),
+    )

@@ -1,0 +1,626 @@
+"""Reliability curves, bin by bin with bars, and the difference of two."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from caltest._base import Ended, FloatArray, IntArray
+from caltest._base.arrays import BAND_LEVEL, N_TOGETHER, RNG, fraction, one_of
+from caltest._base.written import name_of
+from caltest.data import Facts, Predictions
+from caltest.data.binning import FIXED, Binning, UniformBins, as_binning
+from caltest.data.lenses import Canonical, LensLike, OneVsRest
+from caltest.errors import DegenerateDataWarning, StatisticError
+from caltest.inference._input import ROWS, Analysis
+from caltest.inference.calibration import calibration_test
+from caltest.nulls import (
+    Batches,
+    LabelScheme,
+    RedrawLabels,
+    RowScheme,
+    Run,
+    Scheme,
+    SharedRedraws,
+    Workers,
+    simulate,
+    simulate_by,
+)
+from caltest.nulls.laws import clopper_pearson
+from caltest.results import CalibrationTestResult, ReliabilityCurve, ReliabilityDifference, ending
+from caltest.results.drawn import CONFIDENCE, SPREAD_EDGES
+from caltest.statistics import ECE, Cells, Outcomes, Problem, StatisticLike
+from caltest.statistics.statistic import problem_of
+from caltest.tallies import MicroCells
+
+#: What is honoured besides probabilities and labels.
+FACTS = ROWS | {"by", "followup", "several labels a row"}
+
+
+Band = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Scheme | None
+
+
+def reliability_curve(
+    probs: object,
+    labels: object = None,
+    *,
+    lens: LensLike | None = None,
+    bins: Binning | int = UniformBins(15),
+    band: Band = "consistency",
+    level: float = BAND_LEVEL,
+    simultaneous: bool = False,
+    n_resamples: int = N_TOGETHER,
+    rng: RNG = None,
+    workers: Workers = 1,
+    **facts: Unpack[Facts],
+) -> ReliabilityCurve:
+    """Compare predictions with outcomes bin by bin: the numbers of a reliability diagram.
+
+    Parameters
+    ----------
+    probs, labels, n_resamples, rng, workers, **facts
+        As in :func:`calibration_test`. With ``by`` every subgroup has its curves.
+    lens : lens, optional
+        As in :func:`calibration_test`. A two-class lens gives one curve, of its event; others give
+        one for each induced class: each rank of ``TopK(k)``, each group of ``Partition``.
+    bins : binning or int, default UniformBins(15)
+        As in :class:`ECE`; the same for every curve.
+    band : str, scheme or None, default "consistency"
+        *Consistency* bars, where a calibrated model's frequency lies: ``"consistency"`` computes
+        them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
+        as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
+        (also called ``"confidence"``) or ``"wilson"``. None leaves bars out. With ``clusters``
+        there are those of :class:`SharedRedraws` only, and with :class:`Followup`, whose
+        frequencies are Kaplan–Meier's (Aalen–Johansen's), those of :class:`RedrawFollowup`.
+    level : float, default 0.9
+        Probability that a bar holds what it should.
+    simultaneous : bool, default False
+        Whether ``level`` is for all bars together: bins are independent, several curves share the
+        rest by Bonferroni's inequality; simulated bars are max-T bars. At 90 % one calibrated bin
+        in ten lies outside its pointwise bar.
+
+    Raises
+    ------
+    StatisticError
+        When bins, band or level do not fit.
+
+    Notes
+    -----
+    O(n) per curve, O(n log n) for bins that sort.
+
+    References
+    ----------
+    Bröcker & Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting
+    2007; Vaicenavicius et al. 2019, §4.4.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> curve = reliability_curve(ct.examples.digits(), bins=5)
+    >>> curve.count
+    array([ 12,  68, 121, 699])
+    >>> curve.deviation.round(3)
+    array([-0.022, -0.038, -0.153, -0.058])
+    >>> curve.outside
+    array([False, False,  True,  True])
+    """
+    fraction("level", level)
+    one_of("simultaneous", simultaneous, (True, False))
+    binning, sums_of = as_binning(bins), []
+    if band is None or isinstance(band, str):  # bars that are computed
+        sums_of = [ECE(binning)]
+    view = View.of(
+        "reliability_curve", probs, labels, facts,
+        lens=lens, rng=rng, takes={*FACTS, "tally"}, summable=sums_of,
+    )  # fmt: skip
+    band = _allowed(band, view)
+    name = band if isinstance(band, str) else "none" if band is None else repr(band)
+    name = {"consistency": "exact", "confidence": "clopper-pearson"}.get(name, name)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    names, groups, tests, notes = _tested(view, binning, run)
+    cells = [
+        [Cells.of(binning, problem_of(part)) for part in two_class_problems(induced)]
+        for induced in groups
+    ]
+    curves = [of_class for group in cells for of_class in group]
+    table = _table(curves, binning)
+    low = high = np.full(table["count"].size, np.nan)
+    n_draws, ended = 0, "complete"
+    if band is not None:
+        low, high, n_draws, ended = _bars(band, groups, cells, level, simultaneous, run)
+    if n_draws:  # simulated bars hold deviations
+        low, high = low + table["predicted"], high + table["predicted"]
+    order = np.lexsort((table["predicted"], table["component"]))
+    return ReliabilityCurve(
+        **{column: values[order] for column, values in table.items()},
+        low=low[order],
+        high=high[order],
+        spread=np.array([spread(of_class.problem) for of_class in curves]),
+        names=names,
+        subject=view.lens.subject,
+        bins=name_of(binning),
+        band=name,
+        level=level,
+        simultaneous=simultaneous,
+        tests=tuple(tests),
+        n_resamples=n_draws,
+        ended=ending(ended, *(test.ended for test in tests)),
+        **view.facts | {"notes": notes},
+    )
+
+
+def _tested(view: View, binning: Binning, run: Run) -> tuple[
+    tuple[str, ...], list[Predictions | Problem], list[CalibrationTestResult], tuple[str, ...]
+]:  # fmt: skip
+    """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
+    names, tests, problems, left_out = list[str](), list[CalibrationTestResult](), [], list[str]()
+    for group, induced in view.groups.items():
+        try:
+            parts = two_class_problems(induced)
+            results = [view.test(ECE(binning), part, run) for part in parts]
+        except StatisticError as error:
+            left_out.append(f"subgroup {group} is left out: {error}")
+            if len(left_out) == len(view.groups):
+                raise
+            continue
+        inner = view.components if len(view.components) > 1 or not group else ("",)
+        names += [" · ".join(filter(None, (group, component))) for component in inner]
+        tests += results
+        problems.append(induced)
+    summed = tests[0].notes if view.from_sums else ()
+    notes = dict.fromkeys((*view.facts["notes"], *left_out, *summed))
+    return tuple(names), problems, tests, tuple(notes)
+
+
+def _allowed(band: Band, view: View) -> Band:
+    """Return bars that know of clusters, weights and follow-up, or refuse others."""
+    if (only := view.units.only_null) is not None and band is not None:
+        if band not in ("consistency", only):
+            raise StatisticError(f"band={band!r} needs every outcome: use 'consistency'")
+        return only
+    weights = view.data.weights
+    if view.units.n_clusters is not None:
+        band = SharedRedraws() if band == "consistency" else band
+        if band is not None and (isinstance(band, str) or not band.takes_clusters):
+            raise StatisticError(
+                f"band={band!r} takes rows for independent, but they come in clusters: use "
+                "band='consistency'"
+            )
+    if weights is not None and band in (*CONFIDENCE, "confidence"):
+        raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
+    if weights is not None and band == "consistency" and (weights != np.rint(weights)).any():
+        band = RedrawLabels()  # without a lattice there is no exact law
+    if view.from_sums and not (band is None or isinstance(band, str)):
+        raise StatisticError(f"{band!r} draws rows, which a tally does not have")
+    return band
+
+
+def _bars(
+    band: Band, groups: list[Predictions | Problem], cells: list[list[Cells]], level: float,
+    simultaneous: bool, run: Run,
+) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
+    """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
+    curves = [of_class for group in cells for of_class in group]
+    drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
+    simulated = isinstance(band, drawing)
+    if simultaneous:  # a share for each of what is not drawn together (Bonferroni)
+        level = 1.0 - (1.0 - level) / len(groups if simulated else curves)
+    if simulated and isinstance(band, Scheme) and band.calibrated:
+        results = [
+            simulated_bars(induced, parts, band, level, simultaneous=simultaneous, **run)
+            for induced, parts in zip(groups, cells, strict=True)
+        ]
+        each, (n_draws, *_), ends = zip(*results, strict=True)
+        low, high = np.concatenate(each, axis=1)
+        return low, high, n_draws, ending(*ends)
+    if band == "consistency":
+        each = tuple(
+            consistency_bars(of_class, level, simultaneous=simultaneous) for of_class in curves
+        )
+    elif band in ("confidence", *CONFIDENCE):
+        method = "clopper-pearson" if band == "confidence" else str(band)
+        each = tuple(
+            confidence_bars(
+                c.sum(c.problem.events), c.counts, level, method, simultaneous=simultaneous
+            )
+            for c in curves
+        )
+    else:
+        raise StatisticError(
+            "band must be 'consistency', 'confidence', 'clopper-pearson', 'wilson', "
+            f"RedrawLabels(), ConsistencyResampling() or None, not {band!r}"
+        )
+    low, high = np.concatenate(each, axis=1)
+    return low, high, 0, "complete"
+
+
+def _table(curves: list[Cells], bins: Binning) -> dict[str, Any]:
+    """Return the columns of all curves, one after the other, in the order of their cells."""
+    tables = []
+    for component, cells in enumerate(curves):
+        first, problem = cells.starts[:-1], cells.problem
+        p = problem.probs[cells.order, 0]
+        number = problem.numbers(bins)[cells.order[first]].astype(np.int64)
+        bin_low, bin_high = np.minimum.reduceat(p, first), np.maximum.reduceat(p, first)
+        if isinstance(bins, FIXED):
+            edges = np.array([0.0, *bins.edges, 1.0])
+            bin_low, bin_high = edges[number], edges[number + 1]
+        tables.append({
+            "component": np.full(first.size, component),
+            "cell": number,
+            "bin_low": bin_low,
+            "bin_high": bin_high,
+            "count": cells.counts,
+            "predicted": cells.mean(problem.probs[:, 0]),
+            "observed": problem.frequencies(cells),
+        })  # fmt: skip
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+# ------------------------------------------------------------------------------
+# Bars for observed frequencies, cell by cell: two kinds that answer two questions.
+#
+# *Consistency* bars hold what a calibrated model would show on these predictions; *confidence* bars
+# hold what the true frequency may be, given what was observed.
+
+
+Bars = tuple[FloatArray, FloatArray]
+
+
+def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) -> Bars:
+    """Return, for every cell, the frequencies of label 0 that a calibrated model would show.
+
+    Quantiles of their exact law, for ``probs`` of shape (n, 2): ``level`` is the smallest
+    probability that the observed frequency lies between the bars, ends included, and at most
+    (1 − level) / 2 is left on either side. With ``simultaneous`` it is the probability that *all*
+    frequencies lie between their bars: cells are independent given the predictions, so it is the
+    product of their probabilities, and the bars cut the same largest tail probability from every
+    cell that keeps the product. O(n) for the laws, O(L log n) for the bars.
+    """
+    laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws()]
+    side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
+    low, high = np.array([_quantiles(cdf, side) for _, cdf in laws]).T
+    first = np.array([first for first, _ in laws])
+    return (first + low) / cells.mass, (first + high) / cells.mass
+
+
+def _quantiles(cdf: FloatArray, side: float) -> tuple[int, int]:
+    low = int(np.searchsorted(cdf, side, side="right"))
+    high = int(np.searchsorted(cdf, 1.0 - side - 1e-12, side="left"))
+    return low, min(high, cdf.size - 1)
+
+
+def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
+    """Return the largest tail probability that may be cut from every cell."""
+
+    def covered(side: float) -> float:
+        product = 1.0
+        for _, cdf in laws:
+            low, high = _quantiles(cdf, side)
+            product *= cdf[high] - (cdf[low - 1] if low else 0.0)
+        return product
+
+    # Bonferroni's share always suffices; between it and the pointwise share, bisect.
+    enough, too_much = 0.5 * (1.0 - level) / len(laws), 0.5 * (1.0 - level)
+    if covered(too_much) >= level:
+        return too_much
+    while too_much > enough * (1.0 + 1e-6):
+        middle = np.sqrt(enough * too_much)
+        enough, too_much = (middle, too_much) if covered(middle) >= level else (enough, middle)
+    return enough
+
+
+def cell_pvalues(cells: Cells, hits: IntArray) -> FloatArray:
+    """Return, for every cell, the exact two-sided p-value of its number of label-0 rows.
+
+    p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial, and never 0; for the other arguments
+    see :func:`consistency_bars`.
+    """
+    values = []
+    for s, (first, pmf, lost) in zip(hits, cells.laws(), strict=True):
+        j = int(s) - first
+        below = pmf[: max(j + 1, 0)].sum()
+        above = pmf[max(j, 0) :].sum()
+        values.append(min(1.0, 2.0 * (min(below, above) + lost)))
+    return np.maximum(values, np.finfo(float).tiny)
+
+
+def confidence_bars(
+    successes: IntArray, counts: IntArray, level: float, method: str = "clopper-pearson", *,
+    simultaneous: bool = False,
+) -> Bars:  # fmt: skip
+    """Return, for every cell, an interval for the mean of the true probabilities in it.
+
+    ``successes`` of ``counts`` rows had the outcome. The intervals of Clopper & Pearson (1934)
+    never fall short of the level, also when probabilities differ within a cell (Hoeffding 1956);
+    those of Wilson (1927), ``method="wilson"``, are shorter and hold it on average. With
+    ``simultaneous`` each has level^(1/L), because cells are independent (Šidák 1967).
+    """
+    from scipy.special import ndtri
+
+    if simultaneous:
+        level = level ** (1.0 / len(counts))
+    if method == "clopper-pearson":
+        return clopper_pearson(successes, counts, level)
+    s, n = successes.astype(np.float64), counts.astype(np.float64)
+    z2 = float(ndtri(0.5 * (1.0 - level))) ** 2
+    centre = (s + 0.5 * z2) / (n + z2)
+    half = np.sqrt(z2 * (s * (n - s) / n + 0.25 * z2)) / (n + z2)
+    return np.where(s > 0, centre - half, 0.0), np.where(s < n, centre + half, 1.0)
+
+
+def simulated_bars(
+    data: Predictions | Problem, cells: Sequence[Cells], scheme: Scheme, level: float, *,
+    simultaneous: bool, **run: Unpack[Run],
+) -> tuple[Bars, int, Ended]:  # fmt: skip
+    """Return which deviations drawn data show in every cell, how many were drawn, and the ending.
+
+    A deviation is outcome minus prediction, ``cells`` are the partitions of the rows for the first
+    J induced classes, and the bars follow each other class by class. A scheme that draws rows, as
+    the bars of Vaicenavicius et al. (2019, Fig. 4) do, lets the size of a cell vary, and replicates
+    in which it is empty do not count for it; a row stays in its cell. O(B n J).
+    """
+    if (problem := cells[0].problem).only_null is not None:
+        gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
+    elif isinstance(data, Predictions) and isinstance(scheme, LabelScheme):
+        gaps_of = partial(_gaps, data.probs, cells)
+        return label_bars(data, gaps_of, scheme, level, simultaneous=simultaneous, **run)
+    else:
+        assert isinstance(data, Predictions)
+        assert isinstance(scheme, RowScheme)
+        named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
+        values, ended = simulate(partial(_sums, cells), scheme.sampler(named), **run)
+        sums, sizes = np.split(values, 2, axis=1)
+        with np.errstate(invalid="ignore"):
+            gaps = sums / sizes
+    return quantile_bars(gaps, level, simultaneous=simultaneous), len(gaps), ended
+
+
+@dataclass(frozen=True, eq=False)
+class _CellGaps:
+    """Deviations of a partition, as redraws evaluate a statistic."""
+
+    cells: Cells
+    counted_as_drawn = False
+
+    def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
+        return np.asarray(factor**0.5 * self.cells.problem.gaps(self.cells, outcomes))
+
+
+def label_bars(
+    data: Predictions, values: Callable[[IntArray], FloatArray], scheme: LabelScheme, level: float,
+    *, simultaneous: bool, **run: Unpack[Run],
+) -> tuple[Bars, int, Ended]:  # fmt: skip
+    """Return bars that hold what all laws of a scheme draw, how many were drawn, and the ending.
+
+    ``values`` takes label vectors of shape (B, n) to (B, L).
+    """
+    parts = [
+        simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
+    ]
+    bars = [quantile_bars(draws, level, simultaneous=simultaneous) for draws, _ in parts]
+    low, high = zip(*bars, strict=True)
+    widest = np.minimum.reduce(low), np.maximum.reduce(high)
+    return widest, len(parts[0][0]), ending(*(ended for _, ended in parts))
+
+
+def drawn_pvalues(
+    data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float, **run: Unpack[Run]
+) -> tuple[FloatArray, FloatArray, int, Ended]:
+    """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
+
+    T_b = max_k |Δ_bk| / s_bk with Δ the outcome minus prediction and s its root mean square over
+    the observed and the drawn labels, which are exchangeable if the model is calibrated; the drawn
+    Δ are multiplied by √``inflation`` first. p = (1 + #{T* ≥ T}) / (1 + B); adjusted, T* is that
+    of the most deviating cell. O(B n K).
+    """
+    each = [cells] * data.n_classes
+    batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, each))
+    replicates, ended = simulate_by(batches, **run)
+    gaps = np.vstack([_gaps(data.probs, each, data.labels[None]), np.sqrt(inflation) * replicates])
+    spread = np.sqrt((gaps**2).mean(axis=0))
+    sizes = np.abs(gaps) / np.where(spread > 1e-12, spread, np.inf)
+    sizes = sizes.reshape(len(gaps), data.n_classes, -1).max(axis=1)
+    observed = sizes[0] - 1e-10  # rounding must not split ties
+    adjusted = (sizes.max(axis=1)[:, None] >= observed).mean(axis=0)
+    return (sizes >= observed).mean(axis=0), adjusted, len(replicates), ended
+
+
+def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
+    """Return the deviations of all cells, for label vectors of shape (B, n)."""
+    gaps = [c.mean(labels == j) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
+    return np.concatenate(gaps, axis=1)
+
+
+def _sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
+    """Return the sums of outcome minus prediction of all cells, and their sizes."""
+    sums, sizes = [], []
+    for j, of_class in enumerate(cells):
+        cell, size = of_class.of_unit[resample.ids], len(of_class)
+        sums.append(np.bincount(cell, (resample.labels == j) - resample.probs[:, j], size))
+        sizes.append(np.bincount(cell, minlength=size))
+    return np.concatenate([*sums, *sizes])
+
+
+def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False) -> Bars:
+    """Return bars that hold a further draw with the probability ``level``.
+
+    Pointwise, the ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest of B replicates: a further draw
+    is as likely to have any rank. Simultaneous: mean ± c · sd, where c is the same order statistic
+    of the largest standardised distance over all columns (max-T). ``draws``, of shape (B, L), are
+    NaN where a cell was empty. StatisticError for fewer replicates than the level needs.
+    """
+    valid = (~np.isnan(draws)).sum(axis=0)
+    side = (1.0 - level) * (1.0 if simultaneous else 0.5)
+    # Rounding must not take a rank away: 0.05 (1999 + 1) is 100.
+    if side * (int(valid.min()) + 1) < 1.0 - 1e-9:
+        raise StatisticError(
+            f"level {level:g} needs at least {int(np.ceil(1.0 / side - 1e-9)) - 1} replicates in "
+            f"every cell, but there are {int(valid.min())}: raise n_resamples or take fewer bins"
+        )
+    if simultaneous:
+        centre, spread = np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)
+        moves = spread > 1e-12
+        distances = np.abs(draws - centre) / np.where(moves, spread, np.inf)
+        largest = np.sort(np.nanmax(distances, axis=1))
+        c = largest[len(largest) - int(side * (len(largest) + 1) + 1e-9)]
+        return centre - c * spread, centre + c * spread
+    ordered = np.sort(draws, axis=0)  # NaN last
+    rank = (side * (valid + 1) + 1e-9).astype(np.int64)
+    column = np.arange(draws.shape[1])
+    return ordered[rank - 1, column], ordered[valid - rank, column]
+
+
+# ------------------------------------------------------------------------------
+# What a picture shows: data seen through a lens, part by part, and the tests that go with it.
+
+
+class View(Analysis):
+    """An analysis that a picture shows part by part."""
+
+    @property
+    def event(self) -> str:
+        """What the first class of the induced problem is called."""
+        return self.components[0]
+
+    @property
+    def groups(self) -> dict[str, Predictions | Problem]:
+        """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
+        if self.from_sums:
+            return {"": self.problem}
+        plain, groups = replace(self.induced, by=None), self.induced.subgroups()
+        return {name: plain.take(rows) for name, rows in groups.items()} or {"": plain}
+
+    def test(
+        self, statistic: StatisticLike, part: Predictions | Problem, run: Run
+    ) -> CalibrationTestResult:
+        """Test what is shown; a statistic that can show one value only is no news there."""
+        lens, data = (None, part.tally) if isinstance(part, MicroCells) else (Canonical(), part)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateDataWarning)
+            test = calibration_test(data, None, statistic, lens=lens, **run)
+        return replace(test, lens=name_of(self.lens), n_classes=self.data.n_classes)
+
+
+def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Problem]:
+    """Return the event of an induced problem, or each class in turn."""
+    if not isinstance(induced, Predictions) or induced.n_classes == 2:
+        return [induced]
+    return [OneVsRest(j)(induced) for j in range(induced.n_classes)]
+
+
+def spread(problem: Problem) -> IntArray:
+    """Return the histogram of the predictions of an event, over ``SPREAD_EDGES``."""
+    counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
+    return counts.astype(np.int64)
+
+
+# ------------------------------------------------------------------------------
+# Two models in one diagram: the difference of their reliability curves, with a band.
+
+
+def reliability_difference(
+    probs_a: object,
+    probs_b: object,
+    labels: object = None,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    lens: LensLike | None = None,
+    bins: Binning | int = UniformBins(15),
+    level: float = BAND_LEVEL,
+    simultaneous: bool = False,
+    **facts: Unpack[Facts],
+) -> ReliabilityDifference:
+    """Compare the deviations of two models on the same observations, bin by bin.
+
+    In each bin that both models use: (outcome − prediction) of model a minus that of model b, with
+    a confidence band for the difference of the mean true deviations of the rows put there.
+
+    Parameters
+    ----------
+    probs_a, probs_b, labels, names, lens, **facts
+        As in :func:`compare`, for the same observations and a lens that leaves two classes.
+    bins : binning or int, default UniformBins(15)
+        Made from the predictions of both models together.
+    level, simultaneous : float, default 0.9, and bool, default False
+        Probability that an interval covers its target, or all do (Šidák's inequality, which needs
+        no independence).
+
+    Raises
+    ------
+    StatisticError
+        For a lens that leaves more than two classes, or models of different observations.
+
+    Notes
+    -----
+    Wald intervals with one success and one failure added to each model's bin, which holds the
+    level also with few rows (Agresti & Caffo 2000), and with the covariance of the rows that both
+    models put into the bin (as Bonett & Price 2012 for fully paired data). O(n).
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> overfit, best = ct.examples.digits("overfit"), ct.examples.digits("best")
+    >>> curve = reliability_difference(overfit, best, bins=5)
+    >>> curve.difference.round(3)
+    array([-0.147, -0.103, -0.209, -0.1  ])
+    """
+    fraction("level", level)
+    binning = as_binning(bins)
+    views = [
+        View.of("reliability_difference", probs, labels, facts, lens=lens, takes=())
+        for probs in (probs_a, probs_b)
+    ]
+    for view in views:
+        view.needs_two_classes("the difference of two curves")
+    first, second = (view.rows for view in views)
+    if first.n != second.n or not np.array_equal(first.labels, second.labels):
+        raise StatisticError(
+            "the two models must predict the same observations in the same order: their labels "
+            "differ"
+        )
+    probs = np.concatenate([view.problem.probs for view in views])
+    cell = np.unique(binning(probs), return_inverse=True)[1].reshape(2, -1)
+    size, both = int(cell.max()) + 1, cell[0] == cell[1]
+    happened = np.array([view.problem.labels == 0 for view in views], dtype=np.float64)
+    of_models = zip(cell, probs[:, 0].reshape(2, -1), happened, strict=True)
+    sums = [[np.bincount(c, w, size) for w in (None, p, y)] for c, p, y in of_models]
+    count, p, y = np.moveaxis(np.array(sums, dtype=np.float64), 1, 0)
+    # Σ (y − ȳ)(z − z̄) over the rows that both models put into a cell
+    rows, first_y, second_y, products = (
+        np.bincount(cell[0][both], w, size)
+        for w in (None, *happened[:, both], happened[:, both].prod(axis=0))
+    )
+    covariance = products - first_y * second_y / np.maximum(rows, 1)
+    common = np.flatnonzero((count > 0).all(axis=0))
+    predicted = p.sum(axis=0)[common] / count.sum(axis=0)[common]
+    common = common[np.argsort(predicted, kind="stable")]
+    count, p, y = (values[:, common] for values in (count, p, y))
+    difference, low, high = _band(count, p, y, covariance[common], level, simultaneous)
+    return ReliabilityDifference(
+        predicted=np.sort(predicted, kind="stable"), difference=difference, low=low, high=high,
+        count_a=count[0].astype(np.int64), count_b=count[1].astype(np.int64), cell=common,
+        names=names, name=views[0].event, subject=views[0].lens.subject, bins=name_of(binning),
+        level=level, simultaneous=simultaneous,
+        **views[0].facts | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
+    )  # fmt: skip
+
+
+def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,
+          simultaneous: bool) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    """Return differences and their intervals from sums of both models, of shape (2, L)."""
+    from scipy.special import ndtri
+
+    predicted, more = np.subtract(*(p / count)), count + 2.0
+    share = (y + 1.0) / more  # with one success and one failure more
+    variance = (share * (1.0 - share) / more).sum(axis=0) - 2.0 * shared / more.prod(axis=0)
+    if simultaneous:
+        level = level ** (1.0 / len(predicted))
+    half = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(np.maximum(variance, 0.0))
+    centre = np.subtract(*share) - predicted
+    return np.subtract(*(y / count)) - predicted, centre - half, centre + half

@@ -1,0 +1,563 @@
+"""The verb that searches all segments of features for miscalibration."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any, Unpack
+
+import numpy as np
+from scipy.special import ndtri
+
+from caltest._base.arrays import (
+    RNG,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    fraction,
+    one_of,
+    progress,
+    whole,
+)
+from caltest._base.features import Feature
+from caltest.data import Predictions, RowFacts
+from caltest.data.facts import by_appearance
+from caltest.data.lenses import LensLike, OneVsRest, TopK
+from caltest.errors import DoubtfulInputWarning, StatisticError
+from caltest.inference._input import Analysis
+from caltest.inference.lattice import (
+    ALONE,
+    SHIFTS,
+    TIES,
+    Column,
+    Lattice,
+    Law,
+    Learner,
+    Redraws,
+    Scan,
+    log_moment,
+    taught,
+    tilted,
+)
+from caltest.nulls import Run, Workers, check_run
+from caltest.results import Finding, Segment, SegmentSearch
+
+#: Columns above which segments have one condition, unless two are asked for.
+MANY_COLUMNS = 60
+
+
+#: Rows of a segment, at least, if nobody says otherwise.
+MIN_ROWS = 30
+
+
+#: The chance below which cells of one label each are no chance.
+CHANCE = 1e-6
+
+
+#: Segments that are shown where none is listed.
+STRONGEST = 5
+
+
+def segment_search(
+    probs: object,
+    labels: object = None,
+    features: object = None,
+    *,
+    lens: LensLike | None = None,
+    max_depth: int | None = None,
+    min_rows: int = MIN_ROWS,
+    learner: Learner | None = None,
+    alpha: float = 0.05,
+    n_resamples: int = 999,
+    early_stop: bool = False,
+    rng: RNG = None,
+    workers: Workers = 1,
+    **facts: Unpack[RowFacts],
+) -> SegmentSearch:
+    """Search all segments of one and two features for those in which a model is miscalibrated.
+
+    The hypothesis is P(y = 1 | x, p) = p in every row. A feature that the model has not used may
+    fail here although the model is calibrated on average: then it would improve the model.
+
+    Parameters
+    ----------
+    probs, labels
+        As in :func:`calibration_test`.
+    features : data frame, mapping, array_like of shape (n, d), or names of columns of ``probs``
+        Numbers, dates, booleans and text, some cells of which may be missing; not made from these
+        labels. Left out for :class:`Predictions` that hold features.
+    lens : lens, optional
+        What the event is; it leaves two classes. With ``TopK(1)`` of more than two, the predicted
+        class is one more column.
+    max_depth : {1, 2}, optional
+        How many conditions a segment has; by default 2, and 1 of more than 60 columns.
+    min_rows : int, default 30
+        A segment has so many rows at least, and so many rows are not in it.
+    learner : object, optional
+        With ``fit(X, r)`` and ``predict(X)``, as scikit-learn's regressors: half of the rows (whole
+        clusters) teach it residuals, the others are searched with one more column, its prediction.
+    alpha : float, default 0.05
+        The chance that a calibrated segment is listed, and that any interval misses.
+    n_resamples : int, default 999
+        Label vectors that are redrawn; the most there can be with ``early_stop``.
+    early_stop, rng, workers, **facts
+        As in :func:`calibration_test`; of clusters labels are those of :class:`SharedRedraws`.
+
+    Returns
+    -------
+    SegmentSearch
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When probs and labels are not a forecast and its outcomes, or features not theirs.
+    StatisticError
+        For more than two classes after the lens, fewer than 2 ``min_rows`` rows, columns that are
+        constant all together, fewer than five clusters, or a learner that is none.
+
+    Warns
+    -----
+    DoubtfulInputWarning
+        For a column whose cells hold only events or only others: is it known before the outcome?
+
+    Notes
+    -----
+    Over 42 shifts t of the log-odds, from 1/256 to 4 to both sides, a segment A gains
+
+    G_A = max_t [t Σ_A w y − Σ_A w ln(1 − p + p eᵗ)] / φ_A,  φ_A = Σ_A w² v / Σ_A w v,
+
+    v = p (1 − p); its price π_A is ln(columns × cells of its column), or ln(pairs × cells × cells).
+    The law of max (G_A − π_A) is that of redrawn labels, exact at every n (Westfall & Young 1993).
+    O(42 n d² / 8) at first, O(n + min(events, others) d² / 8 + S) a redraw, for d columns and S
+    segments. The concept page on segments has cells, intervals and the error.
+
+    References
+    ----------
+    Zhang & Neill, "Identifying significant predictive bias in classifiers", arXiv:1611.08292.
+    Kulldorff, "A spatial scan statistic", Comm. Statist. Theory Methods 26 (1997).
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> rng = np.random.default_rng(1)
+    >>> age, p = rng.integers(20, 90, 2000), rng.uniform(0.1, 0.6, 2000)
+    >>> y = rng.random(2000) < np.where(age > 80, p + 0.3, p)
+    >>> answer = ct.segment_search(p, y, {"age": age}, rng=0)
+    >>> answer.segments[0].name, round(answer.segments[0].at_least, 2)
+    ('age > 82', 0.18)
+    """
+    one_of("max_depth", max_depth, (None, 1, 2))
+    one_of("early_stop", early_stop, (True, False))
+    whole("min_rows", min_rows)
+    fraction("alpha", alpha)
+    check_run(n_resamples, rng, workers)
+    if alpha * (1 + n_resamples) < 1.0 - 1e-9:
+        raise StatisticError(
+            f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
+            f"{int(np.ceil(1.0 / alpha)) - 1}"
+        )
+    more: Any = facts if features is None else facts | {"features": features}
+    analysis = _asked(probs, labels, more, lens, rng)
+    data, notes = _event(analysis), list[str]()
+    columns, left = _columns(analysis, data)
+    if learner is not None:
+        data, columns, note = taught(learner, data, columns, rng)
+        notes.append(note)
+    cut, dropped = _cells(data, columns, min_rows)
+    dropped += left
+    notes += [f"left out: {', '.join(dropped)}"] if dropped else []
+    if max_depth is None and len(cut) > MANY_COLUMNS:
+        notes.append(f"one condition each, as there are {len(cut)} columns: max_depth=2 takes two")
+    depth = max_depth or (1 if len(cut) > MANY_COLUMNS else 2)
+    redraws = Redraws.of(data)
+    scan = redraws.scan(Lattice.of(cut, data.n, min_rows, depth))
+    evidence = scan.evidence(data.labels == 0)
+    run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
+    law = redraws.law(scan, float(evidence.max()), run, early_stop)
+    by_prediction = redraws.scan(Lattice.of(cut[:1], data.n, min_rows, 1))
+    return analysis.result(
+        SegmentSearch,
+        notes=(*notes, *(() if redraws.summary is None else redraws.summary.notes)),
+        alpha=alpha,
+        min_rows=min_rows,
+        columns=tuple(column.feature.name for column in cut),
+        dropped=tuple(dropped),
+        learner=None if learner is None else type(learner).__name__,
+        clusters=redraws.summary,
+        n=data.n,
+        **_findings(data, scan, by_prediction, evidence, law, alpha),
+    )
+
+
+def _asked(probs: object, labels: object, facts: Any, lens: LensLike | None, rng: RNG) -> Analysis:
+    takes = {"clusters", "weights", "features"}
+    analysis = Analysis.of("segment_search", probs, labels, facts, lens=lens, rng=rng, takes=takes)
+    analysis.needs_two_classes("segment_search")
+    return analysis
+
+
+def searchable(rows: Predictions) -> tuple[str, ...]:
+    """Return which of all columns of a table are searched where nobody names any."""
+    analysis = _asked(rows, None, {}, None, None)
+    data = _event(analysis)
+    columns, _ = _columns(analysis, data)
+    cut, _ = _cells(data, columns, MIN_ROWS)
+    features = {*rows.features.named} if rows.features else set()
+    return tuple(column.feature.name for column in cut if column.feature.name in features)
+
+
+def _event(analysis: Analysis) -> Predictions:
+    """Return the event of two classes that segments are searched for."""
+    data = analysis.induced
+    return data if data.induced else OneVsRest(1)(data)
+
+
+def _columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
+    """Return the prediction, of many classes the predicted one, and the features; and what not."""
+    if data.features is None:
+        raise StatisticError(
+            "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
+        )
+    rows, derived = analysis.rows, [Feature("prediction", data.probs[:, 0])]
+    top, features = rows.probs.argmax(axis=1).astype(np.float64), data.features.columns
+    if analysis.lens == TopK(1) and rows.n_classes > 2:
+        classes = tuple(map(rows.class_name, range(rows.n_classes)))
+        derived.append(Feature("predicted class", top, classes))
+    for j, feature in enumerate(derived):
+        while derived[j].name in data.features.named:
+            derived[j] = replace(feature, name=f"the {derived[j].name}")
+    same = [f.name for f in features if data.features.unnamed and _matches(f.values, top)]
+    left = [f"{name} (the predicted class)" for name in same]
+    return [*derived, *(f for f in features if f.name not in same)], left
+
+
+def _matches(values: FloatArray, top: FloatArray) -> bool:
+    """Say whether values and predicted classes are other names for each other."""
+    if top.size != values.size or np.isnan(values).any():
+        return False
+    names, codes = np.unique(values, return_inverse=True)
+    classes = np.unique(top).size
+    if not 1 < names.size == classes:
+        return False
+    return np.unique(codes * (top.max() + 1.0) + top).size == classes
+
+
+def _cells(
+    data: Predictions, columns: list[Feature], min_rows: int
+) -> tuple[list[Column], list[str]]:
+    """Return columns with their cells, and what is left out; warn of what tells the outcome."""
+    if data.n < 2 * min_rows:
+        raise StatisticError(
+            f"segments of {min_rows} rows with as many others need {2 * min_rows} rows, and there "
+            f"{'is' if data.n == 1 else 'are'} {data.n}: pass more, or a smaller min_rows"
+        )
+    cut, dropped, first_of = list[Column](), list[str](), dict[bytes, str]()
+    assert data.features is not None
+    unnamed = data.features.unnamed
+    for feature in columns:
+        column = Column.of(feature, min_rows)
+        cells = column.code.tobytes() + column.paired.of.tobytes()
+        first = first_of.setdefault(cells, feature.name)
+        if cut and column.alone.size < 2:
+            dropped.append(f"{feature.name} (one cell)")
+        elif first != feature.name:
+            dropped.append(f"{feature.name} (the same cells as {first})")
+        elif unnamed and cut and _tells(column, data, min_rows):
+            dropped.append(f"{feature.name} (its cells hold only events or only others)")
+        else:
+            cut.append(column)
+    leaks = [c.feature.name for c in cut[1:] if not unnamed and _tells(c, data, min_rows)]
+    if leaks:
+        others = ",".join(name for name in data.features.named if name not in leaks)
+        search = f"search the others, features= (--features {shlex.quote(others)})"
+        warnings.warn(
+            f"features: the cells of {' and of '.join(map(repr, leaks))} hold only events or only "
+            f"others: known before the outcome? If not, {search if others else 'leave it out'}",
+            DoubtfulInputWarning,
+            stacklevel=3,
+        )
+    if len(cut) < 2:
+        raise StatisticError(
+            f"no column is left to search: {', '.join(dropped)}; pass features of several values"
+        )
+    return cut, dropped
+
+
+def _tells(column: Column, data: Predictions, min_rows: int) -> bool:
+    """Say whether large cells hold events or others only, and predictions do not explain that."""
+    rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
+    large = rows >= min_rows
+    if {*(others[large] / rows[large])} != {0.0, 1.0}:
+        return False
+    likely = data.probs[np.arange(data.n), data.labels][large[column.code]]
+    return bool(np.log(np.maximum(likely, 1e-300)).sum() < np.log(CHANCE))
+
+
+def _findings(
+    data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: Law, alpha: float
+) -> dict[str, Any]:
+    """Return what is found: p-values, segments, the error, and what could have been found."""
+    y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
+
+    def described(segment: int) -> Segment:
+        return _described(scan, y, float(evidence[segment]), law, bar, segment)
+
+    listed = [*map(described, short_list(scan, y, evidence, bar))]
+    order = np.argsort(-evidence[1:], kind="stable")[:STRONGEST] + 1
+    cluster = np.arange(data.n) if data.n_clusters is None else by_appearance(data.clusters)
+    error, its_error = strong_error(scan, y, cluster, bar)
+    by_prediction, _ = strong_error(alone, y, cluster, bar)
+    pvalue, impossible = law.pvalue(largest), data.impossible.size
+    error_of_p = np.sqrt(pvalue * (1.0 - pvalue) / law.n_draws) if law.n_draws else 0.0
+    finding = Finding.MISCALIBRATED if listed else Finding.NO_EVIDENCE
+    return {
+        "null": law.name,
+        "pvalue": pvalue,
+        "pvalue_error": float(error_of_p),
+        "finding": Finding.IMPOSSIBLE_OUTCOME if impossible else finding,
+        "bar": bar,
+        "n_segments": scan.lattice.size,
+        "whole": described(0),
+        "segments": tuple(listed),
+        "strongest": () if listed else tuple(map(described, order.tolist())),
+        "error": float(np.sqrt(max(error, 0.0))),
+        "error_low": float(np.sqrt(max(error - ndtri(1.0 - alpha) * its_error, 0.0))),
+        "error_by_prediction": float(np.sqrt(max(by_prediction, 0.0))),
+        "reach": reach(scan, bar),
+        "impossible": impossible,
+        "n_resamples": law.n_draws,
+        "ended": law.ended,
+    }
+
+
+def _described(
+    scan: Scan, y: FloatArray, evidence: float, law: Law, bar: float, segment: int
+) -> Segment:
+    """Return all there is to say of a segment."""
+    m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
+    w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
+    difference, low, high, shift = interval(p, w, y[m], bar + price, phi)
+    weight, predicted = float(w.sum()), float(w @ p / w.sum())
+    ends = difference, low, high
+    ratios = [1.0 + end / predicted if predicted > 0.0 else np.nan for end in ends]
+    conditions = scan.lattice.conditions(segment)
+    return Segment(
+        name=scan.lattice.name(segment),
+        conditions=conditions,
+        depth=len(conditions),
+        n=int(m.sum()),
+        weight=weight,
+        predicted=predicted,
+        observed=predicted + difference,
+        difference=difference,
+        low=low,
+        high=high,
+        chance=float(np.sqrt(phi * max(scan.variance[segment], 0.0))) / weight,
+        **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
+        shift=shift,
+        gain=evidence + price,
+        price=price,
+        evidence=evidence,
+        pvalue=law.pvalue(evidence),
+    )
+
+
+# ------------------------------------------------------------------------------
+# What is said of segments above the bar: no echoes, intervals, and how much it matters.
+
+
+#: Segments that are listed, tried, and corrected one after the other; the largest correction.
+MOST_LISTED, MOST_TRIED, MOST_CORRECTED, FARTHEST = 10, 40, 50, 6.0
+
+
+#: Evidence that a second condition has to add to be named before the first alone: 2 nats, χ² of 4.
+ADDED = 2.0
+
+
+#: Shifts that stand for "no or every possible event happens".
+LAST = 30.0
+
+
+#: Parts of the rows that are held out in turn, and rows of the others that are learnt from.
+FOLDS, LEARNT = 5, 50_000
+
+
+#: Shares of rows whose reach is told; quantile of the power, and how much of the gain the grid has.
+SHARES, POWER, GRID = (0.05, 0.2), 0.84, 0.98
+
+
+#: Rows that stand for all, spread over the order of predictions.
+ENOUGH = 100_000
+
+
+def first_largest(values: FloatArray) -> int:
+    """Return the first place of the largest value, but for rounding."""
+    return int(np.flatnonzero(values >= values.max() - TIES)[0])
+
+
+def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
+    """Return t O − Σ w ln(1 − p + p eᵗ); far below 0 by the other label, for predictions of 1."""
+    if t < SHIFTS[0]:
+        p, events, t = 1.0 - p, float(w.sum()) - events, -t
+    return float(t * events - w @ log_moment(p, t))
+
+
+def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
+    """Return the shift at which as many events are expected as seen, infinite where none does."""
+    from scipy.optimize import brentq
+
+    def gap(t: float) -> float:
+        return float(w @ tilted(p, t)) - events
+
+    # Possible labels of one kind only, also where predictions are nearly as sure as 0 and 1.
+    if events <= w[p >= 1.0].sum() + 1e-12 or gap(-LAST) >= 0.0:
+        return -np.inf
+    if events >= w[p > 0.0].sum() - 1e-12 or gap(LAST) <= 0.0:
+        return np.inf
+    return float(brentq(gap, -LAST, LAST, xtol=1e-13))
+
+
+def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> list[int]:
+    """Return segments above the bar, each of which correcting the earlier ones leaves above it.
+
+    Every segment above the bar may be named at its level, so that a plainer one comes first which
+    has nearly as much evidence.
+    """
+    w, q, listed = scan.w, scan.p.copy(), list[int]()
+    is_open, remaining = evidence > bar, evidence
+    for _ in range(MOST_TRIED):
+        if not is_open.any() or len(listed) == MOST_LISTED:
+            break
+        s = first_largest(np.where(is_open, remaining, -np.inf))
+        if remaining[s] <= bar:
+            break
+        s = _plainer(scan, np.where(is_open & (remaining > bar), evidence, -np.inf), s)
+        is_open[s] = False
+        m = scan.lattice.rows(s)
+        events = float(w[m] @ y[m])
+        shift = best_shift(q[m], w[m], events)
+        gain = likelihood(q[m], w[m], events, float(np.clip(shift, -LAST, LAST)))
+        if gain / scan.dispersion[s] - scan.lattice.price[s] > bar:
+            listed.append(s)
+            q[m] = tilted(q[m], np.clip(shift, -FARTHEST, FARTHEST))
+            remaining = left(scan, y, q, w, 1e-9)[0]
+    return listed
+
+
+def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
+    """Return a segment of fewer of its columns with evidence as good as that, or the same."""
+    of = {*scan.lattice.members[segment]}
+    alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
+    plain = [place for place, member in alone if {*member} < of]
+    best = max(plain, key=lambda place: evidence[place], default=segment)
+    return best if evidence[best] > evidence[segment] - ADDED else segment
+
+
+def left(
+    scan: Scan, y: FloatArray, q: FloatArray, w: FloatArray, floor: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, with O − E and V."""
+    gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
+    variance = np.maximum(variance, floor)
+    return 0.5 * gap**2 / (variance * scan.dispersion) - scan.lattice.price, gap, variance
+
+
+def interval(
+    p: FloatArray, w: FloatArray, y: FloatArray, level: float, dispersion: float
+) -> tuple[float, float, float, float]:
+    """Return the mean residual of a segment, the ends of its interval, and the best shift t̂.
+
+    The interval is {δ(t): l(t̂) − l(t) ≤ level φ ψ}, l(t) = t O − K(t), δ(t) the mean of p(t) − p;
+    ψ = max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a segment.
+    No shift makes an impossible outcome possible: of such rows the ends take any probability.
+    """
+    from scipy.optimize import brentq
+
+    weight, gap = float(w.sum()), float(w @ (y - p))
+    possible = np.where(y > 0.0, p > 0.0, p < 1.0)
+    free, offset = float(w[~possible].sum()), float(w[~possible] @ p[~possible])
+    p, w, y = p[possible], w[possible], y[possible]
+    events, expected = float(w @ y), float(w @ p) + offset
+    shift = best_shift(p, w, events)
+    at = float(np.clip(shift, -LAST, LAST))
+    fit = tilted(p, at)
+    v = float(w**2 @ (fit * (1.0 - fit)))
+    spread = max(1.0, float(w**2 @ (y - fit) ** 2) / v) if v > TIES else 1.0
+    lowest = likelihood(p, w, events, at) - level * dispersion * spread
+
+    def above(t: float) -> float:
+        return likelihood(p, w, events, t) - lowest
+
+    def end(side: float) -> float:
+        far = at + 2.0 * LAST * side
+        if shift == side * np.inf or not np.isfinite(level) or above(far) >= 0.0:
+            return float(w[p > 0.0 if side > 0.0 else p >= 1.0].sum())  # all or no possible events
+        t = float(brentq(above, min(at, far), max(at, far), xtol=1e-13))
+        return float(w @ tilted(p, t))
+
+    low, high = end(-1.0) - expected, end(1.0) + free - expected
+    return gap / weight, low / weight, high / weight, at
+
+
+def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tuple[float, float]:
+    """Return D, the mean of 2 g r − g² with r = y − p, and its standard error.
+
+    Corrections g = q − p of a fifth of the clusters are learnt on the others, in turn. As g has not
+    seen their labels, E[2 g r − g²] ≤ E[y − p | x, p]². At most 250 times the sums of segments.
+    """
+    q, fold, w = scan.p.copy(), cluster % FOLDS, scan.w
+    with progress(FOLDS, "folds") as advance:
+        for k in range(FOLDS):
+            others, teaching = np.flatnonzero(fold != k), np.zeros(q.size, dtype=bool)
+            teaching[others[:: max(1, -(-others.size // LEARNT))]] = True
+            q[fold == k] = _corrected(scan, y, teaching, bar)[fold == k]
+            advance(1)
+    g = q - scan.p
+    d = 2.0 * g * (y - scan.p) - g * g
+    mean = float(w @ d / w.sum())
+    spread = np.bincount(cluster, w * (d - mean))
+    return mean, float(np.sqrt((spread**2).sum()) / w.sum())
+
+
+def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:
+    """Shift the segment with the most evidence above the bar by half its best shift, repeatedly."""
+    q, w = scan.p.copy(), scan.w * teaching
+    for _ in range(MOST_CORRECTED):
+        evidence, gap, variance = left(scan, y, q, w, 0.5)
+        s = first_largest(evidence)
+        if evidence[s] <= bar:
+            break
+        m = scan.lattice.rows(s)
+        q[m] = tilted(q[m], 0.5 * np.clip(gap[s] / variance[s], -1.0, 1.0))
+    return q
+
+
+def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
+    """Return which difference in a share f of the rows is found with power 0.8; None if none is.
+
+    By the price π of one column of numbers, t solves t K′(t) − K(t) − 0.84 t √K″(t) =
+    (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ); the difference is (K′(t) − K′(0)) φ / (f Σ w).
+    """
+    from scipy.optimize import brentq
+
+    order = np.argsort(scan.p, kind="stable")
+    order = order[:: -(-order.size // ENOUGH)]
+    p, w = scan.p[order], scan.w[order] * (scan.w.sum() / scan.w[order].sum())
+    columns = len({members for members in scan.lattice.members if len(members) == 1})
+    target = (bar + np.log(max(columns, 1) * ALONE)) / GRID
+
+    def power(t: float, f: float) -> float:
+        fit = tilted(p, t)
+        gain = t * (w @ fit) - w @ log_moment(p, t)
+        return float(f * gain - POWER * t * np.sqrt(f * (w @ (fit * (1.0 - fit))))) - target
+
+    differences: list[tuple[float, float | None]] = []
+    for share in SHARES:
+        f = share / float(scan.dispersion[0])
+        far = next((t for t in np.geomspace(0.01, LAST, 40) if power(t, f) > 0.0), None)
+        t = 0.0 if far is None else float(brentq(power, 0.0, far, args=(f,)))
+        gap = float((w @ tilted(p, t) - w @ p) / w.sum())
+        differences.append((share, None if far is None else gap))
+    return tuple(differences)

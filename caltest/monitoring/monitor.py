@@ -1,0 +1,641 @@
+"""Is a classifier calibrated, asked again with every row?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log, nan, sqrt
+from typing import Any, ClassVar, Self, Unpack
+
+import numpy as np
+
+from caltest._base import arrays as checks
+from caltest._base.arrays import FloatArray, IntArray, Values
+from caltest._base.written import several
+from caltest.data import RowFacts
+from caltest.data.lenses import LensLike, OneVsRest, as_lens
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference._input import admitted, admitted_tally, tallies_of
+from caltest.inference.dependence import neighbours
+from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, odds, steps_of
+from caltest.nulls import bets as mixture
+from caltest.nulls.bets import (
+    CHANGE,
+    CLIP,
+    EVERY,
+    LEAVES,
+    MONITOR,
+    REFUTED,
+    SCALARS,
+    Leader,
+    leader,
+)
+from caltest.results import format_p
+from caltest.results.rendering import percent
+from caltest.statistics import RowProblem
+from caltest.tallies import AnyTally, Source, TallyProblem
+from caltest.tallies.grid import UNIT
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Monitor(Watch):
+    """Evidence against calibration that may be looked at, and acted on, after every row.
+
+    A mixture of fixed experts bets on every outcome at the odds of the predictions, M_t =
+    Π_s Σ_j π_j(s) q_j(y_s) / p_s(y_s): shifts, slopes, label noise, and local shifts, each from
+    the start or from later on. No bet wins in the long run against a calibrated model: whatever the
+    rows depend on in the past, P(sup_t M_t ≥ 1/α) ≤ α (Ville 1939). Nothing is fitted, and any
+    splitting of the rows gives the same evidence.
+
+    A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts tilt all
+    predictions of a micro-cell alike, and what sums leave open never adds to the evidence. Tallies
+    and rows may follow each other. A monitor is a value: :meth:`update` returns a new one. Its
+    ``alarm`` is the row, from 1, at which it first rang, ``impossible`` counts outcomes of
+    probability 0, ``time`` and ``alarm_time`` are those of the last row and of the alarm (dates are
+    seconds since 1970), ``times`` those of ``history``. ``sums`` are rows, Σ p and Σ y of the event
+    (of the likeliest class, where the lens keeps more than two), ``alarm_sums`` those at the alarm.
+    ``onset`` and ``onset_time`` estimate where a change began, once it rings; None after tallies.
+
+    Parameters
+    ----------
+    lens : callable, optional
+        Which aspect is asked about; by default ``OneVsRest(1)`` for two classes, else ``TopK(1)``.
+    alpha : float, default 0.05
+        The chance that a calibrated model ever rings the alarm.
+    change : bool, default False
+        Ask whether the model *has become* miscalibrated, not whether it ever was. Evidence is then
+        the sum of M over all starts at every 32nd row (the e-detector of Shin, Ramdas & Rinaldo
+        2022), which rings at ``run_length`` / 32; ``alpha`` plays no part, nor is there a p-value.
+    run_length : int, default 100_000
+        Rows to a false alarm with ``change=True``, on average, at least.
+    horizon : int, default 1
+        How many rows, or with ``time`` how many times, ahead the forecasts are made: outcomes are
+        not known before the next forecasts, and a plain product is wrong. Rows are dealt to
+        that many processes, whose largest, divided by their number, is the evidence.
+    rounded : bool, default False
+        Whether a probability of 0 may be rounded: no bet is made on a row that has one.
+    independent : bool, default False
+        Rows of one ``time`` are independent given the past, each a bet of its own. Otherwise they
+        are one bet (``shared_times``): an expert's factor is the mean of his factors of the rows,
+        of mean 1 however they depend (Vovk & Wang, Annals of Statistics 49, 2021).
+
+    Notes
+    -----
+    StatisticError for parameters out of range, or a lens that does not fit the data;
+    InvalidPredictionsError when rows go back in time, or weigh more than 1. 0.6 µs a row of two
+    classes, about 0.2 K µs of K, and 10 µs for an update with one row (30 with ``change``). JSON of
+    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``. Shafer, JRSS
+    A 184, 2021; Ramdas et al., Statistical Science 38, 2023; Willems, Shtarkov & Tjalkens (the tree
+    of local shifts), IEEE Trans. Inf. Theory 41, 1995.
+
+    Examples
+    --------
+    >>> monitor = Monitor(alpha=0.01).update([0.9, 0.8, 0.95], [0, 1, 0])
+    >>> monitor = monitor.update(0.3, 1)
+    >>> monitor.n, round(monitor.evidence, 6), monitor.alarm
+    (4, 1.526965, None)
+    """
+
+    change: bool = False
+    run_length: int = 100_000
+    rounded: bool = False
+    independent: bool = False
+    shared_times: bool = False
+    n_induced: int = 2
+    highest: float = 0.0
+    impossible: int = 0
+    sums: tuple[float, ...] = (0.0, 0.0, 0.0)
+    alarm_sums: tuple[float, ...] | None = None
+    walks: bytes = b""
+    onset: int | None = None
+    onset_time: float | None = None
+    number: ClassVar[str] = "evidence"
+    columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.whole("run_length", self.run_length, EVERY)
+
+    @property
+    def width(self) -> int:
+        """Rows and ``log_evidence``."""
+        return 2
+
+    def update(
+        self,
+        probs: Values,
+        labels: Values = None,
+        *,
+        time: Values = None,
+        **facts: Unpack[RowFacts],
+    ) -> Self:
+        """Return the monitor after more rows, in the order in which they were forecast.
+
+        Rows whose labels are late have to wait, and all later ones with them: outcomes must not be
+        scored in an order that depends on them. Predictions, labels and facts are as in
+        :meth:`Predictions.of`; a weight, at most 1, is the share of the wealth that is bet on a
+        row. One row of two classes may be two numbers, or lists of one. A :class:`Tally` of rows
+        without weights, of a lens of two classes, is one step. ``time`` is the time of every row
+        (of a tally a single one), a number or a date, which must not go back. Rows of one time are
+        forecast together and come in one update; they may depend on each other (``independent``).
+        Those of a tally are taken as independent given the past.
+        """
+        if tallies := tallies_of(probs):
+            tally = admitted_tally("Monitor", tallies[0], labels, facts, self.lens)
+            return self._after_tally(tally, time)
+        # Checks of one row cost more than its bet; a stream of plain rows goes without them.
+        if time is None and not facts and self._is_plain:
+            row = one_row(probs, labels)
+            if row is not None:
+                return self._after_one(row)
+        if isinstance(probs, float):
+            probs, labels = [probs], [labels]
+        data = admitted("Monitor", probs, labels, facts, takes=("weights", "order"), stakes=True)
+        lens = as_lens(self.lens, data)
+        induced = RowProblem.of(lens(data)).predictions
+        weights = np.ones(induced.n) if induced.weights is None else induced.weights
+        refuse_large(weights)
+        new = self._begun(data, lens, induced.n_classes, time)
+        steps, times = steps_of(induced.n, time, self.steps, self.time)
+        if times is not None and not self.independent:
+            over = format_time(times[0], new.dates) if times[0] == self.time else None
+            refuse_times(times, induced.n_classes, over)
+        rows = np.empty((induced.n, induced.n_classes + 2))
+        rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
+        after = new._after(rows, steps, times)
+        doubt = 0.0 if after.shared_times else neighbours(data)
+        return after._moved(neighbours=doubt, notes=data.notes)
+
+    def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
+        """Return the monitor with a state, of the classes of the data."""
+        new = self._moved(**self._same_classes(data, time))
+        if self.n:
+            return new
+        state = np.tile(mixture.start(n_induced), self.horizon).tobytes()
+        return new._moved(lens=lens, state=state, n_induced=n_induced)
+
+    def _after_tally(self, tally: AnyTally, time: object) -> Self:
+        """Return the monitor after the rows of a tally, which are one step."""
+        if self.rounded:
+            raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
+        if self.change and tally.n > self.run_length:
+            raise StatisticError(
+                f"{tally.n} rows at once are more than a false alarm in {self.run_length} allows: "
+                "take a longer run_length, or tallies of fewer rows"
+            )
+        time = None if time is None else [time]
+        new = self._begun(tally, tally.lens, 2, time)
+        steps, times = steps_of(1, time, self.steps, self.time)
+        states = np.frombuffer(new.state).reshape(self.horizon, -1).copy()
+        bet_sums(tally, self.mode, states[steps[0] % self.horizon])
+        path = np.array([[self.n + tally.n, new._of_all(states)]])
+        sums = self.sums + tally.n * np.array([[1.0, *TallyProblem.of(tally).means()]])
+        moved = new._moved_on(path, states, tally.impossible.size, sums, int(steps[-1]) + 1, times)
+        return moved._moved(notes=tally.notes, walks=b"")
+
+    def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
+        """Return the monitor after rows of probabilities, label and weight."""
+        state = np.frombuffer(self.state).copy()
+        labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
+        impossible = int((rows[places, labels] == 0.0).sum())
+        addends, sums = sums_after(self.sums, rows[:, :-2], labels)
+        alone = times is None or self.independent
+        first = places if alone else np.flatnonzero(np.diff(steps, prepend=-1))
+        ends = np.append(first[1:], len(rows)) - 1
+        if self.rounded:
+            certain = (rows[:, :-2] == 0.0).any(axis=1)
+            rows[certain, :-2], rows[certain, -1] = 1.0 / self.n_induced, 0.0
+        states = state.reshape(self.horizon, -1)
+        path = bet_dealt(rows, ends - first + 1, steps[ends] % self.horizon, self.mode, states)
+        path -= 0.0 if self.change else log(self.horizon)
+        path = np.column_stack([self.n + 1.0 + ends, path])
+        when = None if times is None else times[ends]
+        moved = self._moved_on(path, state, impossible, sums[ends], int(steps[-1]) + 1, when)
+        began = of_change(self, moved, addends[:, 1:], rows[:, -1], times)
+        return moved._moved(**began, shared_times=self.shared_times or first.size < len(rows))
+
+    def _after_one(self, row: FloatArray) -> Self:
+        """Return the monitor after one plain row, which costs less."""
+        state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
+        mixture.bet_two(row, self.mode, state, path[0, 1:])
+        p, _, y, _ = row[0].tolist()
+        sums = [(self.sums[0] + 1.0, self.sums[1] + p, self.sums[2] + y)]
+        impossible = int((p if y else 1.0 - p) == 0.0)
+        moved = self._moved_on(path, state, impossible, sums, self.steps + 1, None)
+        return moved._moved(**of_change(self, moved, row[:, [0, 2]], row[:, 3], None))
+
+    def _moved_on(
+        self,
+        path: FloatArray,
+        state: FloatArray,
+        impossible: int,
+        sums: FloatArray | list[tuple[float, float, float]],
+        steps: int,
+        times: Times,
+    ) -> Self:
+        """Move on, by the number of rows, the evidence and the sums after each of them."""
+        moved = self._traced(path, path[:, 1], times)
+        if "alarm" in moved:
+            row = path[:, 0].tolist().index(moved["alarm"])
+            moved["alarm_sums"] = tuple(map(float, sums[row]))
+        return self._moved(
+            **moved,
+            sums=tuple(map(float, sums[-1])),
+            state=state.tobytes(),
+            highest=max(self.highest, float(path[:, 1].max())),
+            impossible=self.impossible + impossible,
+            steps=steps,
+            notes=(),
+        )
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether a row may be two numbers."""
+        plain = self.n > 0 and self.n_classes == 2 and self.horizon == 1 and self.time is None
+        return plain and not self.rounded and isinstance(self.lens, OneVsRest) and self.lens.c == 1
+
+    @property
+    def mode(self) -> int:
+        """What the wealth is made of."""
+        return CHANGE if self.change else MONITOR
+
+    @property
+    def alarm_at(self) -> float:
+        """The ``log_evidence`` at which the alarm rings."""
+        if not self.change:
+            return -log(self.alpha)
+        # Overlapping processes have no common filtration: P(alarm by t) ≤ t / (2 run_length).
+        return log(self.run_length / EVERY * (1 if self.horizon == 1 else 2))
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the evidence; 0 before the first row."""
+        if self.n == 0:
+            return 0.0
+        now = self._of_all(np.frombuffer(self.state).reshape(self.horizon, -1))
+        return np.inf if now >= REFUTED else now
+
+    def _of_all(self, states: FloatArray) -> float:
+        """Return the log evidence of all processes."""
+        now = float(mixture.scalar(states, mixture.NOW).max())
+        return now - (0.0 if self.change else log(self.horizon))
+
+    @property
+    def evidence(self) -> float:
+        """M_t, what a gambler has made of 1; infinite once an outcome of probability 0 occurred."""
+        return odds(self.log_evidence)
+
+    @property
+    def pvalue(self) -> float | None:
+        """1 / max M_s, valid at any time; None with ``change=True``."""
+        return None if self.change else exp(-max(self.highest, 0.0))
+
+    @property
+    def history(self) -> FloatArray:
+        """Rows and ``log_evidence`` after them, (m, 2): at most 512 points, and the last."""
+        points = self._points()
+        if self.n % self.every and not (len(points) and points[-1, 0] == self.n):
+            points = np.vstack([points, [self.n, self.log_evidence]])
+        return np.where(points >= REFUTED, np.inf, points)
+
+    @property
+    def gain(self) -> float:
+        """``log_evidence`` a row, in nats: what recalibration has been worth."""
+        return self.log_evidence / max(self.n, 1)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Mean prediction and frequency of the event, of the rows in ``sums``; NaN without any."""
+        return means_of(self.sums)
+
+    @property
+    def means_since_alarm(self) -> tuple[float, float]:
+        """The same of the rows after the alarm; NaN without any."""
+        return means_of(self.sums, self.alarm_sums or self.sums)
+
+    @property
+    def leader(self) -> str:
+        """What the best expert says, such as "overconfident, slope 0.78 about 50 %"."""
+        return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
+
+    def best_curve(self, p: FloatArray) -> FloatArray:
+        """Return what that expert says of predictions p of the event, 0 < p < 1."""
+        return self._leader()[2](p)
+
+    def _leader(self) -> Leader:
+        states = np.frombuffer(self.state).reshape(self.horizon, -1)
+        best = states[int(mixture.scalar(states, mixture.NOW).argmax())]
+        return leader(best, self.n_induced, self.mode)
+
+    def _procedure(self) -> list[str]:
+        rules = [f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"]
+        rules += ["rows of one time independent"] * self.independent
+        return self._rules("Monitor(change=True)" if self.change else "Monitor()", *rules)
+
+    def __repr__(self) -> str:
+        return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*report(self), *self._foot()])
+
+
+# ------------------------------------------------------------------------------
+# Rows as a monitor sees them: one that comes alone, what is refused, bets of several.
+
+
+def sums_after(
+    sums: tuple[float, ...], probs: FloatArray, labels: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return 1, p and y of every row, and their sums after it, the same however rows are split.
+
+    p and y are those of the event, of more than two classes of the likeliest.
+    """
+    rows = np.arange(len(probs))
+    top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
+    addends = np.column_stack([np.ones(len(rows)), probs[rows, top], labels == top])
+    return addends, np.vstack([sums, addends]).cumsum(axis=0)[1:]
+
+
+def bet_dealt(
+    rows: FloatArray, sizes: IntArray, dealt: IntArray, mode: int, states: FloatArray
+) -> FloatArray:
+    """Bet on rows of probabilities, label and weight, in bets of these many.
+
+    ``dealt`` is the state of every bet; states are moved on in place. Returns the logarithm of the
+    largest wealth after each bet.
+    """
+    labels, bet_of = rows[:, -2].astype(np.int64), np.repeat(np.arange(sizes.size), sizes)
+    highest, every = np.full(sizes.size, -np.inf), np.arange(sizes.size)
+    for j, state in enumerate(states):
+        now, mine, places = mixture.scalar(states, mixture.NOW)[j], dealt[bet_of] == j, dealt == j
+        some = rows[mine, :-2], labels[mine], rows[mine, -1]
+        if (sizes == 1).all():
+            path = mixture.bet(*some, mode, state)
+        else:
+            path = mixture.bet_at_times(*some, sizes[places], mode, state)
+        last = np.searchsorted(np.flatnonzero(places), every, side="right")
+        highest = np.maximum(highest, np.append(now, path)[last])
+    return highest
+
+
+def refuse_large(weights: FloatArray) -> None:
+    """Refuse a stake of more than there is."""
+    if weights.max() > 1.0:
+        row = int(np.argmax(weights > 1.0))
+        raise InvalidPredictionsError(
+            f"weights: row {row} is {weights[row]:g}; a monitor stakes at most its "
+            "wealth: divide the weights by the largest there can be"
+        )
+
+
+def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
+    """Refuse rows of one time that cannot be one bet: of a time that is over, or many classes."""
+    if over is not None:
+        raise InvalidPredictionsError(
+            f"time: row 0 is of {over}, on which the bet is made, one for all rows of a time, as "
+            "they may depend on each other: give them at once, or say independent=True "
+            "(--independent) before the first row"
+        )
+    if n_classes > 2 and (times[1:] == times[:-1]).any():
+        raise StatisticError(
+            "rows of one time may depend on each other: they are one bet, which needs a lens of "
+            "two classes, such as TopK(1): choose one, or say independent=True (--independent)",
+            [("--independent",)],
+        )
+
+
+def one_row(probs: object, labels: object) -> FloatArray | None:
+    """Return p, 1 − p, label and weight of a row given as two numbers, or in lists; else None."""
+    if isinstance(probs, (list, np.ndarray)) and isinstance(labels, (list, np.ndarray)):
+        if len(probs) != 1 or len(labels) != 1:
+            return None
+        probs, labels = probs[0], labels[0]
+    if not isinstance(probs, float) or not isinstance(labels, (int, np.integer, np.bool_)):
+        return None
+    if not (0.0 <= probs <= 1.0 and 0 <= labels <= 1):
+        return None
+    return np.array([[probs, 1.0 - probs, labels, 1.0]])
+
+
+# ------------------------------------------------------------------------------
+# What the sums of many rows do to the wealth of every expert.
+
+
+#: What is lost beside the largest wealth, and where shares and pools are cut off, in logs.
+LEAST, CUT = 1e-280, 575.0
+
+
+def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
+    """Bet on all rows of a tally at once; the state of two classes is moved on in place.
+
+    An expert says q of a prediction p. In micro-cell c he tilts by θ = logit q − logit p at its
+    centre, so that the rows earn exp(θ Σ y − Σ log(1 − p + p e^θ)), of mean 1 under calibration
+    for any θ that is a function of the cell. The second sum is that of the atoms, which are no
+    less: the fourth derivative of the logarithm in p is negative (the error of Gauss's quadrature),
+    and so is the second, where one atom stands for several rows. O(C) for each of 212 experts.
+    """
+    micro = TallyProblem.of(tally)
+    if micro.tally.strata.tolist() != [1.0]:
+        raise StatisticError("a monitor does not take tallies of weighted rows: pass the rows")
+    s, flat = state[:SCALARS], state[SCALARS : mixture.LATE_AT]
+    late = state[mixture.LATE_AT : mixture.TREE_AT]
+    s[mixture.IMPOSSIBLE] += tally.impossible.size
+    earned, local = _earned(micro)
+    s[mixture.FLAT], s[mixture.FLAT_SCALE] = _multiplied(flat, earned, s[mixture.FLAT_SCALE])
+    tree = state[mixture.TREE_AT : mixture.STOP_AT].reshape(2 * LEAVES, 11)
+    from scipy.special import logsumexp
+
+    with np.errstate(divide="ignore"):
+        joint = np.log(tree) + local
+    at_node = logsumexp(joint, axis=1)
+    tree[:] = np.exp(joint - at_node[:, None])
+    tree[tree < LEAST] = 0.0
+    stop, subtree = state[mixture.STOP_AT :], at_node.copy()
+    for i in range(LEAVES - 1, 0, -1):
+        below, stays = subtree[2 * i] + subtree[2 * i + 1], np.log(stop[i])
+        subtree[i] = np.logaddexp(stays + at_node[i], below) - np.log1p(stop[i])
+        stop[i] = np.exp(np.clip(stays + at_node[i] - below, -CUT, CUT))
+    s[mixture.TREE] += subtree[1]
+    if s[mixture.LATE] > 0.0:
+        each = np.append(earned, local[2:LEAVES, 1:])
+        s[mixture.LATE], s[mixture.LATE_SCALE] = _multiplied(late, each, s[mixture.LATE_SCALE])
+        if s[mixture.LATE_SCALE] < -CUT:
+            late[:], s[mixture.LATE], s[mixture.LATE_SCALE] = 0.0, 0.0, 0.0
+        s[mixture.LOCAL] = late[mixture.N_FLAT :].sum()
+    mixture.settled(s, mode, flat, late, mixture.LATE_PRIOR, float(tally.n))
+    s[mixture.NOW] = mixture.wealth(s, mode, mixture.TREE_SHARE, 1.0)
+
+
+def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[float, float]:
+    """Multiply wealth in place, given logarithms; return its sum and its scale."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(pool) + earned
+    top = float(logs.max())
+    pool[:] = np.exp(logs - top)
+    pool[pool < LEAST] = 0.0
+    return float(pool.sum()), scale + top
+
+
+def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
+    """Return what flat experts earn, and shifts at every node of the tree, in logarithms."""
+    open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
+    p, rest = micro.centre[open_cells], micro.rest[open_cells]
+    count, events = micro.count[open_cells], micro.labels[open_cells]
+    half, atoms = micro.half[open_cells], micro.atoms.take(open_cells)
+    wide = half >= np.minimum(p, rest)  # of positions beside 0 and 1 only the mean is sure
+    low, high = np.where(wide, micro.probs[open_cells].T, 0.0)
+    times = np.where(wide, [count, np.zeros_like(count)], atoms.times)
+    low, high = np.where(wide, low, atoms.p), np.where(wide, high, atoms.rest)
+    rounded = np.where(wide | (count == 1), 0.0, 4.0 / UNIT * count * half**2)
+    logit = np.log(p) - np.log(rest)
+    z = np.log(np.maximum(p, CLIP)) - np.log(np.maximum(rest, CLIP))
+
+    def factor(stated: FloatArray) -> FloatArray:
+        tilt = stated - logit
+        up, size = tilt >= 0.0, np.abs(tilt)
+        more = np.expm1(size)
+        lost = (times * np.log1p(np.where(up, low, high) * more)).sum(axis=0)
+        reach = more / (1.0 + np.where(up, p, rest) * more)
+        return size * np.where(up, events, count - events) - lost - rounded * reach**2
+
+    flat = [factor(b * z + a).sum() for b, a in mixture.LINES]
+    for noise in mixture.NOISE:
+        q, other = ((1.0 - noise) * x + 0.5 * noise for x in (p, rest))
+        flat.append(factor(np.log(q) - np.log(other)).sum())
+    leaf = np.minimum((LEAVES / (1.0 + np.exp(-z / 2.0))).astype(np.int64), LEAVES - 1)
+    local = np.zeros((2 * LEAVES, 11))
+    for k, shift in enumerate(mixture.SHIFTS[1:], start=1):
+        local[LEAVES:, k] = np.bincount(leaf, factor(z + shift), minlength=LEAVES)
+    for i in range(LEAVES - 1, 0, -1):
+        local[i] = local[2 * i] + local[2 * i + 1]
+    return np.array(flat), local
+
+
+# ------------------------------------------------------------------------------
+# When a change began: the likeliest row, from sums of log-likelihood ratios.
+
+
+#: Slopes and shifts of the log-odds that a change may have, and their walks before the first row.
+SLOPES = np.array([1.0] * 6 + [0.5, 0.7, 1.4, 2.0])
+
+
+SHIFTS = np.array([-1.0, -0.5, -0.25, 0.25, 0.5, 1.0] + [0.0] * 4)
+
+
+BEGIN = np.outer([0.0, 0.0, 1.0, np.nan], np.ones(SLOPES.size))
+
+
+#: Rows that are looked at together.
+AT_ONCE = 2**16
+
+
+def of_change(
+    before: Monitor, after: Monitor, p_and_y: FloatArray, weights: FloatArray, times: Times
+) -> dict[str, Any]:
+    """Return where a change began once the alarm rings, and till then the walks that tell.
+
+    A walk adds up the log-likelihood ratios of a line against the predictions; a change to the line
+    began most likely after its lowest point, however rows are split.
+    """
+    walks, end = before.walks, None if after.alarm is None else after.alarm - before.n
+    if not before.change or before.alarm is not None or (before.n and not walks):  # after tallies
+        return {}
+    rows = np.column_stack([p_and_y, weights])[:end]
+    total, low, start, began = np.frombuffer(walks).reshape(4, -1).copy() if walks else BEGIN.copy()
+    for a in range(0, len(rows), AT_ONCE):
+        p, y, weight = rows[a : a + AT_ONCE].T[:, :, None]
+        side, z = 1.0 - 2.0 * y, np.log(np.maximum(p, CLIP)) - np.log(np.maximum(1.0 - p, CLIP))
+        gain = np.logaddexp(0.0, side * z) - np.logaddexp(0.0, side * (SLOPES * z + SHIFTS))
+        path = np.vstack([total, weight * gain]).cumsum(axis=0)[1:]
+        first, place, total = before.n + a + 1, path.argmin(axis=0), path[-1]
+        began = np.where(start == first, np.nan if times is None else times[a], began)
+        lower = path.min(axis=0) < low
+        low, start = np.minimum(low, path.min(axis=0)), np.where(lower, first + place + 1, start)
+        if times is not None:  # that of a row that is to come is put right when it comes
+            began = np.where(lower, times[np.minimum(a + place + 1, len(times) - 1)], began)
+    if after.alarm is None:
+        return {"walks": np.array([total, low, start, began]).tobytes()}
+    best = int(np.argmax(total - low))
+    when = None if times is None else float(began[best])
+    return {"walks": b"", "onset": int(start[best]), "onset_time": when}
+
+
+# ------------------------------------------------------------------------------
+# What a monitor has seen, in words.
+
+
+#: How rows of one time are bet on, and why.
+ONE_BET = "one bet on each, as its rows may depend on each other"
+
+
+#: What the best of such bets says: stakes on a mean may be larger than the error.
+SIDE = "; its direction holds, not its size"
+
+
+#: What an alarm without ``change=True`` does not say.
+ASK_SINCE_WHEN = (
+    "  Note: the alarm is about the whole record; since when, change=True (--change) asks."
+)
+
+
+def means_of(
+    sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)
+) -> tuple[float, float]:
+    """Return Σ p and Σ y by the number of rows, of those that were not there before."""
+    n, predicted, observed = np.subtract(sums, before).tolist()
+    return (predicted / n, observed / n) if n else (nan, nan)
+
+
+def in_words(sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)) -> str:
+    """Say what was predicted and observed in the rows that were not there before."""
+    if sums[0] <= before[0]:
+        return "no rows yet"
+    mean, rate = means_of(sums, before)
+    return f"predicted {percent(mean, rate)}, observed {percent(rate, mean)}"
+
+
+def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) -> str:
+    """Say what was predicted and observed since the alarm; the side from two standard errors on."""
+    mean, rate = means_of(sums, before)
+    noise = sqrt(mean * (1.0 - mean) / (sums[0] - before[0]))
+    side = f": too {'high' if mean > rate else 'low'}" * (abs(mean - rate) > 2.0 * noise)
+    when = words.removeprefix("at ").rpartition(", ")[2]
+    return f"  since       the alarm, {when}: {in_words(sums, before)}{side}"
+
+
+def of_impossible(count: int, rounded: bool) -> str:
+    """Say what outcomes of probability 0 mean."""
+    words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
+    words += "or begin anew with rounded=True (--rounded)"
+    words = "not bet on, as it may be rounded" if rounded else words
+    return f"  {several(count, 'outcome')} had probability 0, {words}."
+
+
+def report(monitor: Monitor) -> list[str]:
+    """Return the lines of a report of a monitor, but those that end it."""
+    question = "has it become miscalibrated?" if monitor.change else "is it miscalibrated?"
+    value, rings = format_evalue(monitor.log_evidence), format_evalue(monitor.alarm_at)
+    p, of_last = monitor.pvalue, f" (last {monitor.sums[0]:.0f} rows)"  # an older state had no sums
+    lines = [
+        f"Monitor of calibration: {question}",
+        f"  rows        {monitor.n}"
+        + f" at {monitor.steps} times, {ONE_BET}" * monitor.shared_times,
+        f"  e-value     {value}  (what a bet of 1 against it has become)",
+        f"  alarm       {monitor.alarm_words}  (at an e-value of {rings})",
+    ]
+    lines += [] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]
+    lines.append(
+        f"  means       {in_words(monitor.sums)}" + of_last * (monitor.sums[0] < monitor.n)
+    )
+    if monitor.onset is not None:
+        began = monitor.row_words(monitor.onset, monitor.onset_time)
+        lines.append(f"  began       likely {began}  (estimate; the alarm is later)")
+    if monitor.alarm_sums is not None and monitor.sums[0] > monitor.alarm_sums[0]:
+        lines.append(after_alarm(monitor.alarm_words, monitor.sums, monitor.alarm_sums))
+    side = SIDE * monitor.shared_times
+    lines.append(f"  best bet    {monitor.leader}  (what has earned most{side})")
+    if abs(monitor.log_evidence) < 600 and not monitor.shared_times:
+        lines.append(f"  gain        {monitor.gain:.2g} nats a row  (by recalibration, log score)")
+    if monitor.impossible:
+        lines.append(of_impossible(monitor.impossible, monitor.rounded))
+    lines += [ASK_SINCE_WHEN] * (monitor.alarm is not None and not monitor.change)
+    return lines

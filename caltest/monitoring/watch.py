@@ -1,0 +1,230 @@
+"""What monitors share: values that are moved on, a thinned history, and JSON without a row."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from caltest._base import arrays as checks
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest._base.written import name_of
+from caltest.data.facts import are_dates, as_dates, as_times
+from caltest.data.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.inference.dependence import AGREEING
+from caltest.nulls.bets import REFUTED
+from caltest.results import Result
+from caltest.tallies import Source
+
+#: Times of rows, if there are any.
+Times = FloatArray | None
+
+
+#: Points that a history keeps at most; every second goes when there are more.
+MOST_POINTS = 512
+
+
+LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch(Result):
+    """A monitor as a value: an update returns a new one, and the old one stays as it was."""
+
+    n: int = 0
+    n_classes: int = 0
+    classes: tuple[str, ...] | None = None
+    lens: LensLike | None = None
+    alpha: float = 0.05
+    alarm: int | None = None
+    every: int = 1
+    past: bytes = b""
+    clock: bytes = b""
+    horizon: int = 1
+    steps: int = 0
+    time: float | None = None
+    alarm_time: float | None = None
+    dates: bool = False
+    state: bytes = b""
+    #: z of neighbouring rows of the last batch, whose residuals agree more than by chance.
+    neighbours: float = field(default=0.0, compare=False, metadata={"transient": True})
+    plotter: ClassVar[str] = "lines.evidence"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.fraction("alpha", self.alpha)
+        checks.whole("horizon", self.horizon)
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers of a point of the history, the number of rows first."""
+
+    @property
+    @abstractmethod
+    def alarm_at(self) -> float:
+        """The logarithm of the evidence at which the alarm rings."""
+
+    @property
+    @abstractmethod
+    def history(self) -> FloatArray:
+        """Rows, and numbers after them."""
+
+    @property
+    def times(self) -> AnyArray | None:
+        """The times of the rows of ``history``, ``datetime64`` of dates; None without times."""
+        clock = np.frombuffer(self.clock)
+        if self.time is None or len(clock) != len(self._points()):
+            return None
+        times = np.append(clock, [self.time] * (len(self.history) - len(clock)))
+        return as_dates(times) if self.dates else times
+
+    @property
+    def alarm_words(self) -> str:
+        """When the alarm rang."""
+        return "none" if self.alarm is None else self.row_words(self.alarm, self.alarm_time)
+
+    def row_words(self, row: int, time: float | None) -> str:
+        """Return a row, and its time if it has one."""
+        return f"at row {row}" + (f", {format_time(time, self.dates)}" if time is not None else "")
+
+    def _moved(self, **changes: object) -> Self:
+        """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""
+        new: Self = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, **changes)
+        return new
+
+    def _same_classes(self, data: Source, time: object) -> dict[str, object]:
+        """Return the classes, which are those of before, and whether times are dates."""
+        if self.n and data.n_classes != self.n_classes:
+            raise InvalidPredictionsError(
+                f"these rows have {data.n_classes} classes, those before {self.n_classes}"
+            )
+        if self.classes and data.classes and data.classes != self.classes:
+            raise InvalidPredictionsError(
+                f"these rows name their classes {', '.join(data.classes)}, those before "
+                f"{', '.join(self.classes)}: list the columns in that order, with --probs"
+            )
+        dates = time is not None and are_dates(time)
+        classes = self.classes or data.classes
+        return {"n_classes": data.n_classes, "classes": classes, "dates": dates}
+
+    def _rules(self, name: str, *rules: str) -> list[str]:
+        """Return what a recipe says of a monitor: its name, its lens, its rules, its horizon."""
+        lens = [] if self.lens is None else [repr(self.lens)]
+        ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
+        return [name, *lens, *rules, *ahead]
+
+    def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, object]:
+        """Return what rows add: how many there are, and numbers, evidence and times after them."""
+        n, every, timed = int(path[-1, 0]), self.every, times is not None
+        moved: dict[str, object] = {"n": n, "time": None if times is None else float(times[-1])}
+        if self.alarm is None and evidence.max() >= self.alarm_at:
+            row = int(np.argmax(evidence >= self.alarm_at))
+            moved["alarm"] = int(path[row, 0])
+            moved["alarm_time"] = None if times is None else float(times[row])
+        if n // every == self.n // every:
+            return moved
+        if times is not None:
+            path = np.column_stack([path, times])
+        points = np.vstack([self._points(timed), _thinned(path, every, self.n // every)])
+        # A history of any length: every second point goes, and new ones come half as often.
+        while len(points) > MOST_POINTS:
+            every *= 2
+            points = _thinned(points, every)
+        clock = points[:, self.width :].tobytes()
+        past = np.ascontiguousarray(points[:, : self.width]).tobytes()
+        return moved | {"every": every, "past": past, "clock": clock}
+
+    def _foot(self) -> list[str]:
+        """Return the lines that end a report, with a doubt where outcomes may have come late."""
+        if self.horizon > 1 or self.neighbours <= AGREEING:
+            return super()._foot()
+        doubt = (
+            f"  Note: neighbouring rows agree more than chance (z = {self.neighbours:.1f}): where "
+            "a forecast is made before the last outcome is known, say how many steps ahead by "
+            "horizon= (--horizon); where rows of one time depend on each other, name their times "
+            "by time= (--time)."
+        )
+        return [doubt, *super()._foot()]
+
+    def _points(self, timed: bool = False) -> FloatArray:
+        points = np.frombuffer(self.past).reshape(-1, self.width)
+        return np.column_stack([points, np.frombuffer(self.clock)]) if timed else points
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings, lists and dictionaries; no row is among them."""
+        return super().as_dict() | {"lens": None if self.lens is None else name_of(self.lens)}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any], lens: LensLike | None = None) -> Self:
+        """Rebuild from :meth:`as_dict`; a lens that is a function of your own has to be given.
+
+        StatisticError when the lens is not one of caltest, and none is given.
+        """
+        name, _, values = (content["lens"] or "").partition("(")
+        if lens is None and name in LENSES:
+            lens = LENSES[name](*ast.literal_eval(f"[{values[:-1]}]"))
+        elif name and name != name_of(lens).partition("(")[0]:
+            raise StatisticError(f"this monitor has the lens {content['lens']}: pass it as lens=")
+        return super().from_dict(content | {"lens": lens})
+
+    @classmethod
+    def from_json(cls, text: str, lens: LensLike | None = None) -> Self:
+        """Rebuild from :meth:`to_json`; see :meth:`from_dict`."""
+        import json
+
+        return cls.from_dict(json.loads(text), lens)
+
+
+def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:
+    """Return at which step each row is, after ``start`` steps, and the times of all."""
+    if time is None:
+        if last is not None:
+            raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")
+        return start + np.arange(n), None
+    times = as_times(time, n)
+    if start and last is None:
+        raise InvalidPredictionsError("earlier rows had no times: pass time= with all or none")
+    before = np.append(np.nan if last is None else last, times[:-1])
+    if (times < before).any():
+        row = int(np.argmax(times < before))
+        raise InvalidPredictionsError(
+            f"time: row {row} is {times[row]:.10g}, before {before[row]:.10g}; a monitor goes "
+            "forward: sort the rows by time, and do not add to times that are over"
+        )
+    return start - 1 + np.cumsum(times != before), times
+
+
+def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
+    """Return the first point of every so many rows."""
+    part = points[:, 0] // every
+    return points[part > np.append(before, part[:-1])]
+
+
+def format_time(time: float, dated: bool) -> str:
+    """Return a time as it is printed."""
+    if not dated:
+        return f"time {time:.10g}"
+    when = str(as_dates(time).astype("datetime64[s]"))
+    return when.removesuffix("T00:00:00").replace("T", " ")
+
+
+def odds(log_evidence: float) -> float:
+    """Return evidence from its logarithm; infinite once an outcome of probability 0 occurred."""
+    return exp(log_evidence) if log_evidence < 700.0 else np.inf
+
+
+def format_evalue(log_evidence: float) -> str:
+    """Return an e-value as it is printed."""
+    if log_evidence >= REFUTED:
+        return "infinite"
+    if log_evidence < -600.0:
+        return "none yet"
+    power = log_evidence / np.log(10.0)
+    return f"{np.exp(log_evidence):.4g}" if abs(power) < 5 else f"10^{power:.1f}"

@@ -1,0 +1,6 @@
+"""What a calibrated model would show: laws, and draws where there is no law."""
+
+import lazy_loader
+
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

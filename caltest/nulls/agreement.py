@@ -1,0 +1,625 @@
+"""How far labels depend within clusters, in one or two ways, and labels drawn so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import AnyArray, largest
+from caltest.data import Predictions
+from caltest.data.facts import by_appearance
+from caltest.errors import StatisticError
+from caltest.nulls.compiled import Memo, counter_kernel, inlined, kernel
+from caltest.nulls.draws import GAMMA, UNIT, Drawer, LabelSampler, Seed, keys, mixed
+
+#: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
+DRAWS, STEPS, SEED = 199, 10, (0x5EED, 0xC1)
+
+
+#: Share of draws that must agree no more than the observed labels for a degree to be possible.
+POSSIBLE = 0.05
+
+
+#: Share of draws up to which rows agree too much in a part of the data for the draws of all rows.
+DISAGREE = 0.05
+
+
+#: Rows of a cluster above which not all pairs are looked at for the variance of its sum, and the
+#: number of others that each row then meets.
+LARGE, PARTNERS = 512, 64
+
+
+#: Labels that are drawn together.
+AT_ONCE = 2**18
+
+
+#: Limits of λ by coupling and rows.
+_LIMITS: Memo[Dependence] = Memo()
+
+
+def association(
+    values: FloatArray | IntArray, residuals: FloatArray, group: IntArray | None
+) -> float:
+    """Return z of the association between values of the rows, (n,), and their residuals.
+
+    z = Σ_g u_g / √Σ u_g², u_g = Σ_{i∈g} (v_i − v̄) r_i, g the clusters, if there are any, or rows.
+    Weights or sizes of clusters that depend on outcomes make it large; so does an error that
+    differs by them.
+    """
+    product = (values - values.mean()) * residuals
+    sums = product if group is None else np.bincount(group, product)
+    return float(sums.sum() / max(np.sqrt((sums**2).sum()), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How far residuals of the same cluster agree, for any labels: N and ρ of the notes below.
+
+    Notes
+    -----
+    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g), Q_g = Σ_{i∈g} w_i² |x_i|², for residuals r or,
+    ``centred``, for r less its mean among the rows with about the same prediction (quarters by
+    rank), which keeps miscalibration from passing for dependence. Of two classes one component
+    counts. The coupling "correctness" looks at whether the likeliest label is right, with its
+    probability. ρ = N / Σ_g Q_g does not fall where few residuals vary: labels that are all alike
+    say nothing of dependence, and N would call them independent. Next to both stand their parts:
+    pairs of rows of one quarter of the predictions, or of clusters of about one size (quarters of
+    the rows by it). O(n + G K) a label vector.
+    """
+
+    data: Predictions
+    coupling: Coupling
+    likeliest: IntArray = field(repr=False)
+    cluster: IntArray = field(repr=False)
+    quarter: IntArray = field(repr=False)
+    size: IntArray = field(repr=False)
+    probs: FloatArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, data: Predictions, coupling: Coupling = "label") -> Agreement:
+        """Rank the rows by the prediction of the event, or by the largest; O(n log n)."""
+        most = largest(data.probs)
+        # Of two classes rows of one quarter miss in one direction, whatever they share.
+        position = data.probs[:, 0] if data.n_classes == 2 else most
+        if coupling == "correctness":
+            columns = most[:, None]
+        else:
+            columns = data.probs[:, :1] if data.n_classes == 2 else data.probs
+        cluster = by_appearance(data.clusters)
+        weights = np.ones(data.n) if data.weights is None else data.weights
+        parts = quarters(position), quarters(np.bincount(cluster)[cluster])
+        likeliest = data.probs.argmax(axis=1)
+        columns = np.ascontiguousarray(columns)
+        return cls(data, coupling, likeliest, cluster, *parts, columns, weights)
+
+    def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
+        """Return N and its parts for label vectors of shape (B, n): (B, 9)."""
+        return self._sums(labels, centred)[0]
+
+    def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
+        """Return ρ and its parts, (B, 9); infinite where residuals do not vary at all."""
+        values, squares = self._sums(labels, centred)
+        varying = squares > 1e-12 * (self.weights**2).sum()
+        return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
+
+    def _sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
+        """Return N and Σ_g Q_g, and their parts."""
+        if self.coupling == "correctness":
+            labels = (labels != self.likeliest).astype(np.int64)
+        values, squares = np.empty((2, len(labels), 9))
+        rows = self.cluster, self.quarter, self.size, self.probs, self.weights
+        _agreements(np.ascontiguousarray(labels), *rows, centred, values, squares)
+        return values, squares
+
+    @property
+    def counts(self) -> IntArray:
+        """The number of rows of every cluster."""
+        return np.bincount(self.cluster)
+
+    def size_effect(self) -> float:
+        """Return z of the association between the size of a cluster and the residuals in it."""
+        hits = self.data.labels == (0 if self.coupling == "label" else self.likeliest)
+        residuals = self.weights * (hits - self.probs[:, 0])
+        return association(self.counts[self.cluster], residuals, self.cluster)
+
+    def limits(self) -> Dependence:
+        """Return the upper confidence limits of λ, of all pairs of rows and of parts of them.
+
+        A part has a limit of its own where its observed labels agree more than labels drawn with
+        the limit of all (p ≤ 0.05), as residuals or centred: clusters in which one label excludes
+        another then do not hide others that are copies. See :class:`SharedRedraws`. The newest
+        limits are remembered: an audit asks for them once for every statistic.
+        """
+        rows = self.cluster, self.size, self.weights, self.data.probs, self.data.labels
+        return _LIMITS.of(self._limits, self.coupling, *rows)
+
+    def _limits(self) -> Dependence:
+        observed = self.correlation(self.data.labels[None, :])[0]
+        correlations = cache(lambda step: self._replicates(step / STEPS))
+
+        def limit(part: int) -> int:
+            return possible(observed[part] + 1e-9, lambda step: correlations(step)[:, part])
+
+        overall = limit(0)
+        too_much = np.zeros(9, dtype=bool)
+        for centred in (True, False):
+            agreement = self.correlation(self.data.labels[None, :], centred)[0]
+            reached = self._replicates(overall / STEPS, centred) >= agreement - 1e-9
+            too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
+        steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
+        of_parts = tuple(step / STEPS for step in steps)
+        return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
+
+    def _replicates(self, dependence: float, centred: bool = True) -> FloatArray:
+        """Return ρ and its parts for labels that are drawn with dependence."""
+        draw = ClusterDrawer.of(self.data, dependence, self.coupling)
+        parts = [self.correlation(labels, centred) for labels in batches(draw, self.data.n)]
+        return np.concatenate(parts)
+
+    def of_rows(self, dependence: Dependence) -> FloatArray:
+        """Return λ of every row, the larger of those of its two parts."""
+        by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
+        return np.maximum(by_prediction[self.quarter], by_size[self.size])
+
+    def degree(self, dependence: Degree | None) -> Dependence:
+        """Return λ, given or at its limits."""
+        if isinstance(dependence, tuple):
+            raise StatisticError(f"dependence={dependence} is for two columns of clusters")
+        return self.limits() if dependence is None else Dependence.of(dependence)
+
+    def drawer(self, dependence: Degree | None) -> ClusterDrawer:
+        """Return what draws labels with this dependence."""
+        return ClusterDrawer.of(self.data, self.of_rows(self.degree(dependence)), self.coupling)
+
+    def observed(self, centred: bool = False) -> float:
+        """Return N of the observed labels."""
+        return float(self(self.data.labels[None, :], centred)[0, 0])
+
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
+        """Return κ, by how much labels agree more than any λ allows; 1 where nothing can vary."""
+        variance, joint = self.sums
+        allowed = float((variance + joint).sum())
+        agreement = float(variance.sum()) + self.observed(centred)
+        return max(1.0, agreement / allowed) if allowed > 1e-9 else 1.0
+
+    @cached_property
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        """Σ w² v and Σ_{i≠j} w_i w_j c_ij of every cluster: the variance of its sum.
+
+        v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j of two classes, v_i = 1 − |p_i|² and
+        c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j of more, which costs
+        O(K log K) a pair: of more than 512 rows of a cluster each meets 64 others, spread over
+        the ranks of p_0, and their mean stands for all (within some 0.2 %).
+        """
+        order = np.lexsort((self.probs[:, 0], self.cluster))
+        starts = np.flatnonzero(np.diff(self.cluster[order], prepend=-1))
+        w, p = self.weights[order], self.probs[order]
+        if p.shape[1] > 1:
+            joint = np.empty(starts.size)
+            _joint_hits(np.ascontiguousarray(p), w, np.append(starts, len(p)), joint)
+            return np.add.reduceat(w**2 * (1.0 - (p**2).sum(axis=1)), starts), joint
+        p = p[:, 0]
+        running = np.cumsum(w)
+        ends = np.append(starts[1:], len(p)) - 1
+        later = np.repeat(running[ends], np.diff(np.append(starts, len(p)))) - running
+        squared = np.add.reduceat(w * p, starts) ** 2 - np.add.reduceat((w * p) ** 2, starts)
+        variance = np.add.reduceat(w**2 * p * (1.0 - p), starts)
+        return variance, 2.0 * np.add.reduceat(w * p * later, starts) - squared
+
+
+def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
+    """Yield the labels that are drawn for a degree of dependence, as many as fit in memory."""
+    at_once = max(1, AT_ONCE // n)
+    return (draw(SEED, first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once))
+
+
+def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
+    """Return the largest s for which draws with λ = s / 10 are ≤ ``most`` in 5 %, or else 0."""
+    highest = 0
+    for step in range(1, STEPS + 1):
+        if (replicates(step) <= most).mean() >= POSSIBLE:
+            highest = step
+        elif step > 2:
+            break
+    return highest
+
+
+def quarters(values: FloatArray | IntArray) -> IntArray:
+    """Return the quarter of the rows, by rank, in which each lies; equal values in one."""
+    # The rank of a value is the number of smaller ones; partitions are ten times as fast as sorts.
+    last = (np.arange(1, 4) * values.size + 3) // 4 - 1
+    return np.searchsorted(np.partition(values, last)[last], values)
+
+
+@kernel
+def _agreements(  # type: ignore[no-untyped-def]
+    labels, cluster, quarter, size, p, w, centred, out, squares_out
+):
+    # x = hit − p − m, m the mean of its quarter: |x|² is multiplied out, so that a row costs O(1).
+    # A cluster is of one class of sizes, its rows may be of all quarters of the predictions.
+    n_clusters, n_classes = cluster.max() + 1, p.shape[1]
+    mass, size_of = np.zeros((n_clusters, 4)), np.zeros(n_clusters, dtype=np.int64)
+    expected = np.zeros((n_clusters, 4, n_classes))
+    alone, squares = np.zeros((4, 4)), np.zeros((4, 4))  # by size and quarter
+    squared, total = np.zeros((4, 4, n_classes)), np.zeros((4, n_classes))
+    for i in range(w.size):
+        g, q, s = cluster[i], quarter[i], size[i]
+        mass[g, q] += w[i]
+        size_of[g] = s
+        squares[s, q] += w[i] ** 2
+        for k in range(n_classes):
+            expected[g, q, k] += w[i] * p[i, k]
+            total[q, k] += w[i] * p[i, k]
+            squared[s, q, k] += w[i] ** 2 * p[i, k]
+            alone[s, q] += w[i] ** 2 * p[i, k] ** 2
+    residual = np.empty((n_clusters, 4, n_classes))
+    hits, hits_squared = np.empty((4, n_classes)), np.empty((4, 4, n_classes))
+    mean, rows = np.zeros((4, n_classes)), np.maximum(mass.sum(axis=0), 1e-300)
+    self_products = np.empty((4, 4))
+    for r in range(labels.shape[0]):
+        residual[:] = -expected
+        hits[:] = 0.0
+        hits_squared[:] = 0.0
+        self_products[:] = alone
+        for i in range(w.size):
+            k = labels[r, i]
+            if k < n_classes:
+                residual[cluster[i], quarter[i], k] += w[i]
+                hits[quarter[i], k] += w[i]
+                hits_squared[size[i], quarter[i], k] += w[i] ** 2
+                self_products[size[i], quarter[i]] += w[i] ** 2 * (1.0 - 2.0 * p[i, k])
+        if centred:
+            for q in range(4):
+                for k in range(n_classes):
+                    m = (hits[q, k] - total[q, k]) / rows[q]
+                    mean[q, k] = m
+                    for s in range(4):
+                        product = squared[s, q, k] - hits_squared[s, q, k]
+                        self_products[s, q] += m * (2.0 * product + squares[s, q] * m)
+        squares_out[r, 0] = self_products.sum()
+        for t in range(4):
+            squares_out[r, 1 + t] = self_products[:, t].sum()
+            squares_out[r, 5 + t] = self_products[t].sum()
+        out[r] = -squares_out[r]
+        for g in range(n_clusters):
+            for k in range(n_classes):
+                whole = 0.0
+                for q in range(4):
+                    x = residual[g, q, k] - mass[g, q] * mean[q, k]
+                    out[r, 1 + q] += x * x
+                    whole += x
+                out[r, 0] += whole * whole
+                out[r, 5 + size_of[g]] += whole * whole
+
+
+@inlined
+def _shared_hits(a, b, ratio):  # type: ignore[no-untyped-def]
+    # P(both draw k) under a common draw is 1 / Σ_l max(p_il / p_ik, p_jl / p_jk): sorted by the
+    # ratio of the two predictions, the maximum is the first in one part and the second in the rest.
+    for k in range(a.size):
+        ratio[k] = a[k] / b[k] if b[k] > 0.0 else np.inf if a[k] > 0.0 else 0.0
+    above, below, shared = 1.0, 0.0, 0.0  # sums of a beyond, and of b before
+    for k in np.argsort(ratio):
+        if a[k] > 0.0 and b[k] > 0.0:
+            shared += 1.0 / (above / a[k] + below / b[k])
+        above -= a[k]
+        below += b[k]
+    for k in range(a.size):
+        shared -= a[k] * b[k]
+    return shared
+
+
+@kernel
+def _joint_hits(p, w, starts, out):  # type: ignore[no-untyped-def]
+    # Of large clusters every row meets as many others, at evenly spread distances on a circle.
+    ratio = np.empty(p.shape[1])
+    for g in range(starts.size - 1):
+        first, size = starts[g], starts[g + 1] - starts[g]
+        few = size <= LARGE
+        total = 0.0
+        for i in range(size):
+            for t in range(i if few else PARTNERS):
+                j = t if few else (i + 1 + int((t + 0.5) * (size - 1) / PARTNERS)) % size
+                shared = _shared_hits(p[first + i], p[first + j], ratio)
+                total += w[first + i] * w[first + j] * shared
+        out[g] = total * (2.0 if few else (size - 1) / PARTNERS)
+
+
+# ------------------------------------------------------------------------------
+# How far labels depend along two columns of clusters, such as readers and patients.
+
+
+@dataclass(frozen=True, eq=False)
+class CrossedAgreement:
+    """How far residuals of rows agree that share a first cluster, a second, or both.
+
+    ``columns`` are the agreements of either, ``both`` that of rows which share both, if any do.
+    """
+
+    columns: tuple[Agreement, Agreement]
+    both: Agreement | None
+
+    @classmethod
+    def of(cls, data: Predictions, coupling: Coupling) -> CrossedAgreement:
+        """Take the columns apart; rows that share both clusters count once."""
+        assert data.clusters is not None
+        assert data.crossed is not None
+        codes = data.clusters * (int(data.crossed.max()) + 1) + data.crossed
+
+        def agreement(clusters: IntArray) -> Agreement:
+            return Agreement.of(replace(data, clusters=clusters, crossed=None), coupling)
+
+        shared = agreement(codes) if np.unique(codes).size < data.n else None
+        return cls((agreement(data.clusters), agreement(data.crossed)), shared)
+
+    @cached_property
+    def limits(self) -> Pair:
+        """The limit of each column, with the other λ 0."""
+        first, second = (column.limits().overall for column in self.columns)
+        return first, second
+
+    @cached_property
+    def joint(self) -> Pair:
+        """Σ c_ij over pairs of rows of one cluster, of each column: V1."""
+        first, second = (float(column.sums[1].sum()) for column in self.columns)
+        return first, second
+
+    def observed(self, centred: bool = False) -> float:
+        """Return N = N_a + N_b − N_ab of the observed labels."""
+        both = 0.0 if self.both is None else self.both.observed(centred)
+        return sum(column.observed(centred) for column in self.columns) - both
+
+    def inflation(self, limits: Pair, centred: bool = False) -> float:
+        """Return κ: how much more labels agree than any draw with such shares of λ allows."""
+        variance = float(self.columns[0].sums[0].sum())
+        # The strongest draw in the ratio of both limits, with √λ₁ + √λ₂ = 1.
+        roots = float(np.sqrt(limits).sum())
+        shares = np.array(limits) / roots**2 if roots > 0.0 else np.full(2, 0.25)
+        allowed = variance + float(shares @ self.joint)
+        return max(1.0, (variance + self.observed(centred)) / allowed) if allowed > 1e-9 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class TwoColumns:
+    """Agreement along two columns, of which the first may share one thing and the second another.
+
+    Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij, which needs √λ₁ +
+    √λ₂ ≤ 1. Each λ is the limit of what its column shows when the other is 0.
+    """
+
+    data: Predictions
+    couplings: tuple[Coupling, Coupling]
+    first: CrossedAgreement
+    second: CrossedAgreement
+
+    def degree(self, dependence: Degree | None) -> Pair:
+        """Return (λ₁, λ₂), given or at the limits.
+
+        Where √λ₁ + √λ₂ > 1 one is cut: of both ways that which allows the larger λ₁ V1_a + λ₂ V1_b.
+        """
+        if isinstance(dependence, tuple):
+            return dependence
+        if dependence is not None:
+            raise StatisticError("dependence of two columns of clusters is a pair (λ₁, λ₂)")
+        limits = self.first.limits[0], self.second.limits[1]
+        joint = self.first.joint[0], self.second.joint[1]
+        one, other = np.sqrt(limits)
+        if one + other <= 1.0 + 1e-9:
+            return limits
+        ways = (limits[0], float((1.0 - one) ** 2)), (float((1.0 - other) ** 2), limits[1])
+        return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
+
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
+        """Return the larger κ of what either column shares."""
+        limits = self.degree(dependence)
+        return max(each.inflation(limits, centred) for each in (self.first, self.second))
+
+    def drawer(self, dependence: Degree | None) -> ClusterDrawer:
+        """Return what draws labels with this dependence."""
+        return ClusterDrawer.of(self.data, np.array(self.degree(dependence)), *self.couplings)
+
+
+# ------------------------------------------------------------------------------
+# Labels that depend on each other within clusters.
+
+
+#: What rows of a cluster share: the draw of their label, or that of whether the likeliest is right.
+Coupling = Literal["label", "correctness"]
+
+
+#: λ of the first column of clusters and of the second.
+Pair = tuple[float, float]
+
+
+Words = NDArray[np.uint64]
+
+
+COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Limits of λ: of all rows, and of those of each quarter of the predictions and of sizes."""
+
+    overall: float
+    by_prediction: tuple[float, ...]
+    by_size: tuple[float, ...]
+
+    @classmethod
+    def of(cls, degree: Degree, column: int = 0) -> Dependence:
+        """Return one λ for all rows, of two columns that of one, or what are limits already."""
+        if isinstance(degree, Dependence):
+            return degree
+        one = degree[column] if isinstance(degree, tuple) else degree
+        return cls(one, (one,) * 4, (one,) * 4)
+
+    @property
+    def largest(self) -> float:
+        """The limit of the part that depends most."""
+        return max(self.overall, *self.by_prediction, *self.by_size)
+
+
+#: λ of one column of clusters or of two, or limits of it.
+Degree = float | Pair | Dependence
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterDrawer:
+    """Draws label vectors with dependence: replicate r of a seed is always the same.
+
+    ``cluster`` (C, n) numbers the clusters of one column or two, and ``sharing`` (C, n) holds the
+    chance √λ_i that row i takes part in the draw of its first cluster, and of either. ``couplings``
+    say what the draws of a column decide: the label, or whether the likeliest label is right. Of
+    more than two classes those of two columns decide the same.
+    """
+
+    probs: FloatArray = field(repr=False)
+    upto: FloatArray = field(repr=False)
+    cluster: IntArray = field(repr=False)
+    sharing: FloatArray = field(repr=False)
+    couplings: tuple[Coupling, ...]
+
+    @classmethod
+    def of(
+        cls, data: Predictions, dependence: float | FloatArray, *couplings: Coupling
+    ) -> ClusterDrawer:
+        """Prepare rows with clusters; of two columns ``dependence`` is a row of two λ."""
+        upto = LabelSampler.of(data.probs).cumulative
+        cluster = by_appearance(data.clusters)[None]
+        shape, degrees = (1, data.n), np.asarray(dependence)
+        if data.crossed is not None:
+            cluster = np.vstack([cluster, cluster.max() + 1 + by_appearance(data.crossed)])
+            shape, degrees = (2, data.n), degrees[:, None]
+        roots = np.sqrt(np.broadcast_to(degrees, shape))
+        # Two columns are chosen by one uniform: below √λ₁ the first, up to √λ₁ + √λ₂ the second.
+        sharing = np.minimum(np.cumsum(roots, axis=0), 1.0)
+        probs = np.ascontiguousarray(data.probs)
+        return cls(probs, upto, cluster, sharing, couplings or ("label",))
+
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
+        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+        shape = count, len(self.probs)
+        labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
+        key, twist = keys(seed, first, count)[:2]
+        return self.fill(key, twist, self.cluster, labels)
+
+    def fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> IntArray:
+        """Draw a label vector from each stream, with these clusters."""
+        streams, n_classes = (key, twist), self.probs.shape[1]
+        by_label, two = self.couplings[0] == "label", n_classes == 2
+        common = np.empty((cluster.max() + 1, n_classes if by_label and not two else 1))
+        rows: tuple[AnyArray, ...] = self.probs, self.upto
+        if two:
+            # Where label 0 is the less likely one a common draw of correctness is read backwards.
+            away = np.array([coupling == "correctness" for coupling in self.couplings])
+            turned = np.ascontiguousarray(away[:, None] & (self.upto[:, 0] < 0.5))
+            rows, draw = (self.upto, turned), _shared_pairs
+        elif by_label:
+            draw = _shared_vectors
+        else:
+            rows, draw = (self.probs, self.probs.argmax(axis=1)), _shared_correctness
+        draw(*rows, cluster, self.sharing, *streams, common, labels)
+        return labels
+
+
+@counter_kernel
+def _shared_pairs(  # type: ignore[no-untyped-def]
+    upto, turned, cluster, sharing, key, twist, common, labels_out
+):
+    # O(n) per label vector. One word a row says whether it joins, and is its own draw if not.
+    n, last = labels_out.shape[1], len(sharing) - 1
+    largest = 1.0 - 2.0**-53
+    alone = 1.0 / np.maximum(1.0 - sharing[last], 1e-300)
+    for r in range(key.size):
+        counter = key[r] + GAMMA * np.uint64(n)
+        for g in range(len(common)):
+            common[g, 0] = mixed(counter, twist[r]) * UNIT
+            counter += GAMMA
+        counter = key[r]
+        for i in range(n):
+            word = mixed(counter, twist[r]) * UNIT
+            c, reach = 0 if word < sharing[0, i] else last, sharing[last, i]
+            shared = common[cluster[c, i], 0]
+            if turned[c, i]:
+                shared = largest - shared
+            u = shared if word < reach else min((word - reach) * alone[i], largest)
+            labels_out[r, i] = u >= upto[i, 0]
+            counter += GAMMA
+
+
+@counter_kernel
+def _shared_vectors(  # type: ignore[no-untyped-def]
+    probs, upto, cluster, sharing, key, twist, common, labels_out
+):
+    # O(n K). The largest of log p_k + γ_k is the smallest of e_k / p_k, e exponential.
+    n, n_classes = probs.shape
+    largest, last = 1.0 - 2.0**-53, len(sharing) - 1
+    alone = 1.0 / np.maximum(1.0 - sharing[last], 1e-300)
+    for r in range(key.size):
+        counter = key[r] + GAMMA * np.uint64(n)
+        for g in range(len(common)):
+            for k in range(n_classes):
+                common[g, k] = -np.log(1.0 - mixed(counter, twist[r]) * UNIT)
+                counter += GAMMA
+        counter = key[r]
+        for i in range(n):
+            word = mixed(counter, twist[r]) * UNIT
+            counter += GAMMA
+            best, reach = 0, sharing[last, i]
+            if word < reach:
+                waiting = common[cluster[0 if word < sharing[0, i] else last, i]]
+                while probs[i, best] <= 0.0:
+                    best += 1
+                for k in range(best + 1, n_classes):
+                    if waiting[k] * probs[i, best] < waiting[best] * probs[i, k]:
+                        best = k
+            else:
+                u = min((word - reach) * alone[i], largest)
+                while u >= upto[i, best]:
+                    best += 1
+            labels_out[r, i] = best
+
+
+@counter_kernel
+def _shared_correctness(  # type: ignore[no-untyped-def]
+    probs, likeliest, cluster, sharing, key, twist, common, labels_out
+):
+    # O(n K). The likeliest label is right if a draw is below its probability; what a wrong row
+    # shows instead it draws alone, with the part of its word that has not been used.
+    n, n_classes = probs.shape
+    last = len(sharing) - 1
+    for r in range(key.size):
+        counter = key[r] + GAMMA * np.uint64(n)
+        for g in range(len(common)):
+            common[g, 0] = mixed(counter, twist[r]) * UNIT
+            counter += GAMMA
+        counter = key[r]
+        for i in range(n):
+            word = mixed(counter, twist[r]) * UNIT
+            counter += GAMMA
+            top, m = likeliest[i], probs[i, likeliest[i]]
+            first, reach = sharing[0, i], sharing[last, i]
+            if word < first:
+                u, rest = common[cluster[0, i], 0], word / first
+            elif word < reach:
+                u, rest = common[cluster[last, i], 0], (word - first) / (reach - first)
+            else:
+                u = (word - reach) / max(1.0 - reach, 1e-300)
+                rest = (u - m) / max(1.0 - m, 1e-300)
+            label = top
+            if u >= m and m < 1.0:
+                left = rest * (1.0 - m)
+                for k in range(n_classes):
+                    if k != top and probs[i, k] > 0.0:
+                        label = k
+                        left -= probs[i, k]
+                        if left < 0.0:
+                            break
+            labels_out[r, i] = label

@@ -1,0 +1,362 @@
+"""Labels and rows redrawn where rows depend on each other, in clusters or in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import number, one_of, whole
+from caltest.data import Predictions
+from caltest.data.facts import by_appearance
+from caltest.data.lenses import TopK
+from caltest.errors import StatisticError
+from caltest.nulls.agreement import (
+    COUPLINGS,
+    DISAGREE,
+    STEPS,
+    Agreement,
+    ClusterDrawer,
+    Coupling,
+    CrossedAgreement,
+    Degree,
+    Dependence,
+    TwoColumns,
+    batches,
+    possible,
+    quarters,
+)
+from caltest.nulls.compiled import Memo
+from caltest.nulls.draws import Drawer, LabelDrawer, LabelScheme, RedrawLabels, Scheme, Seed, keys
+
+
+class Agreeing(Protocol):
+    """How far rows agree in what they share, and what draws labels that agree as far."""
+
+    def degree(self, dependence: Degree | None) -> Degree:
+        """Return λ, given or at the limit of what the labels show."""
+
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
+        """Return κ, by how much labels agree more than any λ allows."""
+
+    def drawer(self, dependence: Degree | None) -> Drawer:
+        """Return what draws labels with this dependence."""
+
+
+@dataclass(frozen=True, repr=False)
+class SharedRedraws(LabelScheme):
+    """Keep the predictions, draw labels from them that depend on each other within clusters.
+
+    Every row has the label distribution that was predicted for it. With probability √λ it takes
+    part in the draw that its cluster shares, otherwise it draws alone. Rows may share two things:
+
+    * their *label*: two classes compare one uniform with the prediction of each row, more classes
+      take the largest of log p_k + γ_k with Gumbel variables γ of the cluster. Residuals then have
+      E[r_i · r_j] = λ c_ij exactly, c_ij ≥ 0 the value at λ = 1.
+    * their *correctness*, as in easy and difficult patients: one uniform is compared with the
+      largest probability of each row, and says whether that label is right; which other label a
+      row shows that is wrong, it draws alone.
+
+    A test draws both ways and takes the larger p-value, of each with its own λ. Without clusters
+    this is :class:`RedrawLabels`. It assumes that a label follows its own prediction, given the
+    other predictions of its cluster and its size. O(n K) a label vector.
+
+    Parameters
+    ----------
+    dependence : float in [0, 1] or a pair of them, optional
+        λ, of two columns of clusters (λ₁, λ₂); by default the upper 95 % confidence limit of what
+        the labels show: the largest of 0.1, 0.2, …, 1 at which labels of a cluster agree no more
+        than the observed ones in at least 5 % of 199 draws (0 if there is none). Rows of a quarter
+        of the predictions, or in clusters of about one size, have a larger λ of their own where
+        they agree too much for the common one (p ≤ 0.05), so that copies do not hide behind
+        clusters whose labels exclude each other.
+    coupling : {"label", "correctness"}, optional
+        What rows share; by default both are tried.
+    horizon : int, optional
+        Of forecasts h steps ahead, whose fact ``horizon`` it repeats. Clusters are then blocks of h
+        times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ is the limit
+        of what rows less than h times apart show.
+    """
+
+    dependence: Degree | None = None
+    coupling: Coupling | tuple[Coupling, Coupling] | None = None
+    horizon: int | None = None
+    takes_clusters: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.dependence is not None and not isinstance(self.dependence, Dependence):
+            pair = self.dependence if isinstance(self.dependence, tuple) else (self.dependence,)
+            for degree in pair:
+                number("dependence", degree, 0.0, 1.0, "[]")
+            if len(pair) > 2 or (len(pair) == 2 and np.sqrt(pair).sum() > 1.0 + 1e-9):
+                raise StatisticError("dependence of two columns needs √λ₁ + √λ₂ ≤ 1")
+        for coupling in () if self.coupling is None else np.atleast_1d(self.coupling):
+            one_of("coupling", str(coupling), COUPLINGS)
+        if self.horizon is not None:
+            whole("horizon", self.horizon, 2)
+            if isinstance(self.coupling, tuple) or isinstance(self.dependence, tuple):
+                raise StatisticError("forecasts h steps ahead have one coupling and dependence")
+
+    @property
+    def couplings(self) -> tuple[Coupling, Coupling]:
+        """What rows share along the first column of clusters and along the second."""
+        one = self.coupling or "label"
+        return one if isinstance(one, tuple) else (one, one)
+
+    def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
+        """Return the schemes to try: both couplings, but one of two that draw the same.
+
+        Of two classes these are the same where the likelier label is one for all rows. Two columns
+        of clusters share each thing with each, of more than two classes the same.
+        """
+        if self.horizon not in (None, data.horizon):
+            raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
+        two = data.n_classes == 2
+        tried = COUPLINGS[:1] if two and np.ptp(data.probs.argmax(axis=1)) == 0 else COUPLINGS
+        kinds: Iterable[Coupling | tuple[Coupling, Coupling]] = tried
+        if data.crossed is not None:
+            kinds = [(a, b) for a in tried for b in tried if two or a == b]
+        if self.coupling is not None:
+            kinds = [self.coupling if data.crossed is None else self.couplings]
+        return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
+
+    def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
+        """Return the schemes to try, with how far rows agree in what each lets them share."""
+        schemes = self.each(data)
+        if data.horizon is not None:
+            return [(each, Overlap(data, each.couplings[0])) for each in schemes]
+        if data.crossed is None:
+            if isinstance(self.coupling, tuple):
+                raise StatisticError(f"{self!r} is for two columns of clusters")
+            return [(each, Agreement.of(data, each.couplings[0])) for each in schemes]
+        of = {coupling: CrossedAgreement.of(data, coupling) for coupling in COUPLINGS}
+        pairs = [(each, each.couplings) for each in schemes]
+        return [(each, TwoColumns(data, (a, b), of[a], of[b])) for each, (a, b) in pairs]
+
+    def drawer(self, data: Predictions) -> Drawer:
+        """Prepare the rows; O(n K), and without ``dependence`` some 4000 label vectors.
+
+        Without ``coupling`` labels are shared.
+        """
+        (scheme,) = replace(self, coupling=self.coupling or "label").each(data)
+        if data.n_clusters is None:
+            return RedrawLabels().drawer(data)
+        ((_, agreement),) = scheme.agreements(data)
+        return agreement.drawer(self.dependence)
+
+
+@dataclass(frozen=True, repr=False)
+class WildSigns(Scheme):
+    """Multiply the residuals of every cluster by +1 or −1: for statistics of residuals.
+
+    It assumes that the sum of the residuals of a cluster is as likely positive as negative, which
+    few clusters and rare events violate: sizes of 0.2 to 0.7 at 0.05 were measured with ten
+    clusters of rare events. Rows without clusters change sign one by one. Cameron, Gelbach &
+    Miller, Review of Economics and Statistics 90, 2008.
+    """
+
+    takes_clusters: ClassVar[bool] = True
+
+    def drawer(self, data: Predictions) -> Drawer:
+        """Prepare to draw the signs of all rows; O(n) each."""
+        rows = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
+        return partial(_signs, LabelDrawer.of(np.full((int(rows.max()) + 1, 2), 0.5)), rows)
+
+
+def _signs(
+    draw: LabelDrawer, rows: IntArray, seed: Seed, first: int, count: int, out: object = None
+) -> IntArray:
+    return 1 - 2 * draw(seed, first, count)[:, rows]
+
+
+@dataclass(frozen=True, repr=False)
+class OneRowPerCluster(Scheme):
+    """Test one row of every cluster, drawn at random, and once more, and again.
+
+    Each of M draws gives a valid p-value; that of all is M / k times the k-th smallest, k = ⌈M / 4⌉
+    (Rüger, Metrika 25, 1978; Vovk & Wang, Biometrika 107, 2020), valid for any dependence within
+    clusters. Clusters weigh alike, whatever their size. Of 600 data sets of 100 clusters of five,
+    slope 0.5, it rejects .99 (independent rows), .96 (a shared label) and .63 (copies) at .05;
+    twice the median .91, .85 and .70, twice the mean .23, .35 and .70, a single draw .80, .77 and
+    .77. Sizes were at most .017. M is ``draws``.
+    """
+
+    draws: int = 100
+    takes_clusters: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        whole("draws", self.draws)
+
+    def rows(self, data: Predictions, rng: np.random.Generator) -> IntArray:
+        """Return one row of every cluster."""
+        order = rng.permutation(data.n)
+        codes = order if data.clusters is None else data.clusters[order]
+        return np.sort(order[np.unique(codes, return_index=True)[1]])
+
+
+@dataclass(frozen=True, repr=False)
+class PopulationWeights(Scheme):
+    """Ask whether the model is calibrated in the weighted population, not in every row.
+
+    E[w (y − p) | cell] = 0, as where a survey weighs groups up that are calibrated otherwise. The
+    p-value is the larger of those of :class:`RedrawLabels` and of :class:`WildSigns`, and there is
+    none where it is known to fail (sizes of up to 0.6 at 0.05): for weights so uneven that the
+    effective number of rows is below three quarters of them, and with fewer than 100 surprising
+    outcomes to be expected, (Σ w m)² / Σ w² m with m = 1 − max_k p_k.
+    """
+
+    def refuse(self, data: Predictions) -> None:
+        """Refuse data of which nothing is known, or too little."""
+        m, w = 1.0 - data.probs.max(axis=1), data.weights
+        if w is None or data.n_clusters is not None:
+            raise StatisticError(f"{self!r} is for weights, and for rows without clusters")
+        share, surprises = data.effective_n / data.n, (w @ m) ** 2 / max(w**2 @ m, 1e-300)
+        if share < 0.75 or surprises < 100.0:
+            raise StatisticError(
+                f"{self!r} holds no level here: the effective n is {share:.2f} of n (at least 0.75 "
+                f"is needed) and {surprises:.3g} surprising outcomes are expected (at least 100). "
+                "Without it every row is taken for calibrated"
+            )
+
+
+# ------------------------------------------------------------------------------
+# Labels of forecasts several steps ahead: outcomes that overlap share their draws.
+
+
+#: Upper confidence limits of λ by coupling and rows.
+_DEGREES: Memo[float] = Memo()
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesDrawer:
+    """Draws label vectors in blocks of h times, which begin anywhere.
+
+    A replicate has an offset o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows
+    join a common draw with probability √λ: residuals have E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊
+    c_ij exactly, c_ij the value of a common draw.
+    """
+
+    draw: ClusterDrawer
+    times: IntArray = field(repr=False)
+    horizon: int
+
+    @classmethod
+    def of(cls, data: Predictions, dependence: float, coupling: Coupling = "label") -> SeriesDrawer:
+        """Prepare the rows of data that have times and a horizon."""
+        times, h = timed(data)
+        return cls(ClusterDrawer.of(data, dependence, coupling), times - times.min(), h)
+
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
+        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+        words = keys(seed, first, count)
+        offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
+        labels = np.empty((count, self.times.size), dtype=np.int64) if out is None else out[:count]
+        for offset in np.unique(offsets):
+            some = offsets == offset
+            blocks = ((self.times + offset) // self.horizon)[None]
+            replicates = np.empty((int(some.sum()), self.times.size), dtype=np.int64)
+            labels[some] = self.draw.fill(words[0][some], words[1][some], blocks, replicates)
+        return labels
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """How far residuals of overlapping rows agree: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
+
+    x is the residual less its mean among the rows with about the same prediction (quarters by
+    rank), of two classes one component. Beside N stands that of pairs within these quarters: rows
+    that agree there and exclude each other elsewhere have N near 0. O(n K) a label vector.
+    """
+
+    data: Predictions
+    coupling: Coupling = "label"
+
+    @cached_property
+    def induced(self) -> Predictions:
+        """The labels, or whether the likeliest is right: a question of two classes."""
+        return self.data if self.coupling == "label" else TopK(1)(self.data)
+
+    @cached_property
+    def windows(self) -> list[tuple[IntArray, IntArray, IntArray]]:
+        """Orders of all rows and of quarters, in which those near a row reach from first to end."""
+        placed, h = timed(self.data)
+        apart = (np.ptp(placed) + h) * quarters(position(self.induced))
+        keys = placed, placed + apart
+        orders = [np.argsort(key, kind="stable") for key in keys]
+        sorted_keys = [key[order] for key, order in zip(keys, orders, strict=True)]
+        return [
+            (order, np.searchsorted(key, key - h, "right"), np.searchsorted(key, key + h))
+            for key, order in zip(sorted_keys, orders, strict=True)
+        ]
+
+    def __call__(self, labels: IntArray) -> FloatArray:
+        """Return N, of all and within quarters, for the labels that are ``induced``: (B, 2)."""
+        data = self.induced
+        w = np.ones(data.n) if data.weights is None else data.weights
+        total = np.zeros((len(labels), 2))
+        for k in range(1 if data.n_classes == 2 else data.n_classes):
+            rows = w * centred(data, labels, k, w)
+            for j, (order, first, end) in enumerate(self.windows):
+                x = rows[:, order]
+                running = np.pad(np.cumsum(x, axis=1), ((0, 0), (1, 0)))
+                total[:, j] += (x * (running[:, end] - running[:, first] - x)).sum(axis=1)
+        return total
+
+    def degree(self, dependence: Degree | None) -> float:
+        """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`.
+
+        The limit within quarters counts where labels agree there more than the limit of all allows.
+        The newest are remembered.
+        """
+        if isinstance(dependence, (int, float)):
+            return dependence
+        w = np.ones(0) if self.data.weights is None else self.data.weights
+        rows = *timed(self.data), w, self.data.probs, self.data.labels
+        return _DEGREES.of(self._limit, self.coupling, *rows)
+
+    def _limit(self) -> float:
+        @cache
+        def replicates(step: int) -> FloatArray:
+            draw = SeriesDrawer.of(self.induced, step / STEPS)
+            return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
+
+        observed = self(self.induced.labels[None, :])[0]
+        most = observed + 1e-9 * np.abs(observed)
+        overall = possible(most[0], lambda step: replicates(step)[:, 0])
+        if (replicates(overall)[:, 1] <= most[1]).mean() > 1.0 - DISAGREE:
+            overall = max(overall, possible(most[1], lambda step: replicates(step)[:, 1]))
+        return overall / STEPS
+
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
+        """Return 1: sizes hold without an inflation, which would take half the power."""
+        return 1.0
+
+    def drawer(self, dependence: Degree | None) -> SeriesDrawer:
+        """Return what draws labels with this dependence."""
+        return SeriesDrawer.of(self.data, self.degree(dependence), self.coupling)
+
+
+def timed(data: Predictions) -> tuple[IntArray, int]:
+    """Return the places of the rows among the distinct times, and the horizon."""
+    assert data.times is not None
+    assert data.horizon is not None
+    return data.times, data.horizon
+
+
+def position(data: Predictions) -> FloatArray:
+    """Return the prediction of the event, of more than two classes the largest."""
+    return data.probs[:, 0] if data.n_classes == 2 else data.probs.max(axis=1)
+
+
+def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
+    """Return residuals of class k, (B, n), less their weighted mean in quarters of prediction."""
+    quarter = quarters(position(data))
+    share = np.zeros((data.n, 4))
+    share[np.arange(data.n), quarter] = w
+    share /= np.maximum(share.sum(axis=0), 1e-300)
+    x = (labels == k) - data.probs[:, k]
+    return np.asarray(x - (x @ share)[:, quarter])

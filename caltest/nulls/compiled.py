@@ -1,0 +1,121 @@
+"""Compiled kernels, the only place of compiler options; and remembered results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, update_wrapper
+from hashlib import blake2b
+from types import FunctionType
+from typing import Any, ClassVar, Generic, TypeVar, cast
+from zlib import crc32
+
+import numpy as np
+
+#: What is compiled: its arguments have no types before it is called.
+Function = Callable[..., Any]
+
+
+class kernel:  # noqa: N801 (used as a decorator)
+    """Compile a function with numba at its first call, never at import.
+
+    Compiled code is kept on disk and releases the interpreter lock, so that kernels run side by
+    side in threads. A kernel takes arrays and scalars, checks nothing, and calls nothing but
+    :class:`inlined` helpers, which call nothing: what is on disk is renewed when these change.
+    """
+
+    options: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, function: Function) -> None:
+        self.py_func = function
+        update_wrapper(self, function)
+
+    @cached_property
+    def compiled(self) -> Function:
+        """The compiled function."""
+        import numba
+
+        source = cast(FunctionType, self.py_func)
+        scope = source.__globals__
+        called = [n for n in source.__code__.co_names if isinstance(scope.get(n), inlined)]
+        if called:
+            helpers = {n: numba.njit(inline="always")(scope[n].py_func) for n in called}
+            source = FunctionType(source.__code__, {**scope, **helpers}, source.__name__)
+            # Numba looks at the file of the kernel only: helpers of others are part of its name.
+            codes = [scope[n].py_func.__code__ for n in called]
+            text = repr([(code.co_code, code.co_consts) for code in codes])
+            source.__qualname__ = f"{self.py_func.__qualname__}_{crc32(text.encode()):08x}"
+            source.__module__ = self.py_func.__module__
+        return numba.njit(cache=True, nogil=True, **self.options)(source)
+
+    def __call__(self, *args: object) -> Any:
+        return self.compiled(*args)
+
+
+class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
+    """A kernel of sums and quotients over long arrays, which may be taken several at a time."""
+
+    options: ClassVar[dict[str, object]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
+
+
+class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
+    """A kernel whose loops run over lanes side by side; every operation is done as written."""
+
+    options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
+
+
+class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
+    """A kernel that draws from counters: products wrap at 2⁶⁴ by design, interpreted as well."""
+
+    @cached_property
+    def compiled(self) -> Function:
+        """The compiled function; interpreted, it does not warn of what is meant."""
+        import numba
+        import numpy as np
+
+        function: Function = super().compiled
+        # Only these kernels are excused: a sum of bytes that wraps elsewhere is a mistake.
+        return np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function
+
+
+class inlined:  # noqa: N801 (used as a decorator)
+    """A helper that is compiled into the kernels that call it."""
+
+    def __init__(self, function: Function) -> None:
+        self.py_func = function
+        update_wrapper(self, function)
+
+    def __call__(self, *args: object) -> Any:
+        return self.py_func(*args)
+
+
+# ------------------------------------------------------------------------------
+# Results of long computations, remembered by the content of what they were computed from.
+
+
+Result = TypeVar("Result")
+
+
+#: Results that a memo keeps; they are small.
+NEWEST = 64
+
+
+class Memo(Generic[Result]):
+    """Keeps the newest results, and digests of the arrays they belong to, not the arrays."""
+
+    def __init__(self) -> None:
+        self._results: dict[bytes, Result] = {}
+
+    def of(self, compute: Callable[[], Result], *content: object) -> Result:
+        """Return what is remembered of this content (arrays, numbers, text), or compute it."""
+        digest = blake2b(digest_size=16)
+        for part in content:
+            values = np.ascontiguousarray(part)
+            digest.update(f"{values.shape}{values.dtype}".encode())
+            digest.update(values.tobytes())
+        key = digest.digest()
+        result = self._results.get(key)
+        if result is None:
+            result = self._results[key] = compute()
+            if len(self._results) > NEWEST:
+                self._results.pop(next(iter(self._results)), None)
+        return result

@@ -1,0 +1,754 @@
+"""Data drawn again and again: the engine, the schemes, and labels from the predictions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import (
+    MOST_REPLICATES,
+    RNG,
+    AnyArray,
+    Ended,
+    Values,
+    is_whole,
+    progress,
+    whole,
+)
+from caltest._base.written import Written
+from caltest.data import Predictions
+from caltest.data.followup import COMPETING, EVENT, Censoring
+from caltest.errors import StatisticError
+from caltest.nulls.compiled import counter_kernel, inlined, kernel
+
+#: Replicates that share a generator. Part of the results: changing it changes every number.
+BLOCK = 32
+
+
+#: Replicates that a compiled shortcut makes in one call; no number depends on it.
+CHUNK = 256
+
+
+#: Labels that are drawn together, of few classes and of many, whose tables are large; no number
+#: depends on it.
+AT_ONCE, MANY_AT_ONCE = 2**18, 2**22
+
+
+#: Replicates at least as large as the observed value after which sequential stopping stops.
+EXCEEDING = 20
+
+
+#: What a sampler draws, and what a block of replicates is made from.
+Draw = TypeVar("Draw")
+
+
+Task = TypeVar("Task")
+
+
+#: Threads, or a function like ``map``.
+Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class Run(TypedDict):
+    """What a simulation takes, by the names that verbs have for it."""
+
+    n_resamples: int
+    rng: RNG
+    workers: Workers
+
+
+#: Says which replicates reach the observed value.
+Reaching = Callable[[FloatArray], BoolArray]
+
+
+class Shortcut(Protocol):
+    """A way to replicates of which each depends on the seed and its own number only."""
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``: (count,) or (count, S)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """A function of label vectors on the draws of a scheme: what any statistic can do."""
+
+    drawer: Drawer
+    n: int
+    batch: Callable[[AnyArray], FloatArray]
+    labels_at_once: int = AT_ONCE
+
+    @classmethod
+    def of(
+        cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray]
+    ) -> Batches:
+        """Prepare the draws of a scheme."""
+        at_once = AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
+        return cls(scheme.drawer(data), data.n, batch, at_once)
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``."""
+        at_once = max(1, min(count, self.labels_at_once // self.n))
+        room = np.empty((at_once, self.n), dtype=np.int64)
+        parts = []
+        for start in range(0, count, at_once):
+            labels = self.drawer(seed, first + start, min(at_once, count - start), room).view()
+            # As observed labels are: a kernel is then compiled for one kind of array, not two.
+            labels.flags.writeable = False
+            parts.append(np.asarray(self.batch(labels), dtype=np.float64))
+        return np.concatenate(parts)
+
+
+def simulate(
+    evaluate: Callable[[Draw], float | FloatArray],
+    sampler: Callable[[np.random.Generator], Draw],
+    n_resamples: int,
+    rng: RNG,
+    workers: Workers,
+    *,
+    stop_when: Reaching | None = None,
+) -> tuple[FloatArray, Ended]:
+    """Evaluate a function of what a sampler draws: block by block, each with its generator.
+
+    Returns the values (B,), or (B, S) of vectors, and how the run ended: with ``stop_when``, early
+    at the 20th value for which it holds (Besag & Clifford 1991). Numbers do not depend on
+    ``workers``, and a longer run begins as a shorter one.
+    """
+    check_run(n_resamples, rng, workers)
+    root = _seed_sequence(rng)
+    tasks = ((root.spawn(1)[0], size) for _, size in _parts(n_resamples, BLOCK))
+    return _gathered(partial(_block, evaluate, sampler), tasks, n_resamples, workers, stop_when)
+
+
+def simulate_by(
+    shortcut: Shortcut, n_resamples: int, rng: RNG, workers: Workers, *,
+    stop_when: Reaching | None = None, at_once: int = CHUNK,
+) -> tuple[FloatArray, Ended]:  # fmt: skip
+    """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
+    check_run(n_resamples, rng, workers)
+    (child,) = _seed_sequence(rng).spawn(1)
+    # These two words and its own number make the stream of a replicate.
+    first, second = child.generate_state(2, np.uint64)
+    block, tasks = (
+        partial(_chunk, shortcut, (int(first), int(second))),
+        _parts(n_resamples, at_once),
+    )
+    return _gathered(block, tasks, n_resamples, workers, stop_when)
+
+
+def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
+    """Refuse what a simulation cannot run with, also where none is needed in the end."""
+    whole("n_resamples", n_resamples, most=MOST_REPLICATES)
+    _seed_sequence(rng)
+    if not callable(workers) and (not is_whole(workers) or workers < 1):
+        raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
+
+
+def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
+    if isinstance(rng, (bool, np.random.RandomState)):
+        kind = type(rng).__name__
+        raise StatisticError(f"rng must be a seed or a numpy.random.Generator, not a {kind}")
+    try:
+        root: Any = np.random.default_rng(rng).bit_generator.seed_seq
+    except (TypeError, ValueError) as error:
+        raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
+    return root
+
+
+def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
+    """Return where parts of so many replicates start, and their sizes."""
+    starts = range(0, n_resamples, at_once)
+    return [(start, min(at_once, n_resamples - start)) for start in starts]
+
+
+def _gathered(
+    block: Callable[[Task], FloatArray], tasks: Iterable[Task], n_resamples: int, workers: Workers,
+    stop_when: Reaching | None,
+) -> tuple[FloatArray, Ended]:  # fmt: skip
+    """Run the tasks in order, with progress, until the end, an early stop or Ctrl-C."""
+    done: list[FloatArray] = []
+    ended: Ended = "complete"
+    exceeding = 0
+    with progress(n_resamples, "replicates") as advance:
+        try:
+            for values in _mapped(block, tasks, workers):
+                if stop_when is not None:
+                    hits = np.flatnonzero(stop_when(values))
+                    if exceeding + hits.size >= EXCEEDING:
+                        # Later values of the block are no part of the design: B ends at the 20th.
+                        done.append(values[: hits[EXCEEDING - exceeding - 1] + 1])
+                        ended = "early"
+                        break
+                    exceeding += hits.size
+                done.append(values)
+                advance(len(values))
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            ended = "interrupted"
+    values = np.concatenate(done)
+    if not np.isfinite(values).all():
+        bad = values[~np.isfinite(values)]
+        raise StatisticError(
+            f"the statistic returned {bad[0]} on {bad.size} of {len(values)} resampled data sets; "
+            "it must be a finite number for every set of labels"
+        )
+    return values, ended
+
+
+def _mapped(
+    block: Callable[[Task], FloatArray], tasks: Iterable[Task], workers: Workers
+) -> Iterator[FloatArray]:
+    if callable(workers):
+        yield from workers(block, tasks)
+    elif workers == 1:
+        yield from map(block, tasks)
+    else:
+        pool = ThreadPoolExecutor(int(workers))
+        try:
+            yield from pool.map(block, tasks)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _chunk(shortcut: Shortcut, seed: Seed, task: tuple[int, int]) -> FloatArray:
+    return shortcut.replicates(seed, *task)
+
+
+def _block(
+    evaluate: Callable[[Draw], float | FloatArray],
+    sampler: Callable[[np.random.Generator], Draw],
+    task: tuple[np.random.SeedSequence, int],
+) -> FloatArray:
+    seed, size = task
+    rng = np.random.Generator(np.random.PCG64DXSM(seed))
+    return np.array([evaluate(sampler(rng)) for _ in range(size)], dtype=np.float64)
+
+
+# ------------------------------------------------------------------------------
+# Ways to draw data sets like the observed one.
+
+
+#: Draws one data set.
+Sampler = Callable[[np.random.Generator], Predictions]
+
+
+class Drawer(Protocol):
+    """Draws outcomes, mostly labels, each of which depends on the seed and its number only."""
+
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
+        """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+
+
+class Scheme(ABC, Written):
+    """A way to draw data sets like the observed one.
+
+    A :class:`LabelScheme` keeps the predictions, a :class:`RowScheme` does not.
+    """
+
+    #: Whether labels are drawn from predictions, as the null distribution of a test needs.
+    calibrated: ClassVar[bool] = True
+    #: Whether rows of one cluster keep their dependence in what is drawn.
+    takes_clusters: ClassVar[bool] = False
+    essential: ClassVar[int] = 0
+
+
+class LabelScheme(Scheme):
+    """A scheme that keeps the predictions and draws label vectors for them."""
+
+    def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
+        """Return the schemes to try, of which the one that draws the widest counts."""
+        return (self,)
+
+    @abstractmethod
+    def drawer(self, data: Predictions) -> Drawer:
+        """Prepare to draw label vectors, in batches; what is returned is shared by threads."""
+
+
+class RowScheme(Scheme):
+    """A scheme that draws whole data sets."""
+
+    @abstractmethod
+    def sampler(self, data: Predictions) -> Sampler:
+        """Prepare to draw; what is returned can be pickled and shared by threads."""
+
+    def label_chances(self, data: Predictions) -> FloatArray | None:
+        """Return P(label) (n, K) of rows that are drawn one by one; None where they are not."""
+        return None
+
+
+@dataclass(frozen=True, repr=False)
+class RedrawLabels(LabelScheme):
+    """Keep the predictions, draw labels from them: what a calibrated model would have shown.
+
+    The p-value (1 + b) / (1 + B) is valid for every n, K, statistic and partition that looks at the
+    predictions only.
+    """
+
+    def drawer(self, data: Predictions) -> LabelDrawer:
+        """Prepare the cumulative probabilities of every row, O(n K)."""
+        return LabelDrawer.of(data.probs)
+
+
+@dataclass(frozen=True, repr=False)
+class ConsistencyResampling(RowScheme):
+    """Bootstrap the predictions, then draw labels from them, as published.
+
+    The scheme of Bröcker & Smith (2007) and Vaicenavicius et al. (2019, §4.2); partitions that
+    depend on the predictions are made anew. A bootstrap sample occupies fewer cells, so with few
+    predictions per cell the test rejects calibrated models far too often: use
+    :class:`RedrawLabels` unless you replicate a published number.
+    """
+
+    def sampler(self, data: Predictions) -> Sampler:
+        """Prepare the cumulative probabilities of every row, O(n K)."""
+        return partial(_resample_consistently, data, LabelSampler.of(data.probs))
+
+    def label_chances(self, data: Predictions) -> FloatArray:
+        return data.probs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bootstrap(RowScheme):
+    """Resample rows with their labels: how much the statistic would vary from sample to sample.
+
+    n rows are drawn with replacement, never stratified by outcome, or whole ``clusters`` (by
+    default those of the data), as many as there are, so that the number of rows varies;
+    StatisticError for fewer than two. Partitions that depend on the predictions are made anew.
+    This is no null distribution; :func:`calibration_test` refuses it. O(n) per data set, plus the
+    statistic. Efron, Annals of Statistics 7 (1979); Davison & Hinkley, "Bootstrap Methods and their
+    Application" (1997), §3.8.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> data = ct.TopK(1)(ct.examples.digits("overfit"))
+    >>> law = ct.replicate(data, ct.ECE(), Bootstrap(), n_resamples=999, rng=1)
+    >>> bool(law.ppf(0.025) < law.mean() < law.ppf(0.975))
+    True
+    """
+
+    clusters: Values | None = None
+    calibrated: ClassVar[bool] = False
+    takes_clusters: ClassVar[bool] = True
+
+    def clustered(self, data: Predictions) -> Predictions:
+        """Return the data with the clusters that are to be drawn whole."""
+        return data if self.clusters is None else Predictions.of(data, clusters=self.clusters)
+
+    def sampler(self, data: Predictions) -> Sampler:
+        """Prepare to draw rows, or whole clusters of rows."""
+        data = self.clustered(data)
+        if data.crossed is not None:
+            raise StatisticError("a bootstrap does not take two columns of clusters")
+        if data.clusters is None:
+            return partial(_resample_rows, data)
+        _, codes, sizes = np.unique(data.clusters, return_inverse=True, return_counts=True)
+        if sizes.size < 2:
+            raise StatisticError("a bootstrap of clusters needs at least two of them")
+        return partial(_resample_clusters, data.take(np.argsort(codes, kind="stable")), sizes)
+
+    def label_chances(self, data: Predictions) -> FloatArray | None:
+        if self.clustered(data).clusters is not None:
+            return None
+        return (data.labels[:, None] == np.arange(data.n_classes)).astype(np.float64)
+
+    def __repr__(self) -> str:
+        if self.clusters is None:
+            return "Bootstrap()"
+        return f"Bootstrap(clusters=<{np.unique(np.asarray(self.clusters)).size}>)"
+
+
+def _resample_rows(data: Predictions, rng: np.random.Generator) -> Predictions:
+    return data.take(rng.integers(data.n, size=data.n))
+
+
+def _resample_clusters(data: Predictions, sizes: IntArray, rng: np.random.Generator) -> Predictions:
+    clusters = rng.integers(sizes.size, size=sizes.size)
+    ends = np.cumsum(sizes[clusters])
+    # From where rows of a cluster lie in the sample to where they lie in the data.
+    shift = (np.cumsum(sizes) - sizes)[clusters] - (ends - sizes[clusters])
+    return data.take(np.arange(ends[-1]) + np.repeat(shift, sizes[clusters]))
+
+
+def _resample_consistently(
+    data: Predictions, draw: LabelSampler, rng: np.random.Generator
+) -> Predictions:
+    rows = rng.integers(data.n, size=data.n)
+    return replace(data.take(rows), labels=draw(rng.random(data.n), rows))
+
+
+# ------------------------------------------------------------------------------
+# Labels redrawn from the predictions, many replicates at once.
+
+
+#: Up to this many classes every threshold of a row is compared, above they are looked up.
+LADDER_CLASSES = 40
+
+
+def _cumulative(probs: FloatArray) -> FloatArray:
+    cumulative = np.cumsum(probs, axis=1)
+    # Rounding may leave the last sum below 1: the last possible label takes what is left.
+    last = probs.shape[1] - 1 - (probs[:, ::-1] > 0.0).argmax(axis=1)
+    cumulative[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
+    return cumulative
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSampler:
+    """Turns uniforms into labels by inversion, exactly.
+
+    Label k is drawn when u lies in [c_{k−1}, c_k), c the cumulative probabilities of the row, so
+    a label of probability 0 never is.
+    """
+
+    cumulative: FloatArray
+
+    @classmethod
+    def of(cls, probs: FloatArray) -> LabelSampler:
+        """Prepare the rows of ``probs``."""
+        cumulative = _cumulative(probs)
+        if probs.shape[1] == 2:
+            cumulative = np.ascontiguousarray(cumulative[:, :1])
+        return cls(cumulative)
+
+    def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
+        """Return a label for every uniform; ``rows`` names its row, by default its own. O(n K)."""
+        labels = np.zeros(uniforms.size, dtype=np.int64)
+        for upto in self.cumulative.T:  # the number of cumulative probabilities passed
+            labels += uniforms >= (upto if rows is None else upto[rows])
+        return labels
+
+
+@dataclass(frozen=True, eq=False)
+class LabelDrawer:
+    """Draws label vectors from the predictions: replicate r of a seed is always the same.
+
+    Label k of row i is drawn when U(seed, r, i) lies in [c_{k−1}, c_k), c the cumulative
+    probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is never drawn.
+    O(n K) once; a label costs some 1 ns for two classes, 0.2 ns more for each further one, and 5 ns
+    above 40 classes by indexed search (Chen & Asau 1974).
+    """
+
+    thresholds: IntArray = field(repr=False)
+    guide: NDArray[np.int32] = field(repr=False)
+
+    @classmethod
+    def of(cls, probs: FloatArray) -> LabelDrawer:
+        """Prepare the rows of ``probs``, shape (n, K)."""
+        guided = probs.shape[1] > LADDER_CLASSES
+        thresholds, guide = label_tables(probs, np.arange(len(probs)), guided)
+        if not guided:  # by fours, the last of them perhaps with thresholds that no draw passes
+            rows = 1 if probs.shape[1] == 2 else -(-(probs.shape[1] - 1) // 4) * 4
+            padded = np.full((rows, len(probs)), WHOLE)
+            padded[: probs.shape[1] - 1] = thresholds[:, :-1].T
+            thresholds = padded
+        return cls(thresholds, guide)
+
+    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
+        """Return the labels of ``count`` replicates, (count, n), written into ``out`` if given."""
+        labels = np.empty((count, len(self.guide)), dtype=np.int64) if out is None else out[:count]
+        counters = keys(seed, first, count)[:2]
+        if self.guide.shape[1] > 0:
+            _look_up(self.thresholds, self.guide, *counters, labels)
+        elif len(self.thresholds) > 1:
+            _climb(self.thresholds, *counters, np.empty(512, dtype=np.int64), labels)
+        else:
+            _toss(self.thresholds[0], *counters, labels)
+        return labels
+
+
+@counter_kernel
+def _toss(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
+    # Two classes, O(n) per replicate, in vector instructions.
+    for r in range(key.size):
+        counter, twisted = key[r], twist[r]
+        for i in range(thresholds.size):
+            labels_out[r, i] = mixed(counter, twisted) >= thresholds[i]
+            counter += GAMMA
+
+
+@counter_kernel
+def _climb(thresholds, key, twist, draw, labels_out):  # type: ignore[no-untyped-def]
+    # O(n K) per replicate, in vector instructions: a label is the number of thresholds passed.
+    # The thresholds of a stretch of rows, as long as ``draw``, stay in the nearest cache.
+    n = labels_out.shape[1]
+    for start in range(0, n, draw.size):
+        size = min(draw.size, n - start)
+        rows = slice(start, start + size)
+        for r in range(key.size):
+            counter, twisted = key[r] + GAMMA * np.uint64(start), twist[r]
+            for i in range(size):
+                draw[i] = mixed(counter, twisted)
+                counter += GAMMA
+            label = labels_out[r, rows]
+            for i in range(size):
+                label[i] = 0
+            for k in range(0, thresholds.shape[0], 4):
+                a, b = thresholds[k, rows], thresholds[k + 1, rows]
+                c, d = thresholds[k + 2, rows], thresholds[k + 3, rows]
+                for i in range(size):
+                    z = draw[i]
+                    passed = np.int64(z >= a[i]) + np.int64(z >= b[i])
+                    label[i] += passed + np.int64(z >= c[i]) + np.int64(z >= d[i])
+
+
+@counter_kernel
+def _look_up(thresholds, guide, key, twist, labels_out):  # type: ignore[no-untyped-def]
+    # O(n) per replicate; rows are outside, because a row's tables stay in the nearest cache.
+    shift = shift_of(guide.shape[1])
+    draw = np.empty(key.size, dtype=np.int64)
+    for i in range(labels_out.shape[1]):
+        for r in range(key.size):
+            draw[r] = mixed(key[r] + GAMMA * np.uint64(i), twist[r])
+        for r in range(key.size):
+            k = np.int64(guide[i, draw[r] >> shift])
+            # One step is mostly enough, and takes no branch that could be mispredicted.
+            k += thresholds[i, k] <= draw[r]
+            while thresholds[i, k] <= draw[r]:
+                k += 1
+            labels_out[r, i] = k
+
+
+def label_tables(
+    probs: FloatArray, order: IntArray, guided: bool = True
+) -> tuple[IntArray, NDArray[np.int32]]:
+    """Return the thresholds between labels for rows in this order, and where to look for them."""
+    n, n_classes = probs.shape
+    # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].
+    thresholds = np.ceil(_cumulative(probs[order]) * WHOLE).astype(np.int64)
+    guide = np.empty((n, guided << (n_classes - 1).bit_length()), dtype=np.int32)
+    if guided:
+        _guide(thresholds, guide)
+    return thresholds, guide
+
+
+@kernel
+def _guide(thresholds, guide_out):  # type: ignore[no-untyped-def]
+    # O(n K): guide[j] is the label of the smallest draw in the j-th of equal parts.
+    width = guide_out.shape[1]
+    for i in range(thresholds.shape[0]):
+        k = 0
+        for j in range(width):
+            while thresholds[i, k] <= j * (WHOLE // width):
+                k += 1
+            guide_out[i, j] = k
+
+
+# ------------------------------------------------------------------------------
+# Random words that depend on a seed and a number only, so that runs can be cut anywhere.
+#
+# A replicate's key is two words of Philox (Salmon et al. 2011). Its words are counted by SplitMix64
+# (Steele et al. 2014) with the second word mixed in half-way, so that streams whose counters meet
+# still differ: two of B streams of n words share a part with a chance of less than B² n / 2¹²⁷.
+
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+
+
+SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
+
+
+#: Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
+WHOLE = 1 << 53
+
+
+#: One of 2⁵³ equal parts of [0, 1).
+UNIT = 2.0**-53
+
+
+#: Two numbers below 2⁶⁴.
+Seed = tuple[int, int]
+
+
+@inlined
+def mixed(z, twist):  # type: ignore[no-untyped-def]
+    """Return 53 random bits of a counter: the same for one replicate and row in every kernel."""
+    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
+    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
+    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
+
+
+@inlined
+def shift_of(width):  # type: ignore[no-untyped-def]
+    """Return by how much to shift a draw, to tell in which of ``width`` equal parts it lies."""
+    part, shift = WHOLE // width, 0
+    while part >> shift > 1:
+        shift += 1
+    return shift
+
+
+def keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
+    """Return the four key words of streams ``first``, …, ``first + count − 1``, one row a word."""
+    philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
+    return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)
+
+
+# ------------------------------------------------------------------------------
+# Follow-up redrawn with the outcomes that were predicted, and its weights.
+
+
+#: Events of a kind in a stratum from which on their times are drawn there, and not from all.
+ENOUGH = 5
+
+
+@dataclass(frozen=True, repr=False)
+class RedrawFollowup(Scheme):
+    """Keep the predictions, draw outcomes from them and follow-up from what was seen.
+
+    The null of :class:`Followup`. Of the rows without the event a share Σ W 1{competing} / Σ W
+    1{not the event} has a competing one. Times of events are drawn from those of their kind in the
+    stratum, with probabilities ∝ W, or from those of all strata where there are fewer than 5, and
+    times of censoring from Ĝ, whose mass beyond the horizon is free. What is drawn has weights and
+    residuals of its own: Ĝ is fitted anew. Without unknown rows this is :class:`RedrawLabels`.
+
+    Notes
+    -----
+    O(n log n) once; some 60 ns a row and draw. Weights that are kept, residuals that are multiplied
+    by random signs, and merged strata were simulated, and reject calibrated models too often.
+    """
+
+    def drawer(self, data: Predictions) -> FollowupDrawer:
+        """Prepare the laws of times in every stratum."""
+        if data.followup is None:
+            raise StatisticError(f"{self!r} is for rows with follow-up: pass Followup(…) as labels")
+        return FollowupDrawer.of(data.risks, data.censoring)
+
+
+@dataclass(frozen=True, eq=False)
+class FollowupDrawer:
+    """Draws signed weights of follow-up: replicate r of a seed is always the same.
+
+    A signed weight is W of a row with the event, −W of a row known to be without, 0 of others.
+
+    ``times`` holds, for the slots of all strata (:class:`~caltest.data.followup.Censoring`), the
+    distribution functions of the place of an event, of a competing event and of censoring, in 53
+    bits; ``rows`` are ordered by stratum.
+    """
+
+    thresholds: IntArray = field(repr=False)
+    rows: IntArray = field(repr=False)
+    row_starts: IntArray = field(repr=False)
+    slot_starts: IntArray = field(repr=False)
+    competing: IntArray = field(repr=False)
+    times: IntArray = field(repr=False)
+
+    @classmethod
+    def of(cls, p: FloatArray, censoring: Censoring) -> FollowupDrawer:
+        """Prepare; O(n log n)."""
+        status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
+        rows, slots = np.argsort(groups, kind="stable"), censoring.starts
+        row_starts = np.append(0, np.cumsum(np.bincount(groups)))
+        times = np.ones((3, slots[-1]))
+        for s, (a, b) in enumerate(pairwise(slots)):
+            stratum = rows[row_starts[s] : row_starts[s + 1]]
+            for k, kind in enumerate((EVENT, COMPETING)):
+                enough = (status[stratum] == kind).sum() >= ENOUGH
+                times[k, a:b] = _law(censoring, kind, stratum if enough else rows, a, b)
+        times[2] = censoring.by_stratum(lambda left: 1.0 - np.append(left[1:], 0.0), censoring.left)
+        competing, rest = (
+            np.bincount(groups, w * (status == COMPETING)),
+            np.bincount(groups, w * (status != EVENT)),
+        )
+        # Thresholds of whole words, as u < c means 2⁵³ u < ⌈2⁵³ c⌉.
+        numbers = [
+            np.ceil(values * WHOLE).astype(np.int64)
+            for values in (p, competing / np.maximum(rest, 1e-300), times)
+        ]
+        return cls(numbers[0], rows, row_starts, slots, numbers[1], numbers[2])
+
+    def __call__(self, seed: Seed, first: int, count: int, out: object = None) -> FloatArray:
+        """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+        signed = np.empty((count, self.thresholds.size))
+        size = int(np.diff(self.slot_starts).max())
+        room = np.empty(self.thresholds.size, dtype=np.int64), np.empty(size), np.empty(size)
+        fixed = (self.thresholds, self.rows, self.row_starts, self.slot_starts, self.competing)
+        _redraw(*fixed, self.times, *keys(seed, first, count)[:2], *room, signed)
+        return signed
+
+
+def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
+    """Return the distribution function of the place of an event of some rows in slots a to b."""
+    of_kind = rows[censoring.followup.status[rows] == kind]
+    if not of_kind.size:
+        return np.ones(b - a)
+    order = of_kind[np.argsort(censoring.followup.time[of_kind])]
+    mass = np.append(0.0, np.cumsum(censoring.weights[order]))
+    until = np.searchsorted(censoring.followup.time[order], censoring.cut[a:b], side="right")
+    return mass[until] / mass[-1]
+
+
+@inlined
+def _place(times, word, low, high):  # type: ignore[no-untyped-def]
+    # The first place from low on whose distribution function is above a word, or high.
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] <= word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@counter_kernel
+def _redraw(  # type: ignore[no-untyped-def]
+    thresholds, rows, row_starts, slot_starts, competing, times, key, twist,
+    place, ended, censored, out,
+):  # fmt: skip
+    # O(n log m) for each replicate, m places in a stratum. The words of row i are those of the
+    # counters i (the one of its redrawn label), n + i, 2 n + i and 3 n + i. place holds the place
+    # of a known row, −1 − place of an unknown one.
+    n = np.uint64(thresholds.size)
+    for r in range(key.size):
+        for s in range(row_starts.size - 1):
+            first, last = slot_starts[s], slot_starts[s + 1] - 1
+            size = last - first
+            ended[: size + 1] = 0.0
+            censored[: size + 1] = 0.0
+            for j in range(row_starts[s], row_starts[s + 1]):
+                i = rows[j]
+                at, step = key[r] + GAMMA * np.uint64(i), GAMMA * n
+                event = mixed(at, twist[r]) < thresholds[i]
+                out[r, i] = 1.0 if event else -1.0
+                if size == 0:
+                    place[j] = 0
+                    continue
+                kind = 0 if event else -1
+                at += step
+                if not event and competing[s] > 0 and mixed(at, twist[r]) < competing[s]:
+                    kind = 1
+                happens = size
+                at += step
+                if kind >= 0:
+                    happens = _place(times[kind], mixed(at, twist[r]), first, last) - first
+                at += step
+                lost = _place(times[2], mixed(at, twist[r]), first, last) - first
+                if lost < happens:
+                    place[j] = -1 - lost
+                    censored[lost] += 1.0
+                else:
+                    place[j] = happens
+                    ended[happens] += 1.0
+            # Ĝ, written over the numbers that were censored.
+            left, at_risk = 1.0, float(row_starts[s + 1] - row_starts[s])
+            for k in range(size + 1):
+                lost_here = censored[k]
+                censored[k] = left
+                at_risk -= ended[k]
+                if lost_here > 0.0:
+                    left *= 1.0 - lost_here / at_risk
+                at_risk -= lost_here
+            for j in range(row_starts[s], row_starts[s + 1]):
+                i = rows[j]
+                out[r, i] = 0.0 if place[j] < 0 else out[r, i] / censored[place[j]]

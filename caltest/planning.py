@@ -1,0 +1,790 @@
+"""How many rows are needed, and what may be wrong with a model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import asinh, ceil
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from caltest._base.arrays import (
+    RNG,
+    FloatArray,
+    IntArray,
+    Source,
+    Values,
+    fraction,
+    number,
+    one_of,
+    progress,
+    whole,
+)
+from caltest._base.containers import as_ndarray
+from caltest._base.written import Fields, name_of
+from caltest.data import Facts, Predictions
+from caltest.data.facts import by_appearance
+from caltest.data.lenses import Lens, LensLike, OneVsRest, as_lens
+from caltest.errors import StatisticError
+from caltest.inference import calibration_test, confidence_interval, equivalence_test
+from caltest.inference._input import admitted, admitted_tally, seed_of, tallies_of
+from caltest.inference.comparison import Difference, Side
+from caltest.inference.squared_error import SquaredError
+from caltest.monitoring import Monitor
+from caltest.recalibration import PlattScaling, TemperatureScaling
+from caltest.results.base import go_on
+from caltest.results.decisions import FORMULAS, Plan
+from caltest.statistics import ECE, CalibrationInTheLarge, StatisticLike, prepare
+from caltest.tallies import AnyTally, problem_of_tally
+
+#: Intervals whose length is known.
+Formula = Literal["O:E", "intercept", "slope"]
+
+
+def plan(
+    like: Source,
+    labels: Values = None,
+    statistic: StatisticLike | Monitor | Formula = ECE(),
+    *,
+    lens: LensLike | None = None,
+    alternative: Truth | None = None,
+    against: Values = None,
+    width: float | None = None,
+    tolerance: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    n_datasets: int = 400,
+    rng: RNG = None,
+    **facts: Unpack[Facts],
+) -> Plan:
+    """Say how many rows are needed: to find a fault, to bound an error, to show that it is small.
+
+    What is planned follows from what is given: a test; with ``width`` an interval; with
+    ``tolerance`` a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as
+    the statistic the rows until its alarm. Where there is no formula, rows like those given are
+    drawn, labels from what is true of them, and the verb is called.
+
+    Parameters
+    ----------
+    like : array_like, Predictions, Tally or callable
+        Predictions like those to come, drawn with replacement; a :class:`Tally` of the event of two
+        classes; or a function ``(rng, n) -> probs``: ``planning.LogisticNormal(0.1, 0.75)``.
+    labels, statistic, lens, tolerance, rng, **facts
+        As in :func:`equivalence_test`; weights and subgroups are refused. ``clusters`` are drawn
+        whole, with the dependence of the labels given, and multiply formulas by their design
+        effect. "O:E", "intercept" (given slope 1) and "slope" stand for intervals of known length.
+    alternative : callable, optional
+        From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
+        fitted recalibration; by default what the labels ask for (Platt scaling, temperature scaling
+        for several classes), and without labels the model is calibrated.
+    against : array_like or Predictions, optional
+        A second model's predictions of the same rows, which are true (through ``alternative``, if
+        there is one): how many rows show that the first is worse?
+    width : float, optional
+        The length that intervals of level 1 − ``alpha`` shall have, on average.
+    power, alpha : float, default 0.8, 0.05
+        Share of data sets that shall find what is there, and level of the test; a monitor has its
+        own.
+    n_datasets : int, default 400
+        Data sets that are simulated, at least; for a width about half as many.
+
+    Raises
+    ------
+    StatisticError
+        When two things are planned at once, nothing is wrong that a test could find, the error that
+        is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two, shall
+        say what is wrong, or two million do not do.
+
+    Notes
+    -----
+    By formula, with p the predictions, q what is true and z = logit p: n = (1 − φ) / (φ SE²) for
+    log O:E, φ = E q; n = 1 / (a SE²) for the intercept and a / ((a c − b²) SE²) for the slope,
+    a, b, c = E q (1 − q) z^{0, 1, 2} (Riley et al., Statistics in Medicine 40, 2021); and
+    ((u √E p(1 − p) + v √(E q(1 − q) + Var(q − p))) / E(q − p))² for the test
+    :class:`CalibrationInTheLarge`, u and v normal quantiles. The search regresses successes on √n
+    (probit; Zimmer & Debelak, Psychological Methods 2023); rows to an alarm are a quantile.
+
+    Examples
+    --------
+    >>> from caltest.planning import LogisticNormal
+    >>> plan(LogisticNormal(0.1, 0.75), statistic="slope", width=2 * 1.96 * 0.1).n
+    1536
+    """
+    fraction("power", power)
+    fraction("alpha", alpha)
+    for name, size in {"width": width, "tolerance": tolerance}.items():
+        if size is not None:
+            number(name, size, 0.0, np.inf)
+    whole("n_datasets", n_datasets, 100)
+    purpose = _purpose(statistic, width, tolerance, against)
+    population = Population.of(like, labels, against, alternative, facts)
+    if purpose in ("test", "monitoring") and population.truth is None:
+        raise StatisticError(
+            "nothing is wrong yet: pass labels, or what is true, such as "
+            "alternative=planning.Slope(0.8)"
+        )
+    generator = np.random.default_rng(rng)
+    first, _ = population.draw(generator, 2)
+    statistic, through, named = _looked_through(statistic, lens, first)
+    alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
+    large = purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
+    by_formula = isinstance(statistic, str) or (large and not population.clustered)
+    if population.clustered and purpose in ("comparison", "monitoring"):
+        raise StatisticError(f"plan does not take clusters for {purpose}")
+    question = (purpose, statistic, through, population, width, tolerance, power, alpha)
+    task = Task(*question, n_datasets, generator)
+    answer, notes = _answered(task, by_formula)
+    return Plan(
+        statistic=named, lens=name_of(through), purpose=purpose,
+        method="formula" if by_formula else "simulation",
+        power=None if width is not None else float(power), alpha=float(alpha), width=width,
+        tolerance=tolerance, like=str(population), alternative=population.assumed,
+        present=population.present, n_classes=first.n_classes, seed=seed_of(rng), notes=notes,
+        **vars(answer),
+    )  # fmt: skip
+
+
+def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
+    """Return the rows needed, by the design effect of clusters more, and a note on these."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of single data sets
+        answer = formula(task) if by_formula else task.search()
+    if not task.population.clustered:
+        return answer, ()
+    effect = task.population.dependence[0]
+    if not by_formula:
+        note = f"whole clusters are drawn, with the design effect {effect:.2f} of those given"
+        return answer, (note,)
+    rows = {name: ceil(effect * vars(answer)[name]) for name in ("n", "low", "high")}
+    note = f"rows as if independent, times {effect:.2f}, the design effect of clusters"
+    return replace(answer, **rows), (note,)
+
+
+def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
+    """Return what is planned, and refuse two things at once."""
+    if isinstance(statistic, str):
+        one_of("statistic", statistic, FORMULAS)
+        if width is None:
+            raise StatisticError(f"the interval of {statistic!r} needs a width")
+    options = {"interval": width is not None, "equivalence": tolerance is not None}
+    options |= {"comparison": against is not None, "monitoring": isinstance(statistic, Monitor)}
+    purposes = [name for name, planned in options.items() if planned] or ["test"]
+    if len(purposes) > 1:
+        raise StatisticError(f"one thing is planned at a time, not {' and '.join(purposes)}")
+    return purposes[0]
+
+
+def _looked_through(
+    statistic: Any, lens: LensLike | None, data: Predictions
+) -> tuple[Any, Lens, str]:
+    """Return the statistic, the lens that it looks through, and its name."""
+    if not isinstance(statistic, Monitor):
+        named = statistic if isinstance(statistic, str) else name_of(statistic)
+        return statistic, as_lens(lens, data), named
+    if statistic.n:
+        raise StatisticError("the rows until an alarm are planned for a monitor without rows")
+    through = as_lens(statistic.lens if lens is None else lens, data)
+    return replace(statistic, lens=through), through, f"Monitor(alpha={statistic.alpha:g})"
+
+
+# ------------------------------------------------------------------------------
+# How many rows: formulas, and searches over simulated data, with their Monte Carlo error.
+
+
+Rng = np.random.Generator
+
+
+#: Data sets of a batch; rows at which searches begin, and beyond which they end.
+BATCH, FIRST, MOST = 20, 200, 2_000_000
+
+
+#: Batches near the answer are those with this many times as many rows, or as few.
+NEAR = 2.5
+
+
+#: Standard errors to the ends of a 95 % interval; more than 1.96, as batches go where they are few.
+REACH = 2.15
+
+
+#: Logarithm of the ratio of two numbers of rows from which on the slope between them is no chance.
+APART = 0.5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows needed, the ends of a 95 % interval for Monte Carlo error, and what came out where."""
+
+    n: int
+    low: int
+    high: int
+    points: tuple[tuple[float, float], ...] = ()
+    n_resamples: int = 0
+
+
+def by_power(
+    trial: Callable[[Rng, int], bool], power: float, n_datasets: int, rng: Rng, first: int = FIRST
+) -> Answer:
+    """Search the rows at which ``trial`` succeeds with this probability.
+
+    Rows are doubled or halved until both sides are known; further batches go to the answer of a
+    probit regression of successes on √n.
+    """
+    tried: dict[int, list[int]] = {}
+
+    def run(n: int, size: int = BATCH) -> float:
+        wins, trials = tried.setdefault(n, [0, 0])
+        wins += sum(trial(rng, n) for _ in range(size))
+        tried[n] = [wins, trials + size]
+        advance(size)
+        return wins / (trials + size)
+
+    with progress(n_datasets, "data sets") as advance:
+        n = max(first, 4)
+        rising = run(n) < power
+        while rising or n > 4:
+            n = 2 * n if rising else max(n // 2, 4)
+            if n > MOST:
+                raise StatisticError(
+                    f"even {MOST} rows would not do in {power:.0%} of data sets: the alternative "
+                    "is too close to what is to be told from it"
+                )
+            if (run(n) < power) != rising:
+                break
+        answer = float(np.mean(sorted(tried)[-2:] if rising else sorted(tried)[:2]))
+        while sum(trials for _, trials in tried.values()) < n_datasets:
+            step = (0.8, 1.0, 1.25)[len(tried) % 3]
+            run(max(4, round(step * answer)))
+            answer = _regressed(tried, answer, power)[0]
+        answer, error = _regressed(tried, answer, power)
+    shares = {n: wins / trials for n, (wins, trials) in tried.items()}
+    return _answer(answer, error, shares, sum(trials for _, trials in tried.values()))
+
+
+def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> Answer:
+    """Return an answer whose logarithm has this standard error."""
+    low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
+    points = tuple((float(n), tried[n]) for n in sorted(tried))
+    return Answer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
+
+
+def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
+    """Return the rows with this power by a probit regression, and the error of their logarithm."""
+    from scipy.special import ndtr, ndtri
+
+    near = [(m, *tried[m]) for m in tried if about / NEAR <= m <= about * NEAR]
+    rows, wins, trials = (np.array(column, dtype=float) for column in zip(*near, strict=True))
+    # Half a failure and half a success at the ends, so that the fit exists.
+    x = np.sqrt(np.concatenate([rows, [about / NEAR, about * NEAR]]) / about)
+    wins, trials = np.append(wins, [0.0, 0.5]), np.append(trials, [0.5, 0.5])
+    design, beta = np.column_stack([np.ones(x.size), x]), np.array([ndtri(power) - 1.5, 1.5])
+    for _ in range(50):
+        eta = np.clip(design @ beta, -4.0, 4.0)
+        share, density = ndtr(eta), np.exp(-0.5 * eta**2) / np.sqrt(2.0 * np.pi)
+        weight = trials * density**2 / (share * (1.0 - share))
+        information = design.T @ (weight[:, None] * design)
+        pull = design.T @ (density * (wins - trials * share) / (share * (1.0 - share)))
+        step = np.linalg.solve(information, pull)
+        beta = beta + step * min(1.0, 1.0 / np.abs(step).max())
+        if np.abs(step).max() < 1e-8:
+            break
+    slope = max(beta[1], 0.3)
+    root = float(np.clip((ndtri(power) - beta[0]) / slope, NEAR**-0.5, NEAR**0.5))
+    gradient = np.array([1.0, root]) / slope
+    error = 2.0 * float(np.sqrt(gradient @ np.linalg.solve(information, gradient))) / root
+    return about * root**2, error
+
+
+def by_width(
+    width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
+) -> Answer:
+    """Search the rows at which intervals are as long as wanted on average: by secants in logs."""
+    tried: dict[int, FloatArray] = {}
+    few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
+    with progress(4 * few + 2 * size, "data sets") as advance:
+        for trials in (few, few, few, few, size, size):
+            if n not in tried or tried[n].size < trials:
+                tried[n] = np.array([width(rng, n) for _ in range(trials)])
+                advance(trials)
+            means = {m: float(values.mean()) for m, values in tried.items()}
+            nearest = sorted(means, key=lambda m: abs(np.log(means[m] / goal)))
+            best = next(m for m in nearest if tried[m].size >= trials)
+            apart = (m for m in nearest if abs(np.log(m / best)) > APART)
+            if (other := next(apart, None)) is not None:
+                change = np.log(means[best] / means[other])
+                slope = float(np.clip(change / np.log(best / other), -0.6, -0.2))
+            answer = best * (goal / means[best]) ** (1.0 / slope)
+            if answer > MOST:
+                raise StatisticError(f"even {MOST} rows would not give intervals of {goal:g}")
+            n = max(4, round(answer))
+    values = tried[best]
+    error = float(values.std(ddof=1) / np.sqrt(values.size) / values.mean() / abs(slope))
+    return _answer(answer, error, means, sum(map(len, tried.values())))
+
+
+def by_alarms(
+    alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng
+) -> Answer:
+    """Find the rows after which an alarm has rung in this share of data sets: a quantile."""
+    from scipy.special import bdtr
+
+    alarms: list[float] = []
+    with progress(n_datasets, "data sets") as advance:
+        while len(alarms) < n_datasets:
+            alarms.append(alarm(rng) or np.inf)
+            if alarms.count(np.inf) >= (1.0 - power) * n_datasets:
+                raise StatisticError(f"the alarm does not ring within {MOST} rows often enough")
+            advance(1)
+    ordered, j = np.sort(alarms), np.arange(n_datasets)
+    chance = bdtr(j, n_datasets, power)  # that at most j alarms are below the quantile
+    places = [int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975)]
+    n, low, high = (int(min(ordered[j], MOST)) for j in places)
+    points = tuple((float(m), (j + 1.0) / n_datasets) for j, m in enumerate(ordered) if m < np.inf)
+    return Answer(n, low, high, points, n_datasets)
+
+
+#: Draws behind a bound, and behind a p-value at 5 %.
+N_DRAWS, N_REPLICATES = 999, 199
+
+
+#: Rows up to which a statistic may be without meaning.
+FEW = 100
+
+
+#: Rows that a monitor gets at once.
+BLOCK = 512
+
+
+#: Rows of a data set that shows how large the error is that is assumed, and how sure that is.
+MANY, SURE = 100_000, 0.999
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is planned: data sets are drawn, and its verb is called on each."""
+
+    purpose: str
+    statistic: Any
+    lens: Lens
+    population: Population
+    width: float | None
+    tolerance: float | None
+    power: float
+    alpha: float
+    n_datasets: int
+    rng: Rng
+
+    def search(self) -> Answer:
+        """Search the rows that are needed."""
+        if self.tolerance is not None and self.population.truth is not None:
+            self._refuse_larger_error(self.tolerance)
+        if self.width is not None:
+            return by_width(self._length, self.width, self.n_datasets, self.rng)
+        if self.purpose == "monitoring":
+            return by_alarms(self._alarm, self.power, self.n_datasets, self.rng)
+        return by_power(self._succeeds, self.power, self.n_datasets, self.rng)
+
+    def _refuse_larger_error(self, tolerance: float) -> None:
+        """Say at once that the error is larger than the tolerance, which no rows would refute."""
+        *question, run = self._question(np.random.default_rng(0), MANY)  # no draw of the search
+        error = confidence_interval(*question, side="lower", level=SURE, n_resamples=9999, **run)
+        if error.low is not None and error.low > tolerance:
+            raise StatisticError(
+                f"what is taken to be true has an error of about {error.corrected:.3g} "
+                f"({error.statistic}), which is not below the tolerance of {tolerance:g}: no "
+                "number of rows would show that it is"
+            )
+
+    def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
+        """Return what verbs take: a data set, no labels beside it, the statistic, and options."""
+        data, _ = self.population.draw(rng, n)
+        return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
+
+    def _succeeds(self, rng: Rng, n: int) -> bool:
+        """Say whether n rows show what is planned; few rows may have no answer."""
+        try:
+            if self.purpose == "comparison":
+                return self._first_is_worse(rng, n)
+            *question, run = self._question(rng, n)
+            if self.tolerance is not None:
+                run |= {"tolerance": self.tolerance, "alpha": self.alpha, "n_resamples": N_DRAWS}
+                return equivalence_test(*question, **run).equivalent
+            replicates = max(N_REPLICATES, ceil(10.0 / self.alpha) - 1)
+            result = calibration_test(*question, n_resamples=replicates, **run)
+        except StatisticError:
+            if n >= FEW:
+                raise
+            return False
+        go_on(result.ended)
+        return result.pvalue <= self.alpha
+
+    def _first_is_worse(self, rng: Rng, n: int) -> bool:
+        """Compare squared errors as :func:`caltest.compare` does, without each model's own test."""
+        sides = []
+        for data in filter(None, self.population.draw(rng, n)):
+            prepared = prepare(self.statistic, self.lens(data))
+            if prepared.cells is None or prepared.cells.bins is None:
+                raise StatisticError("comparisons are of binned errors: take DebiasedL2(bins)")
+            sides.append(Side(SquaredError.of(prepared.cells, prepared.data), prepared.data))
+        difference = Difference(sides[0], sides[1], True)
+        return difference.value > 0.0 and difference.pvalue() <= self.alpha
+
+    def _length(self, rng: Rng, n: int) -> float:
+        """Return the length of an interval from n rows."""
+        *question, run = self._question(rng, n)
+        run |= {"level": 1.0 - self.alpha, "n_resamples": N_DRAWS}
+        result = confidence_interval(*question, **run)
+        if result.low is None or result.high is None:
+            raise StatisticError("the interval is open: its length cannot be planned")
+        return result.high - result.low
+
+    def _alarm(self, rng: Rng) -> int | None:
+        """Return after how many rows a monitor rings, if it does."""
+        monitor, block = self.statistic, BLOCK
+        while monitor.alarm is None and monitor.n < MOST:
+            monitor = monitor.update(self.population.draw(rng, block)[0])
+            block = min(2 * block, MOST // 8)
+        alarm: int | None = monitor.alarm
+        return alarm
+
+
+def formula(task: Task) -> Answer:
+    """Compute what needs no simulation, as the notes of :func:`caltest.plan` say."""
+    from scipy.special import logit, ndtri
+
+    p, q = task.population.event(task.lens, task.rng)
+    z = -float(ndtri(task.alpha / 2.0))
+    spread = q * (1.0 - q)
+    if task.width is None:  # the test of calibration in the large
+        null, alternative = (p * (1.0 - p)).mean(), spread.mean() + (q - p).var()
+        reach = z * np.sqrt(null) + float(ndtri(task.power)) * np.sqrt(alternative)
+        needed = (reach / max(abs((q - p).mean()), 1e-300)) ** 2
+    elif task.statistic == "O:E":
+        needed = (1.0 - q.mean()) / q.mean() * (z / asinh(task.width / 2.0)) ** 2
+    else:
+        inner = (p > 0.0) & (p < 1.0)
+        odds = logit(np.where(inner, p, 0.5))
+        a, b, c = (float((spread * inner * odds**k).mean()) for k in range(3))
+        information = a if task.statistic == "intercept" else c - b * b / a
+        needed = (2.0 * z / task.width) ** 2 / information
+    if not needed <= MOST:
+        raise StatisticError(f"even {MOST} rows would not do")
+    n = ceil(needed - 1e-9)
+    return Answer(n, n, n)
+
+
+# ------------------------------------------------------------------------------
+# Rows that a plan draws: what is predicted, what is true, and what may be wrong.
+
+
+#: Probabilities below this count as this in logarithms.
+FLOOR = 2.0**-53
+
+
+def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -> FloatArray:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(slope * np.log(np.maximum(probs, FLOOR)) + shift, axis=1))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The true log-odds are ``slope`` times those predicted; below 1 a model is overconfident.
+
+    At most 10. Of several classes, true probabilities are proportional to p^slope: temperature T is
+    Slope(1/T).
+    """
+
+    slope: float
+
+    def __post_init__(self) -> None:
+        number("slope", self.slope, 0.0, 10.0)
+
+    def __call__(self, probs: FloatArray) -> FloatArray:
+        return _changed(probs, self.slope)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The true log-odds of class ``c`` lie above those predicted by ``shift``."""
+
+    shift: float
+    c: int = 1
+
+    def __call__(self, probs: FloatArray) -> FloatArray:
+        return _changed(probs, 1.0, self.shift * (np.arange(probs.shape[1]) == self.c))
+
+
+@dataclass(frozen=True)
+class Bump:
+    """Class ``c`` is more frequent by ``height`` where ``low`` < its prediction < ``high``."""
+
+    height: float
+    low: float
+    high: float
+    c: int = 1
+
+    def __call__(self, probs: FloatArray) -> FloatArray:
+        p = probs[:, self.c]
+        q = np.clip(p + self.height * ((p > self.low) & (p < self.high)), 0.0, 1.0)
+        others = np.where(np.arange(probs.shape[1]) == self.c, 0.0, probs)
+        total = others.sum(axis=1, keepdims=True)
+        rest = np.where(total > 0.0, others / np.maximum(total, FLOOR), 1.0 / (probs.shape[1] - 1))
+        rest[:, self.c] = 0.0
+        result = (1.0 - q)[:, None] * rest
+        result[:, self.c] = q
+        return result
+
+
+@dataclass(frozen=True)
+class LogisticNormal:
+    """Risks of an event whose log-odds are normal: a model of which two numbers are known.
+
+    ``rate`` is how often the event happens, ``concordance`` the c-statistic, or area under the ROC
+    curve, ½ to 1. Mean and variance are those of Pavlou et al., "Estimation of required sample size
+    for external validation of risk models for binary outcomes", Statistical Methods in Medical
+    Research 30, 2021.
+    """
+
+    rate: float
+    concordance: float
+
+    def __post_init__(self) -> None:
+        fraction("rate", self.rate)
+        number("concordance", self.concordance, 0.5, 1.0)
+
+    def of_normals(self, z: FloatArray) -> FloatArray:
+        """Return the risks that belong to standard normal numbers."""
+        from scipy.special import expit, ndtri
+
+        apart = 2.0 * ndtri(self.concordance) ** 2
+        mean = (self.rate - 0.5) * apart + np.log(self.rate / (1.0 - self.rate))
+        variance = apart * (1.0 + apart * self.rate * (1.0 - self.rate))
+        return np.asarray(expit(mean + np.sqrt(variance) * z))
+
+    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return self.of_normals(rng.standard_normal(n))
+
+
+Truth = Callable[[FloatArray], FloatArray]
+
+
+#: Rows from which formulas are computed where a model is drawn from.
+MANY_ROWS = 200_000
+
+
+#: Rows, and rows of the rarer label, from which what is true can be learned.
+LEAST, LEAST_RARE = 50, 10
+
+
+#: Halvings of the correlation of labels, and data sets that show what it makes of them.
+STEPS, DRAWS = 10, 20
+
+
+@dataclass(frozen=True, eq=False)
+class LikeTally:
+    """Predictions of the event of a tally, drawn by how often its micro-cells have them."""
+
+    n: int
+    probs: FloatArray
+    up_to: FloatArray
+
+    def at(self, shares: FloatArray) -> FloatArray:
+        """Return what is predicted up to such shares of the rows."""
+        return self.probs[np.searchsorted(self.up_to, shares)]
+
+    def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return self.at(rng.random(n))
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Predictions like those given, of a second model too, and the probabilities that are true."""
+
+    like: Any
+    data: Predictions | None
+    against: Predictions | None
+    truth: Truth | None
+    assumed: str
+
+    @classmethod
+    def of(
+        cls, like: object, labels: object, against: object, alternative: Truth | None, facts: Facts
+    ) -> Population:
+        """Read what is given; labels without an alternative show what is true."""
+        if alternative is not None and not callable(alternative):
+            raise StatisticError(
+                f"alternative is a function from predicted to true probabilities, such as "
+                f"planning.Slope(0.8), not {alternative!r}"
+            )
+        data = second = None
+        assumed = "calibrated" if alternative is None else name_of(alternative)
+        if tallies := tallies_of(like):
+            like, rows = _of_tally(tallies[0], labels, facts)
+            alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
+        elif not callable(like):
+            labelled = isinstance(like, Predictions) or labels is not None
+            if not labelled:
+                labels = np.zeros(np.shape(as_ndarray(like, "probs"))[:1], dtype=np.int64)
+            data = admitted("plan", like, labels, facts, takes={"clusters"})
+            if data.clusters is not None and not labelled:
+                raise StatisticError("clusters show how much rows depend only beside labels")
+            if against is not None:
+                beside = None if isinstance(against, Predictions) else data.labels
+                second = admitted("plan", against, beside, {})
+                if second.probs.shape != data.probs.shape:
+                    raise StatisticError("against: predictions of the same rows are needed")
+            elif labelled and alternative is None:
+                alternative, assumed = _fitted(replace(data, ids=None, clusters=None), data.n)
+        if against is not None and second is None:
+            raise StatisticError(
+                "a comparison is planned like predictions, not like a function or a tally"
+            )
+        assumed = "the other model" if against is not None and alternative is None else assumed
+        return cls(like, data, second, alternative, assumed)
+
+    @property
+    def present(self) -> int | None:
+        """The rows that were given."""
+        source = self.like if isinstance(self.like, LikeTally) else self.data
+        return None if source is None else source.n
+
+    def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
+        """Draw n rows of predictions, and the probabilities that are true of them."""
+        if self.data is None:
+            probs = Predictions.of(self.like(rng, n), np.zeros(n, dtype=np.int64)).probs
+            return probs, self._true(probs)
+        rows = rng.integers(self.data.n, size=n)
+        probs = self.data.probs[rows]
+        return probs, self._true(probs if self.against is None else self.against.probs[rows])
+
+    def _true(self, probs: FloatArray) -> FloatArray:
+        return probs if self.truth is None else np.asarray(self.truth(probs))
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
+        """Draw n rows with their labels; the second model predicts the same rows."""
+        if self.clustered:
+            assert self.data is not None
+            rows, clusters = self._clusters(rng, n)
+            probs = self.data.probs[rows]
+            labels = _labels(rng, self._true(probs), clusters, self.dependence[1])
+            return Predictions(probs, labels, clusters=clusters), None
+        seed = rng.integers(2**63)
+        probs, truth = self.probs(np.random.default_rng(seed), n)
+        uniform = rng.random(n)[:, None]
+        labels = (uniform >= np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+        if self.against is None:
+            return Predictions(probs, labels), None
+        rows = np.random.default_rng(seed).integers(self.against.n, size=n)
+        return Predictions(probs, labels), Predictions(self.against.probs[rows], labels)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in clusters."""
+        return self.data is not None and self.data.clusters is not None
+
+    @cached_property
+    def dependence(self) -> tuple[float, float]:
+        """The design effect of clusters, and the latent correlation of their labels that has it.
+
+        The effect is Σ over clusters of (Σ r)² against Σ r², r = y − q of class 1 or the likeliest,
+        at least 1. Labels are cut from normal variables of one correlation within a cluster, which
+        keeps the chances of every row; it is found by bisection on the same draws.
+        """
+        data = self.data
+        if data is None or data.clusters is None:
+            return 1.0, 0.0
+        truth, clusters = self._true(data.probs), by_appearance(data.clusters)
+        event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
+        likely = truth[np.arange(data.n), event]
+
+        def effect(labels: IntArray) -> float:
+            residuals = (labels == event) - likely
+            return float((np.bincount(clusters, residuals) ** 2).sum() / (residuals**2).sum())
+
+        observed, low, high = max(1.0, effect(data.labels)), 0.0, 1.0
+        for _ in range(STEPS if observed > 1.0 else 0):
+            middle, rng = (low + high) / 2.0, np.random.default_rng(0)
+            effects = [effect(_labels(rng, truth, clusters, middle)) for _ in range(DRAWS)]
+            low, high = (middle, high) if np.mean(effects) < observed else (low, middle)
+        return observed, low
+
+    def _clusters(self, rng: np.random.Generator, n: int) -> tuple[IntArray, IntArray]:
+        """Draw clusters until there are n rows: which rows they are, and their clusters."""
+        assert self.data is not None
+        clusters = by_appearance(self.data.clusters)
+        order = np.argsort(clusters, kind="stable")
+        ends = np.cumsum(np.bincount(clusters))
+        few = ceil(2.0 * n * ends.size / ends[-1]) + 10
+        chosen = rng.integers(ends.size, size=few)
+        sizes = np.diff(np.append(0, ends))[chosen]
+        chosen = chosen[: int(np.searchsorted(np.cumsum(sizes), n)) + 1]
+        parts = [order[(ends[c - 1] if c else 0) : ends[c]] for c in chosen]
+        numbers = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+        return np.concatenate(parts)[:n], numbers[:n]
+
+    def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return predictions of the event that a lens shows, and how likely it is, for formulas."""
+        shares = (np.arange(MANY_ROWS) + 0.5) / MANY_ROWS
+        if isinstance(self.like, LogisticNormal):
+            from scipy.special import ndtri
+
+            p = self.like.of_normals(ndtri(shares))
+            probs = np.column_stack([1.0 - p, p])
+        elif isinstance(self.like, LikeTally):
+            probs = self.like.at(shares)
+        else:
+            probs = self.probs(rng, MANY_ROWS)[0] if self.data is None else self.data.probs
+        truth = self._true(probs)
+        likely = np.zeros(len(probs))
+        for k in range(probs.shape[1]):
+            induced = lens(Predictions(probs, np.full(len(probs), k)))
+            likely += np.where(induced.labels == 0, truth[:, k], 0.0)
+        if induced.n_classes != 2:
+            raise StatisticError(f"{lens!r} shows no event: take OneVsRest(c) or TopK(1)")
+        return induced.probs[:, 0], likely
+
+    def __str__(self) -> str:
+        if self.present is None:
+            return repr(self.like) if isinstance(self.like, LogisticNormal) else "a function"
+        return f"{self.present} rows"
+
+
+def _labels(
+    rng: np.random.Generator, truth: FloatArray, clusters: IntArray, correlation: float
+) -> IntArray:
+    """Draw labels of given chances from normal variables that are correlated within clusters."""
+    from scipy.special import ndtr
+
+    shared = rng.standard_normal(int(clusters.max()) + 1)[clusters]
+    latent = np.sqrt(correlation) * shared
+    latent += np.sqrt(1.0 - correlation) * rng.standard_normal(clusters.size)
+    above = ndtr(latent)[:, None] >= np.cumsum(truth, axis=1)[:, :-1]
+    return above.sum(axis=1)
+
+
+def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally, Predictions]:
+    """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
+    if tally.n_classes > 2 or tally.weights is not None:
+        raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
+    problem = problem_of_tally(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
+    probs, each = problem.quadrature
+    up_to = np.cumsum(each)
+    like = LikeTally(problem.n, probs[:, ::-1], up_to / up_to[-1])
+    rows, times, _ = problem.expand()
+    return like, Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
+
+
+def _fitted(data: Predictions, n: int) -> tuple[Truth, str]:
+    """Return what the labels say is true, if they are enough to say it."""
+    each = np.bincount(data.labels, data.weights, data.n_classes)
+    if n < LEAST or (data.n_classes == 2 and each.min() < LEAST_RARE):
+        raise StatisticError(
+            f"{n} rows, {each.min():.0f} of the rarest label, are too few to learn from what is "
+            f"true of the model; it takes {LEAST}, of two classes {LEAST_RARE} of either label. "
+            "Say it instead, such as alternative=planning.Slope(0.8)"
+        )
+    method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
+    return method.fit(data), f"{method!r}, fitted to the labels"

@@ -1,0 +1,288 @@
+"""Pictures that are tables: a line for every subgroup, segment, site, grade, question or part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from caltest._base.arrays import one_of
+from caltest.errors import StatisticError
+from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture, Style
+from caltest.plots.chart import Chart, decades, sign
+from caltest.results import (
+    AuditReport,
+    CalibrationTestResult,
+    ComparisonResult,
+    ComparisonTable,
+    Finding,
+    GradeTests,
+    GradeVerdict,
+    JointTestResult,
+    MetaAnalysis,
+    SegmentSearch,
+    Subgroups,
+    short,
+)
+from caltest.results.rendering import SMALLEST_SHOWN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+#: The name and the sign of every finding; they differ in shape, not only in colour.
+FINDINGS: dict[Finding, tuple[str, Style]] = {
+    Finding.MISCALIBRATED: ("rejected", {"marker": "s", "color": RED}),
+    Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
+    Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
+    Finding.TOO_LITTLE_DATA: ("too little data", {"marker": "x"}),
+}
+
+
+def forest(
+    subgroups: Subgroups, ax: Axes | None = None, *, alpha: float = 0.05, recipe: bool = True
+) -> Picture:
+    """Draw the statistic of every subgroup, and what a calibrated model would show there.
+
+    Marks are filled where the adjusted p-value, at the right, is at most ``alpha``; of a joint test
+    the adjusted p-values are drawn. The artists are "estimates", "floors", "labels" and "key".
+    """
+    test, adjusted = subgroups.tested[0], subgroups.adjusted
+    if not isinstance(test, CalibrationTestResult):
+        tests = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
+        text = Style(xlabel="adjusted p-value", text=subgroups.recipe, recipe=recipe)
+        return pvalues(list(tests.values()), list(tests), ax, alpha=alpha, **text)
+    chart = Chart.of(ax, 1.3 + 0.2 * len(subgroups.names))
+    named = zip(subgroups.names, subgroups.counts, strict=True)
+    y = chart.rows([f"{name} ({n})" for name, n in named])
+    rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in subgroups.tests]
+    estimate, mean, sd = np.array(rows).T
+    words = "if calibrated: mean ± sd"
+    chart.spans("floors", y, mean - sd, mean + sd, words, color=RED, head="|")
+    chart.dots("", mean, y, s=28, marker="|", color=RED, zorder=1, linewidths=1.3)
+    filled = [p is not None and p <= alpha for p in adjusted]
+    chart.dots("estimates", estimate, y, s=18, filled=filled, linewidths=0.9)
+    if any(filled):
+        chart.entries[f"adjusted p ≤ {alpha:g}"] = sign()
+    if any(p is not None and p > alpha for p in adjusted):
+        chart.entries["larger p" if any(filled) else "observed"] = sign(filled=False)
+    if not test.two_sided and np.nanmin([estimate, mean - sd]) >= 0.0:
+        chart.ax.set_xlim(0.0, None)
+    chart.axes(short(test.statistic))
+    chart.pvalues(y, adjusted)
+    return chart.finish(subgroups.recipe, recipe)
+
+
+def segments(result: SegmentSearch, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the difference of all rows and of every listed segment, with its interval.
+
+    The end of the interval nearest to 0 is heavier where it leaves 0 out; adjusted p-values are at
+    the right. Where none is listed, the five of most evidence are hollow. The artists are
+    "differences", "intervals", "least", "labels" and "key".
+    """
+    rows = [result.whole, *(result.segments or result.strongest)]
+    rows = rows[1:] if result.whole in rows[1:] else rows
+    names = [f"{row.name} ({row.n})" for row in rows]
+    chart = Chart.of(ax, 1.3 + sum(0.2 if len(name) < 20 else 0.32 for name in names))
+    y = chart.rows(names)
+    low, high, mean = np.array([(row.low, row.high, row.difference) for row in rows]).T
+    words = f"{100 * (1 - result.alpha):g} % for all segments"
+    chart.spans("intervals", y, low, high, words, color=INK, lw=1.0)
+    sure = np.array([row.on_average for row in rows])
+    nearest = np.where(np.abs(low) < np.abs(high), low, high)[sure]
+    if sure.any():
+        chart.dots("least", nearest, y[sure], "at least", marker="|", color=RED, s=45,
+                   linewidths=2.4, zorder=2)  # fmt: skip
+    listed = [row in result.segments for row in rows]
+    chart.dots("differences", mean, y, s=18, filled=listed, linewidths=0.9)
+    if any(listed):
+        chart.entries["listed"] = sign()
+    if not all(listed):
+        chart.entries["not listed"] = sign(filled=False)
+    chart.rule("", "calibrated", x=0.0, ls=DASHED, lw=0.9, zorder=0, color=GREY)
+    chart.axes("observed − predicted")
+    chart.pvalues(y, [row.pvalue for row in rows])
+    return chart.finish(result.recipe, recipe)
+
+
+def sites(
+    result: MetaAnalysis, ax: Axes | None = None, *,
+    effect: Literal["O:E", "intercept", "slope", "curve"] = "O:E", recipe: bool = True,
+) -> Picture:  # fmt: skip
+    """Draw one measure of calibration at every site, its mean and its prediction interval.
+
+    A ratio, O:E, has a logarithmic axis. ``effect="curve"`` draws the calibration curves of a
+    ``meta_analysis`` with ``curve=True``. The artists are "sites", "intervals", "mean",
+    "prediction" and "key".
+    """
+    from scipy.special import ndtri
+
+    one_of("effect", effect, ("O:E", "intercept", "slope", "curve"))
+    if effect == "curve":
+        return _centres(result, ax, recipe)
+    ratio, percent = effect == "O:E", f"{100 * result.level:g} %"
+    pooled = {"O:E": result.log_oe, "intercept": result.intercept, "slope": result.slope}[effect]
+    scale = np.exp if ratio else np.asarray
+    chart = Chart.of(ax, 1.5 + 0.2 * len(result.sites))
+    values, errors = np.array(pooled.values), np.array(pooled.errors)
+    half = float(ndtri(0.5 + 0.5 * result.level)) * errors
+    words = [f"{name} ({n})" for name, n in zip(result.sites, result.counts, strict=True)]
+    y = chart.rows([*words, "mean", "a new site"])[:-2]
+    weight = 1.0 / (errors**2 + pooled.tau**2)
+    chart.spans("intervals", y, scale(values - half), scale(values + half), color=INK, lw=1.0)
+    chart.dots("sites", scale(values), y, s=6.0 + 26.0 * weight / weight.max(), marker="s")
+    chart.entries[f"site, {percent} interval"] = sign("s", INK, line="-")
+    low, high = scale(pooled.interval)
+    corners = [low, scale(pooled.mean), high, scale(pooled.mean)], [1.0, 1.25, 1.0, 0.75]
+    diamond = chart.ax.fill(*corners, color=RED, linewidth=0)[0]
+    chart.mark("mean", diamond, f"mean, {percent} interval", sign("D", RED))
+    (low, high), words_new = scale(pooled.prediction), f"{percent} prediction interval"
+    chart.spans("prediction", 0.0, low, high, words_new, color=RED, head="")
+    target = 0.0 if effect == "intercept" else 1.0
+    chart.rule("", "calibrated", x=target, ls=DASHED, lw=0.9, zorder=0)
+    if ratio:
+        from matplotlib.ticker import MaxNLocator
+
+        chart.ax.set_xscale("log")
+        left, right = chart.ax.get_xlim()
+        at = [0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0]
+        if sum(left < t < right for t in at) < 3:
+            at = list(MaxNLocator(4).tick_values(left, right))
+        chart.log("x", [t for t in at if left < t < right])
+    chart.axes("observed : expected events" if ratio else f"Cox's {effect}")
+    return chart.finish(result.recipe, recipe)
+
+
+def _centres(result: MetaAnalysis, ax: Axes | None, recipe: bool) -> Picture:
+    """Draw the curve of every site, their mean with its interval, and where a new one may lie."""
+    if (curve := result.curve) is None:
+        raise StatisticError("these sites have no curves: ask meta_analysis(…, curve=True)")
+    chart, percent = Chart.of(ax, 3.2), f"{100 * result.level:g} %"
+    (low, high), words = curve.prediction.T, f"{percent} prediction interval"
+    chart.area("prediction", curve.at, low, high, words)
+    (low, high), words = curve.interval.T, f"{percent} interval of the mean"
+    chart.area("intervals", curve.at, low, high, words, color="#6fa8d6")
+    for values in curve.curves:
+        line = chart.line("sites", curve.at, values, color=GREY, lw=0.5)
+    chart.entries["site"] = line
+    chart.line("mean", curve.at, curve.mean, "mean", color=RED, lw=1.3, zorder=3)
+    ends = [0.0, float(max(curve.at[-1], curve.interval.max()))]
+    chart.diagonal(ends)
+    chart.axes("prediction", "frequency", xlim=ends, ylim=(0.0, None))
+    return chart.finish(result.recipe, recipe)
+
+
+def grades(result: GradeTests, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the rate of every grade with its interval beside its probability, on a logarithmic axis.
+
+    Marks are filled where the probability is rejected; adjusted p-values are at the right. A rate
+    of 0 has no mark, and its interval begins at the frame. The artists are "rates", "intervals",
+    "probabilities", "labels" and "key".
+    """
+    rows = [*result.grades, result.portfolio]
+    chart = Chart.of(ax, 1.3 + 0.2 * len(rows))
+    y = np.arange(len(rows))[::-1].astype(float)
+    y[:-1] += 0.5  # the portfolio stands apart
+    chart.rows([f"{row.name} ({row.events} of {row.n})" for row in rows], y)
+    rate, p, low, high = np.array([(r.rate, r.probability, *r.interval) for r in rows]).T
+    positive = np.concatenate([rate[rate > 0], p[p > 0], high[rate == 0], low[low > 0]])
+    least = 0.7 * float(positive.min())
+    most = min(1.0, 1.4 * float(max(high.max(), p.max())))
+    chart.spans("intervals", y, np.maximum(low, least), high, color=INK, lw=1.0)
+    filled = [row.verdict is not GradeVerdict.NO_EVIDENCE for row in rows]
+    # a rate of 1 lies on the frame
+    chart.dots("rates", np.where(rate > 0, rate, np.nan), y, s=18, filled=filled, linewidths=0.9,
+               clip_on=False)  # fmt: skip
+    chart.dots("probabilities", np.where(p > 0, p, np.nan), y, "predicted", s=60, marker="|",
+               color=RED, zorder=4, linewidths=1.6)  # fmt: skip
+    observed = f"observed, {100 * (1 - result.alpha):g} % interval"
+    chart.entries[observed] = sign(filled=False, line="-")
+    if any(filled):
+        chart.entries[f"adjusted p ≤ {result.alpha:g}"] = sign()
+    powers = range(int(np.ceil(np.log10(least))), int(np.floor(np.log10(most))) + 1)
+    digits = (1, 2, 5) if len(powers) < 3 else (1,)
+    ticks = [float(f"{c}e{d}") for d in range(-15, 1) for c in digits]
+    ticks = [tick for tick in ticks if least <= tick <= most]
+    chart.log("x", ticks[:: 1 + len(ticks) // 4])
+    chart.axes("frequency", xlim=(least, most))
+    chart.pvalues(y, [row.adjusted for row in rows])
+    return chart.finish(result.recipe, recipe)
+
+
+def differences(
+    results: Sequence[ComparisonResult] | ComparisonResult | ComparisonTable,
+    ax: Axes | None = None, *, pvalues: Sequence[float] | None = None, recipe: bool = True,
+) -> Picture:  # fmt: skip
+    """Draw the differences of the calibration error of pairs of models, a line each.
+
+    A dot is a difference, with its interval and, at the right, ``pvalues``, by default those of the
+    results, of a table adjusted. Within the grey span differences are smaller than the margin: an
+    interval inside it is a tie. The artists are "differences", "intervals" and "labels".
+    """
+    if isinstance(results, ComparisonTable):
+        pvalues, results = results.adjusted, results.pairs
+    elif isinstance(results, ComparisonResult):
+        results = [results]
+    if not results:
+        raise StatisticError("there are no comparisons to draw")
+    first = results[0]
+    chart = Chart.of(ax, 1.1 + 0.2 * len(results))
+    y = chart.rows([" − ".join(r.names) for r in results])
+    chart.rule("", x=0.0, lw=0.7)
+    chart.dots("differences", [r.difference for r in results], y, "difference")
+    low, high = np.array([(r.low, r.high) for r in results], dtype=np.float64).T  # None is NaN
+    words = f"{100 * first.level:g} % interval" if first.low is not None else ""
+    chart.spans("intervals", y, low, high, words)
+    if words and first.margin > 0.0:  # errors are squares, and so is the margin
+        reach = first.margin**2
+        tie = chart.ax.axvspan(-reach, reach, color="#e4e4e4", linewidth=0, zorder=0.5)
+        chart.mark("tie", tie, "a tie")
+    chart.axes(f"difference of {short(first.tested)}", ticks=4)
+    chart.pvalues(y, [r.pvalue for r in results] if pvalues is None else pvalues)
+    return chart.finish(first.recipe, recipe)
+
+
+def pvalues(
+    values: Sequence[float], names: Sequence[str], ax: Axes | None = None, *, alpha: float = 0.05,
+    findings: Sequence[Finding] = (), xlabel: str = "p-value", text: str = "", recipe: bool = True,
+) -> Picture:  # fmt: skip
+    """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
+
+    What is drawn, what is printed at the right and what decides are the same number, adjusted where
+    they are read together. Rejected questions have bold names and filled squares, or filled crosses
+    where an impossible outcome decides; others are open circles, or thin crosses where there is too
+    little data. ``findings`` are by default rejections up to ``alpha``; ``xlabel`` and ``text`` say
+    what the values are, and the recipe. The artists are "values", a list, "alpha", "labels", "key".
+    """
+    if not len(values):
+        raise StatisticError("there are no tests to draw")
+    chart = Chart.of(ax, 1.4 + 0.2 * len(values))
+    y, x = chart.rows(names), np.maximum(values, SMALLEST_SHOWN)
+    chart.rule("alpha", f"level {alpha:g}", x=alpha, ls=DASHED, color=INK)
+    kinds = findings or [Finding.MISCALIBRATED if p <= alpha else Finding.NO_EVIDENCE for p in x]
+    points = chart.artists["values"] = []
+    for label, kind, *at in zip(chart.ax.get_yticklabels(), kinds, x, y, strict=True):
+        words, style = FINDINGS[kind]
+        point = sign(**style)
+        point.set(data=[[v] for v in at], zorder=3)
+        points.append(chart.mark("", chart.ax.add_line(point), words, sign(**style)))
+        label.set_fontweight("bold" if kind.rejects else "normal")
+    least = float(min(x.min(), alpha))
+    chart.log("x", decades(least))
+    chart.axes(xlabel, xlim=(least / 4.0, 2.0))
+    chart.pvalues(y, values)
+    return chart.finish(text, recipe)
+
+
+def adjusted(
+    result: AuditReport | JointTestResult, ax: Axes | None = None, **options: Any
+) -> Picture:
+    """Draw the adjusted p-values of the rows of an audit, or of tests, with these options."""
+    words = Style(xlabel="adjusted p-value", text=result.recipe)
+    if isinstance(result, JointTestResult):
+        names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]
+        return pvalues(result.adjusted, names, ax, **words | options)
+    words |= {"alpha": result.alpha, "findings": [row.verdict for row in result.rows]}
+    values, names = [row.adjusted for row in result.rows], [row.lens for row in result.rows]
+    return pvalues(values, names, ax, **words | options)

@@ -1,0 +1,372 @@
+"""Pictures of curves, of null distributions, intervals and limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from caltest._base import FloatArray
+from caltest.data.facts import as_dates
+from caltest.errors import StatisticError
+from caltest.monitoring import ComparisonMonitor, Monitor
+from caltest.nulls.laws import ExactNull, SimulatedNull
+from caltest.plots import chart as scales
+from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture, Style
+from caltest.plots.chart import Chart, Frame, Truth, decades, headline, sign
+from caltest.results import (
+    BinSensitivity,
+    BrierDecomposition,
+    CalibrationTestResult,
+    ConfidenceIntervalResult,
+    CORPDecomposition,
+    CoxRecalibration,
+    EquivalenceTestResult,
+    GateResult,
+    Plan,
+    ReliabilityFit,
+    format_value,
+    short,
+)
+from caltest.results.rendering import SMALLEST_SHOWN, in_percent
+from caltest.results.tested import NullDistribution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def fitted(
+    curve: ReliabilityFit, ax: Axes | None = None, *,
+    style: Literal["deviation", "classical"] = "classical",
+    axis: Literal["probability", "log-odds"] = "probability", truth: Truth | None = None,
+    recipe: bool = True,
+) -> Picture:  # fmt: skip
+    """Draw an isotonic or smooth reliability curve with its band.
+
+    Options are those of :func:`caltest.plots.panels`. The artists are "curve", "band",
+    "diagonal", "histogram", "key" and, where drawn, "truth".
+    """
+    scale, deviation = scales.chosen(style, axis)
+    chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"
+    x = scale(curve.predicted)
+    finite = np.isfinite(x)
+    left, right = 0.0, 1.0
+    if scale.log_odds:
+        left, right = x[finite].min(), x[finite].max()
+    elif deviation and top:
+        left, right = scales.tenths(x[finite].min(), x[finite].max())
+    frame, far = Frame((left, right), (left, right), scale, deviation), right - left + 9.0
+    heights, low, high = (
+        np.clip(frame.height(v, curve.predicted), left - far, right + far)[finite]
+        for v in (curve.fitted, curve.low, curve.high)
+    )
+    if deviation:
+        most = 1.1 * float(np.nanmax(np.minimum(np.abs([heights, low, high]), right - left)))
+        frame = Frame((left, right), (-most, most), scale)
+    shares = scales.histogram(curve.spread, curve.n, scale)
+    tallest = float(shares[-1].max())
+    columns = scales.columns(scales.behind(chart.ax, tallest), *shares)
+    confidence = curve.band == "confidence"
+    words = f"{'isotonic' if curve.fit == 'band' else curve.fit} curve"
+    chart.line("curve", x[finite], heights, words, color="#12406f", lw=1.5, zorder=3)
+    if curve.band != "none":
+        meaning = "band of the true curve" if confidence else "if calibrated"
+        meaning += "" if curve.simultaneous or not confidence else ", each point"
+        words = f"{100 * curve.level:g} % {meaning}"
+        chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
+    chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
+    frame.begin(chart, truth)
+    chart.mark("histogram", columns, f"rows (tallest column {in_percent(tallest)})")
+    chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
+    words = "" if curve.test is None else headline(curve.test)
+    return chart.finish(curve.recipe, recipe, headline=words)
+
+
+def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the frequency that Cox's recalibration gives to every prediction, with its band."""
+    chart, p = Chart.of(ax, 3.2), np.linspace(0.0, 1.0, 401)[1:-1]
+    frequency, low, high = result.curve(p)
+    words = f"fitted: intercept {result.intercept:.2f}, slope {result.slope:.2f}"
+    chart.line("curve", p, frequency, words.replace("-", "−"), lw=1.3, zorder=3)
+    chart.area("band", p, low, high, f"{100 * result.level:g} % band at each prediction")
+    chart.diagonal([0, 1])
+    chart.axes("prediction", "frequency", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    return chart.finish(result.recipe, recipe)
+
+
+def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the ECE, its noise floor and its p-value against the number of bins.
+
+    The artists are "estimate", "floor", "band" and "pvalue", which lies on a second panel in the
+    upper part of the place, ``picture.panels[0]``.
+    """
+    chart, order = Chart.of(ax, 3.1), np.argsort(table.size, kind="stable")
+    upper, x = chart.above(0.33), table.size[order]
+    chart.line("estimate", x, table.estimate[order], "observed", color=RED, marker="o", lw=1.1)
+    chart.line("floor", x, table.null_mean[order], "if calibrated: mean", ls=DASHED, lw=1.5)
+    words = f"central {100 * table.level:g} %"
+    chart.area("band", x, table.low[order], table.high[order], words, color="#d9d9d9")
+    sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]]
+    chart.log("x", sizes or x[:1].tolist())
+    chart.axes("number of bins", "ECE", ylim=(0.0, None))
+    p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
+    pvalue = upper.line("", x, p, marker="o", ms=2.5)
+    upper.rule("", y=0.05, lw=0.7, ls=DASHED)
+    upper.beside([0.05], ["0.05"])
+    least = 10.0 ** np.floor(np.log10(min(p.min(), 0.01)) - 0.2)
+    upper.log("y", decades(least))
+    upper.axes("", "p", ylim=(least, 1.6))
+    upper.ax.tick_params(labelbottom=False, which="both", bottom=False)
+    panels = (Picture(upper.ax, {"pvalue": pvalue}),)
+    return chart.finish(table.recipe, recipe, panels=panels)
+
+
+def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw what was reached with how many rows, what was wanted, and the rows that are needed."""
+    chart, power = Chart.of(ax, 2.2), result.width is None
+    goal = result.power if power else result.width
+    x, y = np.array(result.points or [(result.n, goal)], dtype=float).T
+    chart.dots("points", x, y, "simulated" if result.points else "by formula", s=14)
+    chart.rule("goal", "wanted", y=float(goal or 0.0), ls=DASHED)
+    chart.rule("n", f"{result.n} rows", x=result.n, color=BLUE, lw=0.9)
+    ends = result.low, max(result.high, result.low + 1e-9)
+    chart.mark("error", chart.ax.axvspan(*ends, color=BLUE, alpha=0.15))
+    ticks = np.unique([min(x.min(), result.low), result.n, max(x.max(), result.high)])
+    chart.log("x", ticks, [f"{t:.0f}" for t in ticks])
+    chart.axes("rows", "power" if power else "length", ylim=(0.0, 1.05 if power else None))
+    return chart.finish(result.recipe, recipe)
+
+
+def evidence(
+    monitor: Monitor | ComparisonMonitor, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
+    """Draw e-values against rows, on a logarithmic scale, and where the alarm rings.
+
+    Where rows have times, these are the axis. The monitor must have seen rows. The artists are
+    "alarm" and "threshold", and "evidence" and "leader" (beside it, what the bet says that has
+    earned most), or "a", "b" and, below, "difference" and "band".
+    """
+    if monitor.n == 0:
+        raise StatisticError(
+            "the monitor has seen no rows: update() returns one that has, m = m.update(…)"
+        )
+    alone = isinstance(monitor, Monitor)
+    chart = Chart.of(ax, 2.4 if alone else 3.5)
+    upper = chart if alone else chart.above(0.5)
+    threshold = monitor.alarm_at / np.log(10.0)
+    words = f"alarm at an e-value of {10.0**threshold:.4g}"
+    upper.rule("threshold", words, y=threshold, color=INK, ls=DASHED)
+    if isinstance(monitor, Monitor):
+        _evidence_against(chart, monitor)
+    else:
+        _evidence_between(chart, upper, monitor)
+    if monitor.alarm is not None:
+        at: Any = monitor.alarm  # or a date, which matplotlib takes as well
+        if monitor.times is not None and monitor.alarm_time is not None:
+            at = as_dates(monitor.alarm_time) if monitor.dates else monitor.alarm_time
+        upper.rule("alarm", f"alarm {monitor.alarm_words}", x=at, color=RED, ls=":", lw=1.2)
+    if monitor.times is not None and monitor.dates:
+        chart.by_date()
+    low, high = upper.ax.get_ylim()
+    room_above = 0.06 * (max(high, threshold) - low)
+    upper.ax.set_ylim(low, max(high, threshold + room_above))
+    low, high = np.ceil(low), np.floor(upper.ax.get_ylim()[1])  # powers of ten
+    powers = np.arange(low, high + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
+    texts = [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers]
+    upper.ax.set_yticks(powers, texts)
+    leader = monitor.leader if isinstance(monitor, Monitor) else ""
+    return chart.finish(monitor.recipe, recipe, headline=leader)
+
+
+def _evidence_against(chart: Chart, monitor: Monitor) -> None:
+    """Draw the evidence against one model, and what the best bet expects beside it."""
+    rows, logs = _along(monitor), monitor.history[:, 1] / np.log(10.0)
+    logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
+    one = "o" if rows.size == 1 else ""  # a line of one point is invisible
+    chart.line("evidence", rows, logs, color=BLUE, lw=1.2, marker=one, ms=6.0)
+    inset = Chart(chart.ax.inset_axes((1.03, 0.62, 0.22, 0.38)), chart.artists, chart.entries)
+    p = np.linspace(0.001, 0.999, 400)
+    inset.line("", [0, 1], [0, 1], color=GREY, ls=DASHED)
+    words = "frequencies that the best bet expects"
+    inset.line("leader", p, monitor.best_curve(p), words, color=RED, lw=1.0)
+    inset.ax.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    chart.axes(_unit(monitor), "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
+
+
+def _along(monitor: Monitor | ComparisonMonitor) -> FloatArray:
+    """Return the times of the history, or else its rows."""
+    return monitor.history[:, 0] if monitor.times is None else monitor.times
+
+
+def _unit(monitor: Monitor | ComparisonMonitor) -> str:
+    if monitor.times is None:
+        return "rows"
+    return "" if monitor.dates else "time"
+
+
+def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:
+    """Draw the evidence for either forecaster, and below the difference of their scores."""
+    rows, (a, b, low, high) = _along(monitor), monitor.history[:, 1:5].T
+    upper.line("a", rows, a / np.log(10.0), "a is better", color=BLUE, lw=1.2)
+    upper.line("b", rows, b / np.log(10.0), "b is better", color=RED, lw=1.2, ls=(0, (5, 1.5)))
+    upper.ax.tick_params(labelbottom=False)
+    upper.axes("", "e-value")
+    chart.area("band", rows, low, high, f"{100.0 * (1.0 - monitor.alpha):g} % band")
+    chart.line("difference", rows, 0.5 * (low + high), lw=1.5)
+    chart.rule("")
+    reach = 1.5 * np.abs(monitor.history[len(rows) // 4 :, 3:]).max()
+    chart.axes(_unit(monitor), f"{monitor.score} score, a − b", ylim=(-reach, reach))
+
+
+# ------------------------------------------------------------------------------
+# Numbers: their null distributions, intervals and limits, and the parts of a score.
+
+
+#: The parts of a score with the sign with which they count, in the order of the steps.
+PARTS: dict[type, dict[str, int]] = {
+    CORPDecomposition: {"uncertainty": 1, "discrimination": -1, "miscalibration": 1},
+    BrierDecomposition: {
+        **{"uncertainty": 1, "resolution": -1, "reliability": 1},
+        **{"within_variance": 1, "within_covariance": -1},
+    },
+}
+
+
+def limits(
+    result: GateResult | EquivalenceTestResult, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
+    """Draw errors with their bounds, one a line, and what they are to lie below."""
+    if isinstance(result, GateResult):
+        rows = [(c.question, c.corrected, c.low, c.high, c.limit) for c in result.checks]
+    else:
+        bound = result.smallest_tolerance
+        rows = [(short(result.statistic), result.estimate, 0.0, bound, result.tolerance)]
+    names, *columns = zip(*rows, strict=True)
+    estimate, low, high, limit = (np.array(column) for column in columns)
+    chart = Chart.of(ax, 1.4 + 0.3 * len(rows))
+    y = chart.rows(names)
+    chart.dots("estimate", estimate, y, "estimate", s=22)
+    chart.spans("bounds", y, low, high, "bounds", lw=1.5)
+    ends = chart.ax.vlines(limit, y - 0.35, y + 0.35, color=GREY, linestyle=DASHED)
+    chart.mark("limit", ends, "limit", sign("|", GREY))
+    chart.rule("", x=0.0, color=INK, lw=0.6)
+    chart.axes("error", ticks=5)
+    return chart.finish(result.recipe, recipe)
+
+
+def interval(
+    result: ConfidenceIntervalResult, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
+    """Draw an estimate, its interval (an arrow where it is open) and the noise floor."""
+    chart = Chart.of(ax, 1.5)
+    low = None if result.side == "upper" else result.low
+    high = None if result.side == "lower" else result.high
+    ends = [v for v in (low, high) if v is not None]
+    values = np.array([0.0, result.estimate, result.null_mean, *ends])
+    margin = 0.06 * max(float(np.ptp(values)), 1e-9)
+    left, right = values.min() - margin, values.max() + margin
+    chart.dots("estimate", [result.estimate], [0.0], "estimate", s=28)
+    side = "interval" if result.side == "two-sided" else f"{result.side} bound"
+    span = left if low is None else low, right if high is None else high
+    chart.spans("interval", 0.0, *span, f"{100 * result.level:.4g} % {side}", lw=1.5)
+    for bound, edge, head in ((low, left, "<"), (high, right, ">")):
+        at, marker = (edge, head) if bound is None else (bound, "|")
+        chart.line("", at, 0.0, color=BLUE, marker=marker, ms=7.0).set_clip_on(False)
+    chart.rule("floor", "mean if calibrated", x=result.null_mean, ls=DASHED, lw=1.0)
+    chart.axes(short(result.statistic), xlim=(left, right), ylim=(-1.0, 1.0), ticks=6)
+    chart.ax.set_yticks([])
+    chart.ax.spines["left"].set_visible(False)
+    return chart.finish(result.recipe, recipe, shift=0.0)
+
+
+def decomposition(
+    parts: CORPDecomposition | BrierDecomposition, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
+    """Draw the parts of a mean score as steps from 0 to it."""
+    signs = PARTS[type(parts)]
+    steps = np.array([s * vars(parts)[name] for name, s in signs.items()])
+    heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
+    begin = np.append(levels - steps, 0.0)
+    chart = Chart.of(ax, 1.3 + 0.2 * heights.size)
+    words = [f"{'+' if s > 0 else '−'} {n.replace('_', ' ')}" for n, s in signs.items()]
+    y = chart.rows([*words, "= mean score"])
+    colors = [PALE] * steps.size + [INK]
+    bars = chart.ax.barh(y, heights, 0.6, left=begin, color=colors, edgecolor=INK, linewidth=0.6)
+    chart.mark("bars", bars, "added", bars[int(np.argmax(steps >= 0.0))])
+    for j in np.flatnonzero(heights < 0.0):
+        bars[j].set_hatch("////")
+        chart.entries.setdefault("taken off", bars[j])
+    chart.rule("", x=0.0, color=INK, lw=0.6)
+    chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
+    ends = 1.06 * np.append(begin, begin + heights)
+    chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)
+    values = [vars(parts)[name] for name in (*signs, "mean_score")]
+    chart.beside(y, [format_value(value) for value in values])  # signed as the table has them
+    return chart.finish(parts.recipe, recipe)
+
+
+#: Columns of a histogram, and atoms up to which a law is drawn atom by atom.
+COLUMNS, ATOMS = 60, 40
+
+
+def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the null distribution, which JSON does not keep, with the estimate: how unusual is it?
+
+    The artists are "columns", "estimate", "floor" and "key".
+    """
+    law = result.null_distribution
+    if law is None:
+        raise StatisticError(
+            "this result has no null distribution. JSON does not keep it: run the test again; "
+            "OneRowPerCluster() has none"
+        )
+    chart = Chart.of(ax, 2.4)
+    edges, mass = _columns(law, result.estimate)
+    middle = 0.5 * (edges[1:] + edges[:-1]) - result.centre
+    estimate = result.estimate - result.centre
+    extreme = middle >= estimate if not result.two_sided else np.abs(middle) >= abs(estimate)
+    extreme |= np.abs(middle - estimate) < 1e-9 * (edges[-1] - edges[0])
+    style = Style(align="edge", edgecolor="white", linewidth=0.2)
+    colors = np.where(extreme, RED, PALE)
+    columns = chart.ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
+    chart.rule("estimate", "observed", x=result.estimate, color=RED, lw=1.4)
+    chart.rule("floor", "if calibrated: mean", x=result.null_mean, color=INK, ls=DASHED)
+    words = "as far or farther" if extreme.any() else ""
+    chart.mark("columns", columns, words, columns[int(np.argmax(extreme))])
+    low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)
+    margin = 0.04 * (high - low)
+    ends = low - margin, high + margin
+    most = 1.2 * float(mass.max())
+    chart.axes(short(result.statistic), "probability", xlim=ends, ylim=(0.0, most))
+    return chart.finish(result.recipe, recipe, headline=headline(result))
+
+
+def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatArray]:
+    """Return edges and probabilities of a histogram; the estimate is an edge or a centre."""
+    if isinstance(law, SimulatedNull):
+        values, mass = law.values, np.full(len(law), 1.0 / len(law))
+        low, high, columns = values.min(), values.max(), min(COLUMNS, 10 + len(law) // 20)
+    else:
+        low, high, columns = law.ppf(1e-4), law.ppf(1.0 - 1e-4), COLUMNS
+    if isinstance(law, ExactNull):
+        values, mass = law.support, law.tail - np.append(law.tail[1:], 0.0)
+        first = np.flatnonzero(np.diff(values, prepend=-np.inf) > 1e-9 * (high - low))
+        values, mass = values[first], np.add.reduceat(mass, first)  # ties but for rounding
+        likely = mass > 1e-6
+        if likely.sum() <= ATOMS:
+            return _around(values[likely]), mass[likely]
+    step = max((high - low) / columns, 1e-12)
+    left = estimate - step * np.ceil((estimate - low) / step)
+    edges = left + step * np.arange(np.ceil((high - left) / step + 1e-9) + 1)
+    edges -= 1e-9 * step  # what ties with the estimate lies on its right
+    if isinstance(law, (SimulatedNull, ExactNull)):
+        return edges, np.histogram(values, edges, weights=mass)[0]
+    return edges, -np.diff([law.sf(float(edge)) for edge in edges])
+
+
+def _around(atoms: FloatArray) -> FloatArray:
+    """Return edges half-way between equidistant atoms, and beyond the outer ones."""
+    if atoms.size == 1:
+        return atoms[0] + np.array([-0.5, 0.5])
+    middle = 0.5 * (atoms[1:] + atoms[:-1])
+    return np.concatenate([[2 * atoms[0] - middle[0]], middle, [2 * atoms[-1] - middle[-1]]])

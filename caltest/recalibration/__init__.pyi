@@ -1,0 +1,17 @@
+"""Recalibration: maps that are fitted on held-out labels and repair the probabilities of a model.
+
+A method such as :class:`TemperatureScaling` is a value; its ``fit`` returns a map that is called on
+new predictions, a :class:`Recalibrated`. Fit on one part of the data and test on another: a test on
+the rows of the fit says nothing, and is refused when it is noticed.
+"""
+
+from .curves import BetaCalibration as BetaCalibration
+from .curves import HistogramBinning as HistogramBinning
+from .curves import IsotonicRegression as IsotonicRegression
+from .curves import PlattScaling as PlattScaling
+from .fitting import Recalibrated as Recalibrated
+from .fitting import Recalibration as Recalibration
+from .fitting import refuse_fitted_rows as refuse_fitted_rows
+from .scaling import MatrixScaling as MatrixScaling
+from .scaling import TemperatureScaling as TemperatureScaling
+from .scaling import VectorScaling as VectorScaling

@@ -1,0 +1,355 @@
+"""Answers that are curves and diagrams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from caltest._base.arrays import BoolArray, FloatArray, IntArray, number
+from caltest.errors import StatisticError
+from caltest.results.base import Result, described, entry, short
+from caltest.results.rendering import Columns
+from caltest.results.tested import CalibrationTestResult
+from caltest.results.verdicts import AuditVerdict
+
+
+@described(
+    eq=False,
+    shape="(L,)",
+    columns="predicted count_a count_b difference low high",
+    title="Difference of two reliability curves",
+    plotter="panels.difference",
+)
+class ReliabilityDifference(Result):
+    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
+
+    predicted: FloatArray = entry("Mean prediction of both models in the bin; increasing.")
+    difference: FloatArray = entry("Outcome − prediction of model a minus that of model b.")
+    low: FloatArray = entry("The confidence band of the difference.")
+    high: FloatArray
+    count_a: IntArray = entry("Rows of the two models in the bin.")
+    count_b: IntArray
+    cell: IntArray = entry("Numbers of the bins, for which neighbours follow each other.")
+    names: tuple[str, str] = entry("The two models.")
+    name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
+    subject: str
+    lens: str = entry("The recipe.")
+    bins: str
+    level: float
+    simultaneous: bool
+
+    def _procedure(self) -> list[str]:
+        band = f"{'simultaneous ' * self.simultaneous}confidence band of the difference"
+        return [self.bins, self.lens, f"{self._percent} {band}"]
+
+    def _in_words(self) -> list[str]:
+        return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
+
+
+@described(
+    eq=False,
+    shape="(M,)",
+    columns="bins size estimate null_mean low high pvalue",
+    title="Sensitivity to the bins",
+    plotter="lines.sensitivity",
+)
+class BinSensitivity(Result):
+    """The answer of :func:`caltest.bin_sensitivity`: one row a binning."""
+
+    bins: tuple[str, ...] = entry("The binnings.")
+    size: IntArray = entry("Their numbers of bins: as asked for, or of occupied cells.")
+    estimate: FloatArray = entry("The ECE, its noise floor, the band of its null, and its p-value.")
+    null_mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    pvalue: FloatArray
+    lens: str = entry("The recipe.")
+    distance: str
+    level: float
+
+    def _procedure(self) -> list[str]:
+        kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
+        ece = f"ECE({kinds}, distance={self.distance})"
+        return [ece, self.lens, f"{self._percent} noise band"]
+
+
+@described(
+    number="at_most",
+    title="Test by the confidence band",
+    procedure="confidence band between {0.between[0]:g} and {0.between[1]:g} · {0.lens} · "
+    "{0._percent}",
+)
+class BandTest(Result):
+    """The answer of :meth:`ReliabilityFit.band_test`."""
+
+    at_least: float = entry("So far apart are outcome and prediction somewhere, 0 if unknown.")
+    at_most: float = entry("And nowhere further: the smallest tolerance; NaN if the band crosses.")
+    crosses: bool = entry("Whether the curve is not increasing, which refutes calibration, too.")
+    tolerance: float = entry("What was asked.", "float, tuple of float")
+    between: tuple[float, float]
+    lens: str = entry("The recipe.")
+    level: float
+
+    @property
+    def verdict(self) -> AuditVerdict:
+        """What follows for a tolerance of ``tolerance``."""
+        if self.at_least > self.tolerance:
+            return AuditVerdict.MATTERS
+        if not self.at_most <= self.tolerance:
+            return AuditVerdict.CANNOT_TELL
+        verdicts = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
+        return verdicts[self.at_least == 0.0]
+
+    def _in_words(self) -> list[str]:
+        if self.crosses:
+            return ["The band crosses itself: the outcome does not increase with the prediction."]
+        ends = " to ".join(f"{round(100 * end, 4):.3g} %" for end in self.between)
+        most = f"{100 * self.at_most:.2g}"
+        if self.at_least >= 0.0005:
+            most += f", and some are wrong by at least {100 * self.at_least:.2g}"
+        beside = (
+            f" With a tolerance of {self.tolerance:g}: {self.verdict}." if self.tolerance else ""
+        )
+        return [
+            f"Of the predictions from {ends} none is wrong by more than {most} percentage points "
+            f"({self._percent} band, for any increasing curve).{beside}"
+        ]
+
+
+@described(
+    eq=False,
+    shape="(m,)",
+    title="Reliability curve without bins",
+    plotter="lines.fitted",
+    draws="replicates for the band, 0 for none",
+)
+class ReliabilityFit(Result):
+    """The answer of :func:`caltest.reliability_fit`: a curve without bins."""
+
+    predicted: FloatArray = entry("Predictions, increasing, and the estimated frequency there.")
+    fitted: FloatArray
+    low: FloatArray = entry('NaN without a band; of fit="band" ``low`` of the left neighbour and '
+                            "``high`` of the right one hold between them.")  # fmt: skip
+    high: FloatArray
+    spread: IntArray = entry("Histogram.", "ndarray of shape (len(SPREAD_EDGES) − 1,), int")
+    name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
+    subject: str
+    fit: str = entry("The kind of curve.", '{"isotonic", "smooth", "band", "lowess"}')
+    band: str = entry("If calibrated, or of the truth.", '{"consistency", "confidence", "none"}')
+    lens: str = entry("The recipe.")
+    level: float
+    simultaneous: bool
+    test: CalibrationTestResult | None = entry("The test of the error that belongs to the curve.")
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Outcome minus prediction: above 0 the model underestimates."""
+        return self.fitted - self.predicted
+
+    @property
+    def crosses(self) -> bool:
+        """Whether the band crosses itself: no increasing curve is within, the true one is none."""
+        return bool((self.low > self.high).any())
+
+    def band_test(self, tolerance: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
+        """Say what the band proves of the error: that it matters nowhere, or does somewhere.
+
+        Both claims hold together, for every tolerance and all predictions at once, with probability
+        ``level`` if the true curve is increasing. O(N). StatisticError without a confidence band or
+        without predictions.
+
+        Parameters
+        ----------
+        tolerance : float, default 0
+            A distance of outcome and prediction that does not matter.
+        between : tuple of float, default (0, 1)
+            The predictions that are looked at. The band is wide where rows are few, as at its ends.
+
+        Examples
+        --------
+        >>> import caltest as ct
+        >>> data = ct.examples.GaussianMixture().sample(100_000, rng=1)
+        >>> band = ct.reliability_fit(data, fit="band")
+        >>> answer = band.band_test(tolerance=0.1, between=(0.1, 0.9))
+        >>> answer.at_least, round(answer.at_most, 3), answer.verdict
+        (0.0, 0.095, 'calibrated to within the tolerance')
+        """
+        number("tolerance", tolerance, 0.0, 1.0, "[)")
+        if self.band != "confidence":
+            raise StatisticError("a test of the size of an error needs fit='band'")
+        x = self.predicted
+        within = (x >= between[0]) & (x <= between[1])
+        if not within.any():
+            raise StatisticError(f"there are no predictions between {between[0]} and {between[1]}")
+        over, under = self.low[within] - x[within], x[within] - self.high[within]
+        far = float(np.maximum(-over, -under).max())
+        return BandTest(
+            at_least=float(max(0.0, over.max(), under.max())),
+            at_most=float("nan") if self.crosses else far,
+            crosses=self.crosses,
+            tolerance=tolerance,
+            between=(float(between[0]), float(between[1])),
+            level=self.level,
+            lens=self.lens,
+            n=self.n,
+            n_classes=self.n_classes,
+            notes=self.notes,
+            copies=self.copies,
+        )
+
+    def _tables(self) -> list[Columns]:
+        rows = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
+        names = ("predicted", "fitted", "low", "high")
+        return [{name: vars(self)[name][rows] for name in names}]
+
+    def _procedure(self) -> list[str]:
+        how = "simultaneous " if self.simultaneous else ""
+        band = "no band" if self.band == "none" else f"{self._percent} {how}{self.band} band"
+        return [f"{'isotonic' if self.fit == 'band' else self.fit} curve", self.lens, band]
+
+
+# ------------------------------------------------------------------------------
+# The answers of a reliability curve, and of a diagram on the simplex.
+
+
+#: Bands that hold where the truth may be; all others hold what a calibrated model would show.
+CONFIDENCE = ("clopper-pearson", "wilson")
+
+
+#: Edges of histograms of the predictions: every 0.05, every half unit of log-odds, and all.
+SHARE_EDGES: FloatArray = np.arange(21) / 20
+
+
+LOGIT_EDGES: FloatArray = np.concatenate(
+    [[0.0], 1.0 / (1.0 + np.exp(-np.linspace(-14.0, 14.0, 57))), [1.0]]
+)
+
+
+SPREAD_EDGES: FloatArray = np.unique(np.concatenate([SHARE_EDGES, LOGIT_EDGES]))
+
+
+#: The columns of the table, with one entry a bin.
+COLUMNS = (
+    *("component", "cell", "bin_low", "bin_high", "count"),
+    *("predicted", "observed", "low", "high"),
+)
+
+
+@described(
+    eq=False,
+    shape="(L,)",
+    procedure="{0.bins} · {0.lens} · {0.shown_band}",
+    title="Reliability curve",
+    plotter="panels.reliability",
+    draws="replicates for the bars, 0 where they are computed",
+)
+class ReliabilityCurve(Result):
+    """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin."""
+
+    component: IntArray = entry(
+        "The induced class, 0 of two, else 0 … K'−1, and subgroups in turn."
+    )
+    cell: IntArray = entry("The number of the bin, as the binning numbers them.")
+    bin_low: FloatArray = entry(
+        "Edges of ``UniformBins`` and ``EdgeBins``, else extreme predictions."
+    )
+    bin_high: FloatArray
+    count: IntArray = entry("Rows in the bin; empty bins are left out.")
+    predicted: FloatArray = entry("Mean prediction, increasing, and frequency of the outcome.")
+    observed: FloatArray
+    low: FloatArray = entry("The bars, as frequencies; NaN when there are none.")
+    high: FloatArray
+    spread: IntArray = entry(
+        "Histogram of every component.", "ndarray of shape (J, len(SPREAD_EDGES) − 1), int"
+    )
+    names: tuple[str, ...] = entry("What the components are.")
+    subject: str = entry('What is looked at: "event", "top", "ranks", "classes" or "vector".')
+    lens: str = entry('The recipe; ``band`` is ``"none"`` without bars.')
+    bins: str
+    band: str
+    level: float = entry("Of the bars.")
+    simultaneous: bool = entry("Whether ``level`` is for all bars together.")
+    tests: tuple[CalibrationTestResult, ...] = entry("The test of every component's ECE.")
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Outcome minus prediction: above 0 the model underestimates."""
+        return self.observed - self.predicted
+
+    @property
+    def outside(self) -> BoolArray:
+        """Which consistency bars miss their outcome, or confidence bars their prediction."""
+        value = self.observed if self.is_consistency else self.predicted
+        return (value < self.low - 1e-12) | (value > self.high + 1e-12)
+
+    @property
+    def is_consistency(self) -> bool:
+        """Whether the bars show what a calibrated model would, not where the truth may be."""
+        return self.band not in CONFIDENCE
+
+    def of(self, component: int) -> ReliabilityCurve:
+        """Return the part of one component."""
+        rows = self.component == component
+        return replace(
+            self,
+            **{name: vars(self)[name][rows] for name in COLUMNS},
+            spread=self.spread[[component]],
+            names=(self.names[component],),
+            tests=self.tests[component : component + 1],
+        )
+
+    @property
+    def shown_band(self) -> str:
+        """The bars in words, as a caption would name them."""
+        kind = "consistency" if self.is_consistency else "confidence"
+        words = f"{'simultaneous ' * self.simultaneous}{kind} bars ({self.band})"
+        return "no bars" if self.band == "none" else f"{self._percent} {words}"
+
+    def _tables(self) -> list[Columns]:
+        of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
+        # Bars of clusters are normal, and may pass the ends of what a frequency can be.
+        bars = {name: np.clip(vars(self)[name], 0.0, 1.0) for name in ("low", "high")}
+        columns = {name: vars(self)[name] for name in COLUMNS[2:7]}
+        return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]
+
+
+@described(eq=False, shape="(L,)", title="Reliability on the simplex", plotter="panels.simplex")
+class ReliabilitySimplex(Result):
+    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell."""
+
+    bin_low: FloatArray = entry(
+        "The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else what predictions reach.",
+        "ndarray of shape (L, K)",
+    )
+    bin_high: FloatArray
+    count: IntArray = entry("Rows in the cell; empty cells are left out.")
+    predicted: FloatArray = entry(
+        "Mean prediction, and frequencies of the classes, weighted.", "ndarray of shape (L, K)"
+    )
+    observed: FloatArray
+    pvalue: FloatArray = entry("Of each cell: exact, or drawn where ``n_resamples`` is not 0.")
+    adjusted: FloatArray = entry("For the number of cells, by Holm if exact, by max-T if drawn.")
+    names: tuple[str, ...] = entry("The corners.")
+    lens: str = entry("The recipe.")
+    bins: str
+    level: float = entry("See ``significant``.")
+    test: CalibrationTestResult = entry("The test of the ECE over the cells.")
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Outcome minus prediction, shape (L, K); every row sums to 0."""
+        return self.observed - self.predicted
+
+    @property
+    def significant(self) -> BoolArray:
+        """Which cells deviate more than chance allows: adjusted p-value at most 1 − level."""
+        return self.adjusted <= 1.0 - self.level + 1e-12
+
+    def _procedure(self) -> list[str]:
+        return [self.bins, self.lens, f"cells marked at family level {1.0 - self.level:.3g}"]
+
+    def _tables(self) -> list[Columns]:
+        corners = f"({', '.join(self.names)})"
+        means = {f"predicted {corners}": self.predicted, f"observed {corners}": self.observed}
+        return [{"count": self.count, **means, "pvalue": self.pvalue, "adjusted": self.adjusted}]

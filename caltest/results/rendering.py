@@ -1,0 +1,254 @@
+"""How numbers are written, and tables of them as text, Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from itertools import repeat
+from math import floor, inf, isfinite, log10, nan
+from typing import Any
+
+import numpy as np
+
+#: p-values below this are printed as a bound.
+SMALLEST_SHOWN = 1e-12
+
+
+#: More decimals than this become a power of ten.
+MOST_DECIMALS = 7
+
+
+def decimals(spread: float) -> int:
+    """Return how many decimals show two significant digits of a positive number."""
+    return max(0, 1 - floor(log10(float(f"{spread:.1e}"))))
+
+
+def format_value(value: float, spread: float = nan) -> str:
+    """Return a number with as many decimals as show two significant digits of its spread.
+
+    Without a spread it has four decimals, or two significant digits where that takes more.
+
+    Examples
+    --------
+    >>> format_value(0.0392, 0.0105), format_value(0.0392), format_value(-9.21e-4)
+    ('0.039', '0.0392', '-0.00092')
+    """
+    if not isfinite(value):
+        return "–" if value != value else "∞" if value > 0.0 else "-∞"
+    has_spread = isfinite(spread) and spread > 1e-15
+    if abs(value) < 1e-15:  # also of -0.0, and of what rounding leaves
+        return "0"
+    digits = decimals(spread) if has_spread else max(4, decimals(abs(value)))
+    if digits > MOST_DECIMALS or (not has_spread and abs(value) >= 1e6):
+        return f"{value:.2g}" if has_spread else f"{value:.2e}"
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0.0 else text
+
+
+def format_range(low: float, high: float, between: str = " to ") -> str:
+    """Return two ends with the decimals of a quarter of their distance, an sd or so."""
+    return between.join(format_value(end, spread_of(low, high)) for end in (low, high))
+
+
+def spread_of(low: float | None, high: float | None) -> float:
+    """Return the spread that an interval stands for: a quarter of its length; NaN for none."""
+    length = nan if low is None or high is None else (high - low) / 4.0
+    return length if 0.0 < length < inf else nan
+
+
+def with_sd(mean: float, sd: float) -> str:
+    """Return a mean and its standard deviation, with two significant digits of the latter."""
+    return f"{format_value(mean, sd)} ± {format_value(sd, sd)}"
+
+
+def in_sd(value: float, sd: float) -> str:
+    """Return a value in standard deviations; beyond a thousand only that is said.
+
+    Examples
+    --------
+    >>> in_sd(0.3, 0.1), in_sd(-1e6, 1.0), in_sd(0.3, 0.0)
+    ('+3.0 sd', 'beyond -1000 sd', '–')
+    """
+    if sd == 0.0:
+        return "–"
+    z = value / sd
+    return f"{z:+.1f} sd" if abs(z) < 1000.0 else f"beyond {'+' if z > 0.0 else '-'}1000 sd"
+
+
+def in_percent(share: float) -> str:
+    """Return a share in percent with two significant digits, never as a power of ten."""
+    return f"{float(f'{100.0 * share:.2g}'):g} %"
+
+
+def percent(share: float, other: float) -> str:
+    """Return a share in percent, with two significant digits of its distance from another."""
+    gap = abs(share - other)
+    digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
+    return f"{100.0 * share:.{digits}f} %"
+
+
+def format_p(p: float, alpha: float = nan) -> str:
+    """Return a p-value as it is printed: never 0, with digits that tell it apart from alpha."""
+    if p < SMALLEST_SHOWN:
+        return f"< {SMALLEST_SHOWN:.0e}"
+    text = f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+    finer = (f"{p:.{digits}f}" for digits in range(4, 13))
+    return text if float(text) != alpha else next((t for t in finer if float(t) != alpha), text)
+
+
+# ------------------------------------------------------------------------------
+# Tables of results as text, in the languages of documents; names of classes stay text in all.
+
+
+#: The heads of columns that are not called after their attribute.
+HEADS = {
+    **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
+    **{"bin_low": "from", "bin_high": "to", "shown_estimate": "estimate"},
+    **{"at_least": "somewhere wrong by at least", "at_most": "nowhere by more than"},
+    **{"crosses": "decreases somewhere"},
+}
+
+
+#: Columns of what was chosen, not measured.
+SETTINGS = (
+    *("level", "alpha", "tolerance", "margin", "limit", "power", "width", "bin_low", "bin_high"),
+)
+
+
+_MARKDOWN = str.maketrans(
+    {c: f"\\{c}" for c in "\\`*_[]|~$#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
+)
+
+
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "\n": " "}
+)
+
+
+_NUMBER = re.compile(r"[<+−-]?\s?\d|–?$")
+
+
+#: Columns by their names, with one value a row.
+Columns = Mapping[str, Iterable[object]]
+
+
+def attributes(rows: Iterable[object], names: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return columns by their heads: attributes of records, of which those that are None have none.
+
+    Fields and properties are asked for by name here and nowhere else.
+    """
+    listed = list(rows)
+    return {
+        head: [None if row is None else getattr(row, name) for row in listed]
+        for head, name in names.items()
+    }
+
+
+def cell(name: str, value: object, spread: float = nan) -> str:
+    """Return a value as a table shows it, by the name of its column and the spread of its row.
+
+    Examples
+    --------
+    >>> cell("pvalue", 1e-5), cell("low", float("nan")), cell("slope_interval", (0.9, 1.25))
+    ('1.0e-05', '–', '0.900 to 1.250')
+    """
+    if name.endswith("interval") and isinstance(value, tuple):
+        return format_range(*value)
+    if isinstance(value, (tuple, np.ndarray)):
+        return " ".join(cell(name, v, spread) for v in value)
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    if name in SETTINGS:
+        return f"{value:.3g}"
+    if name.endswith(("pvalue", "adjusted", "alike")):
+        return format_p(float(value))
+    sign = "+" if name == "deviation" and value > 0.0 else ""
+    return sign + format_value(float(value), spread)
+
+
+def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
+    """Return what decides the decimals of every row: its standard error, or its interval."""
+    if "se" in columns:
+        return map(float, columns["se"])
+    if "interval" in columns:
+        return [spread_of(*(value or (None, None))) for value in columns["interval"]]
+    if {"low", "high"} <= set(columns):
+        return [spread_of(*ends) for ends in zip(columns["low"], columns["high"], strict=True)]
+    return repeat(nan)
+
+
+def head(name: str) -> str:
+    """Return what stands over a column; an attribute is called by its name, in words."""
+    return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
+
+
+def texts(
+    columns: Columns, mark_up: Callable[[str], str]
+) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
+    """Return heads, rows of cells, and which columns hold numbers."""
+    lists = {name: list(values) for name, values in columns.items()}
+    cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
+    numeric = [all(map(_NUMBER.match, column)) for column in cells]
+    rows = zip(*([mark_up(text) for text in column] for column in cells), strict=True)
+    return [mark_up(head(name)) for name in columns], list(rows), numeric
+
+
+def listed(facts: Mapping[str, str]) -> list[str]:
+    """Return the lines of a list of facts for a terminal."""
+    width = max(map(len, facts)) + 2
+    return [f"  {name:<{width}}{text}" for name, text in facts.items()]
+
+
+def aligned(columns: Columns) -> list[str]:
+    """Return the lines of a table for a terminal."""
+    heads, rows, numeric = texts(columns, str)
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
+    return [("  " + "  ".join(places).format(*cells)).rstrip() for cells in lines]
+
+
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return text.translate(_MARKDOWN)
+
+
+def markdown(columns: Columns) -> str:
+    """Return a table for GitHub and other readers of Markdown."""
+    heads, rows, numeric = texts(columns, markdown_text)
+    rule = ["--:" if number else "---" for number in numeric]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
+
+
+def latex_text(text: str) -> str:
+    """Return text that LaTeX shows as it is."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).translate(_LATEX)
+
+
+def latex(columns: Columns) -> str:
+    """Return a ``tabular`` with the rules of the package booktabs."""
+    heads, rows, numeric = texts(columns, latex_text)
+    begin = rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}"
+    lines = [rf"  {' & '.join(cells)} \\" for cells in (heads, *rows)]
+    rules = [begin, r"  \toprule", lines[0], r"  \midrule", *lines[1:], r"  \bottomrule"]
+    return "\n".join([*rules, r"\end{tabular}"])
+
+
+def html(columns: Columns) -> str:
+    """Return a table for notebooks."""
+    heads, rows, numeric = texts(columns, escape)
+    sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
+
+    def line(kind: str, cells: Iterable[str]) -> str:
+        elements = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(elements)}</tr>"
+
+    body = "\n".join(line("td", cells) for cells in rows)
+    return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"

@@ -1,0 +1,476 @@
+"""The answers of tests, of one model or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import sqrt
+from statistics import NormalDist
+from typing import ClassVar, Protocol
+
+from caltest._base.arrays import RNG, FloatArray
+from caltest._base.written import several
+from caltest.results.base import ClusterSummary, Record, Result, Subgroups, described, entry, short
+from caltest.results.rendering import (
+    SMALLEST_SHOWN,
+    Columns,
+    aligned,
+    attributes,
+    format_p,
+    format_range,
+    format_value,
+    in_sd,
+    listed,
+    spread_of,
+    with_sd,
+)
+from caltest.results.verdicts import ComparisonVerdict
+
+#: So few draws may all be alike by chance.
+FEW_DRAWS = 20
+
+
+@described(
+    title="Test of calibration",
+    number="estimate",
+    columns="statistic lens shown_estimate shown_floor shown_p",
+    of_subgroups="shown_estimate shown_floor shown_p",
+    plotter="lines.null",
+)
+class CalibrationTestResult(Result):
+    """The answer of :func:`caltest.calibration_test`."""
+
+    statistic: str = entry("Recipes, as in Python; where nothing was simulated null is exact.")
+    lens: str
+    null: str
+    estimate: float = entry("The statistic of the observed data.")
+    pvalue: float = entry(
+        "Chance that a calibrated model shows at least ``estimate``, never 0: the upper end of "
+        "``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated."
+    )
+    pvalue_bracket: tuple[float, float] = entry(
+        "Bounds of the exact p-value; with 99 % confidence (Clopper–Pearson) if simulated."
+    )
+    pvalue_error: float = entry("Monte Carlo standard error of ``pvalue``; 0 for the exact null.")
+    null_mean: float = entry("The noise floor: mean and sd of the statistic if calibrated.")
+    null_std: float
+    two_sided: bool = entry("Whether small values speak against calibration, too.")
+    centre: float = entry("From where a two-sided estimate is measured.")
+    impossible: int = entry("Observed labels of probability exactly 0; one refutes calibration.")
+    clusters: ClusterSummary | None = entry("Clusters, and their dependence.", default=None)
+    subgroups: Subgroups | None = entry("With ``by``: the test in each.", default=None)
+    null_distribution: NullDistribution | None = entry(
+        "Not part of the dictionary form.",
+        "ExactNull, SimulatedNull or AsymptoticNull, optional", default=None, transient=True,
+    )  # fmt: skip
+
+    def _procedure(self) -> list[str]:
+        approximate = ", approximate" * (self.folds is not None)
+        return [self.statistic, self.lens, f"{self.null} null{approximate}"]
+
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return a lower limit of the error, at least 0, and the estimate, by which errors rank.
+
+        An error shows no more than itself and its noise (triangle inequality), here a normal one.
+        """
+        size = abs(self.estimate - self.centre) if self.two_sided else self.estimate
+        floor = 0.0 if self.two_sided else self.null_mean
+        noise = floor - NormalDist().inv_cdf(alpha) * self.null_std
+        return max(0.0, size - noise), size  # 0 also where the spread of bets is not known
+
+    @property
+    def excess(self) -> float:
+        """The estimate minus the noise floor; not an estimate of the true error."""
+        return self.estimate - self.null_mean
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether a calibrated model can show nothing else; a few draws cannot say that."""
+        alike = self.null_std <= 1e-12 * abs(self.null_mean)  # but for rounding
+        return alike and self.pvalue == 1.0 and not 0 < self.n_resamples < FEW_DRAWS
+
+    @property
+    def shown_p(self) -> str:
+        """The p-value as it is printed: a bound where the exact null resolves no further."""
+        if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
+            return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
+        return format_p(self.pvalue)
+
+    @property
+    def shown_estimate(self) -> str:
+        """The estimate as it is printed."""
+        return format_value(self.estimate, self.null_std)
+
+    @property
+    def shown_floor(self) -> str:
+        """The noise floor as it is printed."""
+        if self.null == "betting":
+            return "at most 1 on average"
+        return with_sd(self.null_mean, self.null_std)
+
+    def _facts(self) -> list[str]:
+        betting = self.null == "betting"
+        floor = "" if betting else "  (noise floor: mean ± standard deviation, sd)"
+        deviations = f", {in_sd(self.excess, self.null_std)}" if self.null_std > 0 else ""
+        if self.n_resamples:
+            resamples = several(self.n_resamples, "resample")
+            precision = f"{resamples}, Monte Carlo error {self.pvalue_error:.1g}"
+        elif self.null == "exact":
+            law = "exact" if self.folds is None else "approximate: exact for independent rows"
+            precision = f"{law}, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
+        elif betting:
+            precision = "1 / e-value, valid at every n"
+        else:
+            precision = f"{self.null}: not exact"
+        facts = {
+            "statistic": self.statistic,
+            "lens": self.lens,
+            "observed": self.shown_estimate,
+            "if calibrated": self.shown_floor + floor,
+            "excess": "" if betting else f"{format_value(self.excess, self.null_std)}{deviations}",
+            "p-value": f"{self.shown_p}  ({precision})",
+            "data": f"n = {self.n}, K = {self.n_classes}{self._design}",
+            "clusters": "" if self.clusters is None else str(self.clusters),
+            "horizon": "" if self.series is None else str(self.series),
+            "folds": "" if self.folds is None else str(self.folds),
+        }
+        return [*listed({name: text for name, text in facts.items() if text}), ""]
+
+    def _in_words(self) -> list[str]:
+        if self.degenerate:
+            finding = "The null distribution is a single value: these predictions cannot be tested."
+        elif self.null == "betting":
+            finding = f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."
+        else:
+            chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
+            chance = chance if self.pvalue >= 0.0005 else "fewer than 1 in 1000"
+            finding = (
+                f"A calibrated model would show an error this large in {chance} such data sets."
+            )
+        sentences = [finding]
+        if self.impossible:
+            sentences.append(
+                f"{several(self.impossible, 'observed outcome')} had predicted probability exactly "
+                "0: that alone refutes calibration, unless the file was rounded."
+            )
+        if self.ended == "early":
+            early = "Stopped early (Besag & Clifford 1991): the p-value is valid as it is."
+            sentences.append(early)
+        return sentences
+
+
+@described(title="Joint test of calibration", of_subgroups="pvalue", plotter="forests.adjusted")
+class JointTestResult(Result):
+    """The answer of :func:`caltest.joint_test`."""
+
+    tests: tuple[CalibrationTestResult, ...] = entry("One a pair, with unadjusted p-values.")
+    adjusted: tuple[float, ...] = entry("Step-down adjusted p-values, in the same order.")
+    pvalue: float = entry("The smallest of them: a test of all hypotheses together.")
+    adjust: str = entry("How they were adjusted.", '{"max-T", "Holm"}', default="max-T")
+    subgroups: Subgroups | None = entry("With ``by``: the same tests in each.", default=None)
+
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return limit and estimate of the largest error that the first statistic shows."""
+        alike = [test for test in self.tests if test.statistic == self.tests[0].statistic]
+        return max(test.certain_error(alpha / len(alike)) for test in alike)
+
+    def _procedure(self) -> list[str]:
+        pairs = ", ".join(f"({test.statistic}, {test.lens})" for test in self.tests)
+        return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
+
+    def _tables(self) -> list[Columns]:
+        names = {name: name for name in CalibrationTestResult.columns}
+        return [{**attributes(self.tests, names), "adjusted": self.adjusted}]
+
+    def _in_words(self) -> list[str]:
+        source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
+        return [f"All together: p {format_p(self.pvalue)} ({source})"]
+
+
+# ------------------------------------------------------------------------------
+# The answers of a comparison, of two models or of several.
+
+
+AS_FORECASTS = "  As forecasts, which is another question (proper scores, lower is better):"
+
+
+@described()
+class ScoreDifference(Record):
+    """The difference of two models in a proper score of whole predictions; lower is better."""
+
+    score: str = entry(
+        "Σ_k (p_k − 1{y = k})², of two classes (p − y)²; or −log p_y.", '{"Brier", "log"}'
+    )
+    mean_a: float | None = entry("Average scores; None where the log score is infinite.")
+    mean_b: float | None
+    difference: float | None = entry("With interval and p-value of a t-test, paired if rows are.")
+    low: float | None
+    high: float | None
+    pvalue: float | None
+
+    def better(self, names: tuple[str, str], level: float) -> str:
+        """Return which model makes the better forecasts."""
+        if self.difference is None or self.pvalue is None:
+            return "infinite: an outcome had predicted probability 0"
+        better = names[0] if self.difference < 0.0 else names[1]
+        return f"{better} is better" if self.pvalue <= 1.0 - level else "cannot tell"
+
+    def in_words(self, names: tuple[str, str], level: float) -> str:
+        """Return the means, their difference and what follows, in a line."""
+        a, b, better = self.mean_a, self.mean_b, self.better(names, level)
+        if a is None or b is None or self.low is None or self.high is None:
+            return f"{self.score:<15}{better}."
+        first, second, difference = (
+            format_value(value, spread_of(self.low, self.high)) for value in (a, b, a - b)
+        )
+        interval, p = format_range(self.low, self.high), format_p(self.pvalue or 0.0)
+        means = f"{self.score:<15}{first} and {second}, difference {difference}"
+        return f"{means} ({interval}), p {p}: {better}"
+
+
+@described(
+    of_subgroups="difference low high pvalue",
+    number="difference",
+    columns="tested lens estimate_a estimate_b difference low high pvalue finding",
+    plotter="forests.differences",
+    draws="replicates for ``pvalue``, 0 for ``method='z'``; ``n`` rows of the first model",
+)
+class ComparisonResult(Result):
+    """The answer of :func:`caltest.compare` for two models."""
+
+    statistic: str = entry("The one asked for, and the one tested, if no test of that is known.")
+    tested: str
+    lens: str = entry("The lens, as it would be written in Python.")
+    method: str = entry("How the p-value was found.", '{"z", "swap"}')
+    hypothesis: str = entry("What it is a p-value of, in words.")
+    names: tuple[str, str] = entry("The two models.")
+    estimate_a: float = entry("The tested statistic of both, and a − b: negative if a is better.")
+    estimate_b: float
+    difference: float
+    pvalue: float = entry("Two-sided, never 0; and its Monte Carlo standard error.")
+    pvalue_error: float
+    low: float | None = entry("The interval of the difference; None by swapping, which has none.")
+    high: float | None
+    level: float = entry("As asked for.")
+    margin: float
+    verdict: ComparisonVerdict = entry("``finding`` says it with names.")
+    test_a: CalibrationTestResult = entry("Each model's own test, with its noise floor.")
+    test_b: CalibrationTestResult
+    interval_a: tuple[float, float] | None = entry(
+        "Those of each model's ``statistic``, as :func:`confidence_interval` gives them, or None."
+    )
+    interval_b: tuple[float, float] | None
+    scores: tuple[ScoreDifference, ...] = entry(
+        "Which model is the better forecaster: another question, which not all tallies answer."
+    )
+    paired: bool = entry("Whether rows of both models are the same observations.")
+    subgroups: Subgroups | None = entry("The comparison in every subgroup.", default=None)
+    of_all: ClassVar[str] = "equal error in every subgroup"
+
+    def certain_error(self, alpha: float) -> tuple[float, float]:
+        """Return how far the interval of the difference lies from 0, and the difference."""
+        ends = (0.0,) if self.low is None or self.high is None else (self.low, -self.high, 0.0)
+        return max(ends), abs(self.difference)
+
+    @property
+    def finding(self) -> str:
+        """The verdict in words, with the name of the better model."""
+        return self.verdict.about(self.names)
+
+    @property
+    def spread(self) -> float:
+        """A quarter of the length of the interval, about an sd; NaN where there is none."""
+        return spread_of(self.low, self.high)
+
+    @property
+    def pvalue_a(self) -> float:
+        """The p-value of the first model's own test."""
+        return self.test_a.pvalue
+
+    @property
+    def pvalue_b(self) -> float:
+        """The p-value of the second model's own test."""
+        return self.test_b.pvalue
+
+    def _procedure(self) -> list[str]:
+        return [f"difference of {self.tested}", self.lens, self.method]
+
+    def _rows(self) -> str:
+        return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
+
+    def _facts(self) -> list[str]:
+        (a, b), tests = self.names, (self.test_a, self.test_b)
+        rows: dict[str, tuple[str, ...]] = {"": self.names}
+        if self.method != "swap":
+            estimates = self.estimate_a, self.estimate_b
+            rows["squared error"] = tuple(_with_root(x, self.spread) for x in estimates)
+        if self.tested != self.statistic or self.method == "swap":
+            rows["observed"] = tuple(test.shown_estimate for test in tests)
+        if self.interval_a is not None and self.interval_b is not None:
+            intervals = self.interval_a, self.interval_b
+            rows[f"{self._percent} interval"] = tuple(format_range(*ends) for ends in intervals)
+        rows["if calibrated"] = tuple(test.shown_floor for test in tests)
+        rows["own p-value"] = tuple(test.shown_p for test in tests)
+        width, between = max(len(a), 26) + 2, ""
+        columns = [
+            f"  {name:<15}{left:<{width}}{right}".rstrip() for name, (left, right) in rows.items()
+        ]
+        if self.low is not None and self.high is not None:
+            between = f"  ({self._percent} interval {format_range(self.low, self.high)})"
+        resamples = f", {self.n_resamples} resamples" if self.n_resamples else ""
+        how = f"{self.method}, {'paired' if self.paired else 'independent'} rows{resamples}"
+        difference = f"  difference     {format_value(self.difference, self.spread)}{between}"
+        pvalue = f"  p-value        {format_p(self.pvalue)}  ({how})"
+        return [*_head(f"{a} and {b}", self), *columns, "", difference, pvalue, ""]
+
+    def _appendix(self) -> list[str]:
+        scores = [f"  {score.in_words(self.names, self.level)}" for score in self.scores]
+        return [*(["", AS_FORECASTS, *scores] if scores else []), *super()._appendix()]
+
+    def _in_words(self) -> list[str]:
+        """Return the verdict, and a warning where the two own p-values invite a wrong one."""
+        # the name of a model stays as it is
+        finding = self.finding if self.verdict.better is not None else self.finding.capitalize()
+        sentences = [finding + self._because()]
+        alpha = 1.0 - self.level
+        if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
+            one = "Only one of the two own tests rejects calibration"
+            sentences.append(f"{one}; by itself that is no evidence of a difference.")
+        return sentences
+
+    def _because(self) -> str:
+        alpha, root = 1.0 - self.level, "the root mean squared errors"
+        if self.verdict is ComparisonVerdict.NOT_EXCHANGEABLE:
+            return ": the models differ in calibration, or in what they predict, or both."
+        if self.low is None or self.high is None:
+            return f": p is above {alpha:.3g}."
+        if self.verdict is ComparisonVerdict.TIED:
+            but = ", although they are not equal" if self.pvalue <= alpha else ""
+            return f": {root} differ by less than {self.margin:g}{but}."
+        if self.verdict is ComparisonVerdict.CANNOT_TELL:
+            widest = sqrt(max(abs(self.low), abs(self.high)))
+            return f": {root} may be equal, or differ by up to {widest:.3f}."
+        return f": equal errors are rejected at {alpha:.3g}."
+
+
+def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
+    """Return the first lines: of what, and what was tested, in place of what was asked for."""
+    facts = {
+        "statistic": result.statistic,
+        "lens": result.lens,
+        "hypothesis": f"{result.hypothesis}{every}",
+    }
+    if result.tested != result.statistic:
+        unknown = f"no valid test of equal {short(result.statistic)} is known, because its"
+        facts["tested"] = f"{result.tested}: {unknown}\n{'':17}noise floor differs between models"
+    lines = "\n".join(f"  {name:<15}{text}" for name, text in facts.items())
+    return [f"Comparison of calibration: {models}", *lines.split("\n"), ""]
+
+
+def _with_root(square: float, spread: float) -> str:
+    """Return a square and its root, whose spread is that of the square over twice the root."""
+    root = sqrt(max(square, 0.0))
+    words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "within noise"
+    return f"{format_value(square, spread)}  ({words})"
+
+
+def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, float] | None:
+    if difference.low is None or difference.high is None:
+        return None
+    return difference.low, difference.high
+
+
+@described(plotter="forests.differences")
+class ComparisonTable(Result):
+    """The answer of :func:`caltest.compare_models`: all pairs of several models."""
+
+    names: tuple[str, ...] = entry("The models, the smallest squared error first.")
+    pairs: tuple[ComparisonResult, ...] = entry("All pairs, with unadjusted p-values.")
+    adjusted: tuple[float, ...] = entry("Holm's p-values of the pairs.")
+    verdicts: tuple[ComparisonVerdict, ...] = entry("By these; ``findings`` has the names.")
+    indistinguishable: tuple[tuple[str, ...], ...] = entry(
+        "The largest sets of models of which no two can be told apart.", "tuple of tuple of str"
+    )
+    level: float = entry("Of intervals; 1 − ``level`` is the chance of any false difference.")
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The verdicts in words, with the names of the better models."""
+        return tuple(v.about(p.names) for v, p in zip(self.verdicts, self.pairs, strict=True))
+
+    def pair(self, a: str, b: str) -> ComparisonResult:
+        """Return the comparison of two models, in whichever order it was made, or KeyError."""
+        for result in self.pairs:
+            if {a, b} == set(result.names):
+                return result
+        raise KeyError(f"there is no pair of {a!r} and {b!r} among {', '.join(self.names)}")
+
+    def _procedure(self) -> list[str]:
+        first = self.pairs[0]
+        return [f"differences of {first.tested}", first.lens, first.method, "Holm"]
+
+    def _rows(self) -> str:
+        return f"n={self.n} paired"
+
+    def _facts(self) -> list[str]:
+        models, pairs, *scores = map(aligned, self._tables())
+        title = f"{len(self.names)} models, {several(len(self.pairs), 'pair')}"
+        lines = [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
+        return [*lines, *([AS_FORECASTS, *scores[0], ""] if scores else [])]
+
+    def _in_words(self) -> list[str]:
+        alpha = f"{1.0 - self.level:.3g}"
+        return [f"Models that share a letter cannot be told apart at {alpha} (Holm, all pairs)."]
+
+    def _tables(self) -> list[Columns]:
+        first, squared = self.pairs[0], self.pairs[0].method != "swap"
+        results_of = {pair.names[0]: (pair.estimate_a, pair.test_a) for pair in self.pairs}
+        results_of |= {pair.names[1]: (pair.estimate_b, pair.test_b) for pair in self.pairs}
+        estimates, tests = zip(*(results_of[name] for name in self.names), strict=True)
+        models: dict[str, Iterable[object]] = {"model": self.names}
+        if squared:
+            models["squared error"] = [_with_root(x, first.spread) for x in estimates]
+        if not squared or first.tested != first.statistic:
+            models[short(first.statistic)] = [test.shown_estimate for test in tests]
+        models["own p"] = [test.shown_p for test in tests]
+        groups = list(enumerate(self.indistinguishable))
+        letters = [chr(ord("a") + j) if j < 26 else f"({j + 1})" for j, _ in groups]
+        models["letters"] = ["".join(letters[j] for j, g in groups if n in g) for n in self.names]
+        pairs: Columns = {
+            "pair": [" − ".join(pair.names) for pair in self.pairs],
+            "difference": [format_value(pair.difference, pair.spread) for pair in self.pairs],
+            "interval": [_interval(pair) for pair in self.pairs],
+            "p": [format_p(pair.pvalue) for pair in self.pairs],
+            "adjusted p": map(format_p, self.adjusted),
+            "verdict": self.findings,
+        }
+        scores = [(pair, score) for pair in self.pairs for score in pair.scores]
+        if not scores:
+            return [models, pairs]
+        forecasts: Columns = {
+            "pair": [" − ".join(pair.names) for pair, _ in scores],
+            "score": [s.score for _, s in scores],
+            "difference": [s.difference for _, s in scores],
+            "interval": [_interval(s) for _, s in scores],
+            "pvalue": [s.pvalue for _, s in scores],
+            "better forecasts": [s.better(pair.names, self.level) for pair, s in scores],
+        }
+        return [models, pairs, forecasts]
+
+
+class NullDistribution(Protocol):
+    """What every null distribution offers, simulated or computed."""
+
+    def mean(self) -> float:
+        """Return the expected value, the noise floor of the statistic."""
+
+    def std(self) -> float:
+        """Return the standard deviation."""
+
+    def sf(self, t: float) -> float:
+        """Return P(T ≥ t); values that differ from t by rounding count as ties."""
+
+    def ppf(self, q: float) -> float:
+        """Return the smallest value x with P(T ≤ x) ≥ q."""
+
+    def rvs(self, size: int, rng: RNG = None) -> FloatArray:
+        """Draw values at random."""

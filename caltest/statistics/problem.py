@@ -1,0 +1,465 @@
+"""A problem: units with fixed predictions, their residuals, and their cells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import AnyArray
+from caltest._base.written import name_of
+from caltest.data import Predictions
+from caltest.data.binning import Binning, as_binning
+from caltest.errors import StatisticError
+from caltest.nulls import Scheme, Shortcut
+
+#: Labels (B, n), ``Flips``, ``Counts`` or ``Drawn``: a problem makes its own, and knows no others.
+Outcomes: TypeAlias = Any
+
+
+class Evaluated(Protocol):
+    """A prepared statistic, or several, as redraws evaluate it on outcomes."""
+
+    @property
+    def counted_as_drawn(self) -> bool:
+        """Whether sums of redrawn labels are all it needs."""
+
+    def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) or (B, S), residuals inflated by √factor."""
+
+
+#: Whether squares of residuals are wanted by cell, or all in one.
+Squares = Literal["cells", "whole"] | None
+
+
+#: Which norm of the sums of several classes is enough: their l1, squared l2, or largest.
+NORMS = ("l1", "l2 squared", "largest")
+
+
+#: Sums that a statistic does not ask for.
+ABSENT: FloatArray = np.empty((0, 0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums:
+    """What a statistic sees of B sets of outcomes.
+
+    ``cells`` (B, L, d) are sums of the residuals in the cells, not necessarily in C order: d = 1,
+    the event, for two classes, and K for more; or their norms, d = 1. ``squares``, (B, L) or
+    (B, 1), are sums of w² |r|², in the cells or in all; ``linear`` (B, T) are sums of w r · g_t for
+    the score tables g_t of the statistic. What the statistic does not ask for is ``ABSENT``.
+    """
+
+    cells: FloatArray
+    squares: FloatArray = field(default_factory=ABSENT.copy)
+    linear: FloatArray = field(default_factory=ABSENT.copy)
+
+    def normed(self, norm: int | None) -> ResidualSums:
+        """Return norms (B, L, 1) in place of the sums of several classes; see ``NORMS``."""
+        if norm is None or self.cells.shape[2] <= 1:
+            return self
+        gaps = np.square(self.cells) if norm == 1 else np.abs(self.cells)
+        gaps = gaps.max(axis=2, keepdims=True) if norm == 2 else gaps.sum(axis=2, keepdims=True)
+        return ResidualSums(gaps, self.squares, self.linear)
+
+    def inflated(self, factor: float) -> ResidualSums:
+        """Return the sums of residuals that are √factor times as large, before any norm."""
+        if factor == 1.0:
+            return self
+        root = factor**0.5
+        return ResidualSums(root * self.cells, factor * self.squares, root * self.linear)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTerm:
+    """Σ w (g(y) − E g) for a score g of the units: a table for draws, and the numbers of the rows.
+
+    ``table`` (U, K) is the score of every unit under every label; ``observed``, ``promised``,
+    ``variance`` and ``covariance`` are Σ w (g(y) − E g), Σ w E g, Σ w² Var g and Σ w² Cov(y, g), y
+    the event, of the rows. ``remark`` says how the table is coarser than the rows.
+    """
+
+    table: FloatArray
+    observed: float
+    promised: float
+    variance: float
+    covariance: float = 0.0
+    remark: str = ""
+
+
+class Problem(ABC):
+    """Units whose outcomes are random, with their predictions fixed.
+
+    ``probs`` (U, K) are predictions, of a unit of several rows their mean; ``labels`` (U,) the
+    observed labels, or numbers of events; ``count`` (U,) the rows of a unit, None where each is
+    one; ``weight`` (U,) the weight of each of its rows, None where all count alike.
+    """
+
+    probs: FloatArray
+    labels: IntArray
+    count: FloatArray | None
+    weight: FloatArray | None
+    n_clusters: int | None
+    #: Widths of its micro-cells in [0, 1]; None for rows.
+    grid: int | None = None
+    #: Whether its units are rows: drawn outcomes then know as much of them as the observed ones.
+    exact: bool
+    #: Whether its rows have clusters or weights.
+    designed: bool = False
+    #: The only null it has; None where labels are drawn, or have a law.
+    only_null: Scheme | None = None
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K."""
+        return int(self.probs.shape[1])
+
+    @property
+    def d(self) -> int:
+        """Components of a residual that count: the event of two classes, or all."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @cached_property
+    def mass(self) -> FloatArray | None:
+        """The weight of all rows of a unit; None where it is 1."""
+        if self.count is None:
+            return self.weight
+        return self.count if self.weight is None else self.count * self.weight
+
+    def event(self, statistic: object) -> FloatArray:
+        """Return the probability of the event, shape (U,); for two classes only.
+
+        After ``OneVsRest(c)`` the event is class c, after ``TopK(1)`` that the top class is right.
+        """
+        if self.n_classes != 2:
+            raise StatisticError(
+                f"{name_of(statistic)} is for two classes, but there are {self.n_classes}: look "
+                "through a two-class lens such as TopK(1) or OneVsRest(c)"
+            )
+        return np.ascontiguousarray(self.probs[:, 0])
+
+    @property
+    @abstractmethod
+    def data(self) -> Any:
+        """Where the problem comes from: predictions, or the micro-cells of a tally."""
+
+    @property
+    @abstractmethod
+    def events(self) -> IntArray:
+        """How many rows of every unit show the event."""
+
+    @property
+    @abstractmethod
+    def impossible(self) -> IntArray:
+        """The rows, or as many zeros, whose label had probability exactly 0."""
+
+    @property
+    @abstractmethod
+    def observed(self) -> Outcomes:
+        """The outcomes that were observed, as one set of B = 1."""
+
+    @abstractmethod
+    def outcomes(self, labels: AnyArray) -> Outcomes:
+        """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
+
+    def outcomes_through(self, shown: Problem) -> Callable[[Outcomes], Outcomes]:
+        """Return the function from outcomes to those of a problem that is made of this one."""
+        return lambda outcomes: outcomes
+
+    @abstractmethod
+    def numbers(self, bins: Binning) -> IntArray:
+        """Return the number of the bin of every unit."""
+
+    def bins_remark(self, bins: Binning) -> str:
+        """Return in which way the cells of these bins are not those of the rows; "" if they are."""
+        return ""
+
+    @property
+    @abstractmethod
+    def levels(self) -> IntArray:
+        """A number for every unit of two classes: equal and increasing as predictions are."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> FloatArray:
+        """Σ w² Var y of every unit, of the event; (U,)."""
+
+    def frequencies(self, cells: Cells) -> FloatArray:
+        """Return how often the event occurred in every cell, (L,)."""
+        weight = 1.0 if self.weight is None else self.weight
+        return np.asarray(cells.sum(weight * self.events) / cells.mass)
+
+    def gaps(self, cells: Cells, outcomes: Outcomes) -> FloatArray:
+        """Return observed less predicted frequencies of the event in cells, (B, L)."""
+        return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
+
+    def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
+        """Return the variance of the residual sums of cells if the model is calibrated, (L,).
+
+        With ``equal`` that of rows which all have the mean prediction of their cell.
+        """
+        if not equal:
+            return np.asarray(cells.sum(self.variance))
+        expected = cells.expected[:, 0]
+        missed = cells.sum(self.probs[:, 1] * (1.0 if self.mass is None else self.mass))
+        return np.asarray(expected * missed * cells.square_mass / cells.mass**2)
+
+    @property
+    @abstractmethod
+    def squared_variance(self) -> FloatArray:
+        """Σ (w² Var y)² of every unit, of the event; (U,)."""
+
+    @abstractmethod
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        """Return a score of the units by its name and its function of probabilities (U, K)."""
+
+    @abstractmethod
+    def tables(self, scores: FloatArray) -> FloatArray:
+        """Return scores (T, U, K) as :meth:`sums` takes them."""
+
+    @abstractmethod
+    def sums(
+        self, outcomes: Outcomes, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
+        """Return the sums of the residuals of B sets of outcomes.
+
+        Those of several classes may be ``normed`` already, where a ``norm`` is given.
+        """
+
+    @abstractmethod
+    def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
+        """Return those of every unit, Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
+
+    @abstractmethod
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        """Return the law of the weight of the events of some units, as ``poisson_binomial``."""
+
+    @abstractmethod
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
+        """Return what makes replicates of a prepared statistic, residuals inflated by √factor."""
+
+    @abstractmethod
+    def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
+        """Return rows that stand for all, how many each stands for, and of which unit it is."""
+
+    def quantiles(self, shares: ArrayLike) -> FloatArray:
+        """Return the nearest quantiles of the predictions of the event, to the width of a unit."""
+        p = self.probs[:, 0]
+        order, ranks = np.argsort(p), np.rint(np.asarray(shares) * (self.n - 1))
+        count = np.ones(p.size) if self.count is None else self.count[order]
+        return p[order[np.searchsorted(np.cumsum(count), ranks, side="right")]]
+
+    def means(self) -> tuple[float, float]:
+        """Return the mean prediction of the event, and how often it occurred."""
+        w = np.ones(len(self.probs)) if self.weight is None else self.weight
+        mass = w if self.count is None else w * self.count
+        shares = float(mass @ self.probs[:, 0]), float(w @ self.events)
+        return shares[0] / float(mass.sum()), shares[1] / float(mass.sum())
+
+    @property
+    def products(self) -> tuple[float, float]:
+        """Σ w p² and Σ w p y of all rows, over the components of a residual."""
+        rows = self.tied_rows()
+        p, w = rows.probs[:, : self.d], 1.0 if rows.weights is None else rows.weights[:, None]
+        y = rows.labels[:, None] == np.arange(self.d)
+        return float((w * p * p).sum()), float((w * p * y).sum())
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Between which numbers the predictions of every unit lie, (U,) each."""
+        return self.probs[:, 0], self.probs[:, 0]
+
+    @property
+    def quadrature(self) -> tuple[FloatArray, FloatArray]:
+        """Predictions (A, 2) with the moments of the rows, and how many rows each stands for."""
+        return self.probs, np.ones(len(self.probs)) if self.count is None else self.count
+
+    def tied_rows(self) -> Predictions:
+        """Return rows, or weighted ones of which those of a unit have equal predictions."""
+        return self.expand()[0]
+
+    @property
+    @abstractmethod
+    def surprises(self) -> float:
+        """How many outcomes that are not the likeliest a calibrated model expects.
+
+        Σ m with m = 1 − max p, of weighted rows (Σ w m)² / Σ w² m.
+        """
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a result says of where its numbers come from."""
+        return ()
+
+
+def gathered(squares: FloatArray, which: Squares) -> FloatArray:
+    """Return squares (B, L) by cell, or all of them (B, 1), or none."""
+    if which is None:
+        return ABSENT
+    return squares if which == "cells" else squares.sum(axis=1)[:, None]
+
+
+# ------------------------------------------------------------------------------
+# Partitions of the units of a problem, and the laws of what occurs in them.
+
+
+#: Total weight of a cell up to which its exact law is computed.
+MAX_MASS = 1e5
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A partition of the units: those of cell b are ``order[starts[b]:starts[b + 1]]``.
+
+    ``order`` (U,) are the units in the order of their cells, within a cell in their own; ``starts``
+    (L + 1,) say where each of the L occupied cells starts, and where the last ends. ``bins`` made
+    them; ``remark`` says how they are not the cells of the rows themselves, "" if they are.
+    """
+
+    problem: Problem = field(repr=False)
+    order: IntArray = field(repr=False)
+    starts: IntArray = field(repr=False)
+    bins: Binning | None = None
+    remark: str = ""
+
+    @classmethod
+    def of(cls, bins: Binning | int, problem: Problem) -> Cells:
+        """Partition by a binning, which has to return one integer for every row; O(U) after it."""
+        bins = as_binning(bins)
+        numbers = np.asarray(problem.numbers(bins))
+        if numbers.shape != (len(problem.probs),) or numbers.dtype.kind not in "iu":
+            raise StatisticError(
+                f"the binning {name_of(bins)} must return one integer per row, an array of shape "
+                f"({len(problem.probs)},); it returned {numbers.dtype} of shape {numbers.shape}"
+            )
+        return cls.by_number(numbers, problem, bins, problem.bins_remark(bins))
+
+    @classmethod
+    def by_number(
+        cls, numbers: IntArray, problem: Problem, bins: Binning | None = None, remark: str = ""
+    ) -> Cells:
+        """Put units of equal numbers together, by increasing number; O(U)."""
+        if numbers.min() >= 0 and numbers.max() < 2**16:
+            numbers = numbers.astype(np.uint16)  # sorted by radix: O(U)
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        return cls(problem, order, np.append(starts, numbers.size), bins, remark)
+
+    @classmethod
+    def levels(cls, problem: Problem) -> Cells:
+        """Put units of equal predictions together, by increasing prediction; O(U log U)."""
+        return cls.by_number(problem.levels, problem)
+
+    @classmethod
+    def whole(cls, problem: Problem) -> Cells:
+        """Put all units in one cell."""
+        size = len(problem.probs)
+        return cls(problem, np.arange(size), np.array([0, size]))
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Number of rows in each cell, shape (L,)."""
+        count = self.problem.count
+        return np.diff(self.starts) if count is None else np.rint(self.sum(count)).astype(np.int64)
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Total weight of each cell, its number of rows without weights, shape (L,)."""
+        mass = self.problem.mass
+        return self.counts.astype(np.float64) if mass is None else np.asarray(self.sum(mass))
+
+    @cached_property
+    def square_mass(self) -> FloatArray:
+        """Σ w² of each cell, shape (L,)."""
+        problem = self.problem
+        if problem.weight is None or problem.mass is None:
+            return self.mass
+        return np.asarray(self.sum(problem.mass * problem.weight))
+
+    @cached_property
+    def expected(self) -> FloatArray:
+        """Predicted weight of each label, shape (L, d)."""
+        problem = self.problem
+        probs = problem.probs[:, : problem.d]
+        mass = problem.mass
+        return np.asarray(self.sum(probs if mass is None else mass[:, None] * probs))
+
+    @cached_property
+    def of_unit(self) -> IntArray:
+        """The cell of every unit, shape (U,)."""
+        cells = np.empty(self.order.size, dtype=np.int64)
+        cells[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return cells
+
+    @cached_property
+    def _in_order(self) -> bool:
+        return bool((np.diff(self.order) == 1).all())
+
+    def sum(self, values: AnyArray, axis: int = 0) -> AnyArray:
+        """Return the sums of the cells: U along ``axis`` becomes L."""
+        ordered = values if self._in_order else np.take(values, self.order, axis=axis)
+        if ordered.dtype == np.bool_:
+            ordered = ordered.astype(np.int64)
+        return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
+
+    def mean(self, values: AnyArray) -> AnyArray:
+        """Return the weighted means of the cells: U along the last axis becomes L."""
+        mass = self.problem.mass
+        return self.sum(values if mass is None else values * mass, axis=-1) / self.mass
+
+    @property
+    def lawful(self) -> bool:
+        """Whether the law of the weight of the events of each cell can be computed.
+
+        Weights have to be whole numbers, and, where they differ, not too large.
+        """
+        weight = self.problem.weight
+        if weight is None or bool((weight == 1.0).all()):
+            return True
+        return bool((weight == np.rint(weight)).all()) and float(self.mass.max()) <= MAX_MASS
+
+    def laws(self) -> Iterator[tuple[int, FloatArray, float]]:
+        """Yield, for every cell, the law of the weight of its events, as ``poisson_binomial``."""
+        for b in range(len(self)):
+            yield self.problem.law(self.order[self.starts[b] : self.starts[b + 1]])
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """Which error of new data a statistic estimates: ``factor`` times a size over its cells.
+
+    The ``size`` is Σ_b π_b Σ_k |Δ_bk|, Σ_b π_b |Δ_b|² or max_b |Δ_b|, with π_b the share of cell b
+    and Δ_b its mean residual, of two classes its first component. Errors lie in [0, ``largest``];
+    ``root`` and ``squared`` say whether the statistic is the root of the size, or the largest gap
+    squared.
+    """
+
+    size: Literal["absolute", "squared", "largest"]
+    factor: float = 1.0
+    largest: float = 1.0
+    root: bool = False
+    squared: bool = False
+
+    def scaled(self, value: float) -> float:
+        """Return a value of the size on the scale of the statistic."""
+        return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
+
+    def unscaled(self, value: float) -> float:
+        """Return the size that a value of the statistic, at least 0, stands for."""
+        return value**2 if self.root else value / self.factor

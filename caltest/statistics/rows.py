@@ -1,0 +1,663 @@
+"""The problem of predictions: a unit is a row, its outcome a label or follow-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import AnyArray, largest
+from caltest.data import Predictions
+from caltest.data.binning import Binning
+from caltest.data.followup import EVENT, Censoring
+from caltest.data.lenses import OneVsRest
+from caltest.errors import StatisticError
+from caltest.nulls import (
+    Batches,
+    FollowupDrawer,
+    LabelScheme,
+    RedrawFollowup,
+    RedrawLabels,
+    Scheme,
+    Shortcut,
+    WildSigns,
+)
+from caltest.nulls.compiled import counter_kernel, dense_kernel, kernel
+from caltest.nulls.draws import GAMMA, Seed, keys, label_tables, mixed
+from caltest.nulls.laws import poisson_binomial
+from caltest.statistics.problem import (
+    ABSENT,
+    Cells,
+    Evaluated,
+    LinearTerm,
+    Outcomes,
+    Problem,
+    ResidualSums,
+    Squares,
+    gathered,
+)
+
+if TYPE_CHECKING:
+    from caltest.statistics.prepared import SumStatistic
+
+
+#: Replicates that share a pass over the rows at most, and numbers that a block of them may take.
+LANES, ROOM = 128, 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """Outcomes as multiples ``multipliers[b, i]`` of the observed residuals of the rows."""
+
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class RowProblem(Problem):
+    """Predictions as a lens shows them: outcomes are label vectors (B, n), or :class:`Flips`."""
+
+    predictions: Predictions = field(repr=False)
+    exact = True
+    count = None
+
+    @staticmethod
+    def of(data: Predictions) -> RowProblem:
+        """Look at data as a statistic does: label 1 is the event, or what a lens has said."""
+        pass  # moved
+
+        plain = data.n_classes == 2 and not data.induced
+        return row_problem(OneVsRest(1)(data) if plain else data)
+
+    @property
+    def probs(self) -> FloatArray:  # type: ignore[override]
+        """Predictions (n, K)."""
+        return self.predictions.probs
+
+    @property
+    def weight(self) -> FloatArray | None:  # type: ignore[override]
+        """The weight of every row."""
+        return self.predictions.weights
+
+    @property
+    def n_clusters(self) -> int | None:  # type: ignore[override]
+        """How many clusters rows come in; None where they are independent."""
+        return self.predictions.n_clusters
+
+    @property
+    def n(self) -> int:
+        return self.predictions.n
+
+    @property
+    def data(self) -> Predictions:
+        return self.predictions
+
+    @property
+    def labels(self) -> IntArray:  # type: ignore[override]
+        """The observed labels (n,)."""
+        return self.predictions.labels
+
+    @property
+    def impossible(self) -> IntArray:
+        return self.predictions.impossible
+
+    @property
+    def events(self) -> IntArray:
+        return (self.labels == 0).astype(np.int64)
+
+    @property
+    def designed(self) -> bool:  # type: ignore[override]
+        return self.weight is not None or self.n_clusters is not None
+
+    def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
+        return self.predictions, np.ones(self.n), np.arange(self.n)
+
+    @property
+    def observed(self) -> IntArray:
+        return self.labels[None, :]
+
+    def outcomes(self, labels: IntArray) -> IntArray:
+        return labels
+
+    def numbers(self, bins: Binning) -> IntArray:
+        return np.asarray(bins(self.probs))
+
+    @property
+    def levels(self) -> IntArray:
+        return np.unique(self.probs[:, 0], return_inverse=True)[1].ravel()
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        v = self.probs[:, 0] * self.probs[:, 1]
+        return v if self.weight is None else self.weight**2 * v
+
+    @property
+    def squared_variance(self) -> FloatArray:
+        return np.square(self.variance)
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        p, table = self.probs, score(self.probs)
+        w = np.ones(self.n) if self.weight is None else self.weight
+        # A class of probability 0 may have an infinite score, which is none of what is promised.
+        possible = np.where(p > 0.0, table, 0.0)
+        mean = (p * possible).sum(axis=1)
+        scores = table[np.arange(self.n), self.labels]
+        away = possible - mean[:, None]
+        return LinearTerm(
+            table,
+            observed=float(w @ (scores - mean)),
+            promised=float(w @ mean),
+            variance=float((w**2 * (p * away**2).sum(axis=1)).sum()),
+            covariance=float((w**2 * p[:, 0]) @ away[:, 0]),
+        )
+
+    def tables(self, scores: FloatArray) -> FloatArray:
+        """Return w (g(y) − E g) for scores (T, n, K)."""
+        possible = np.where(self.probs > 0.0, scores, 0.0)
+        table = scores - np.einsum("ik,tik->ti", self.probs, possible)[:, :, None]
+        return table if self.weight is None else self.weight[:, None] * table
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """w² |r|² of every row under every label, (n, K); of two classes that of the event.
+
+        Written so that small probabilities keep their digits.
+        """
+        p = self.probs
+        if self.n_classes == 2:
+            of_label = np.column_stack([np.square(1.0 - p[:, 0]), np.square(p[:, 0])])
+        else:
+            of_label = (1.0 + np.square(p).sum(axis=1))[:, None] - 2.0 * p
+        return of_label if self.weight is None else self.weight[:, None] ** 2 * of_label
+
+    def sums(
+        self, outcomes: Outcomes, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
+        if isinstance(outcomes, Flips):
+            return self._of_flips(outcomes.multipliers, cells, squares, tables)
+        if norm is not None and self.d > 1 and cells and tables is None and len(outcomes) > 1:
+            return self._norms(outcomes, cells, norm, squares)
+        linear = ABSENT
+        if tables is not None:
+            pass  # moved
+
+            linear = np.empty((len(tables), len(outcomes)))
+            for table, sums in zip(tables, linear, strict=True):
+                look_up(outcomes, table, sums)
+            linear = linear.T
+        if cells is None:
+            return ResidualSums(ABSENT, linear=linear)
+        k, size, added = self.n_classes, len(cells), ABSENT
+        of_first = cells.of_unit * k
+        events = np.array([np.bincount(of_first + y, self.weight, size * k) for y in outcomes])
+        events = events.reshape(-1, size, k)[:, :, : self.d] - cells.expected
+        if squares is not None:
+            first = np.arange(0, self.n * k, k)
+            of_rows = (np.take(self.squares, first + y) for y in outcomes)
+            added = np.array([np.bincount(cells.of_unit, each, size) for each in of_rows])
+            added = gathered(added.astype(np.float64), squares)
+        return ResidualSums(events, added, linear)
+
+    def _of_flips(
+        self, m: FloatArray, cells: Cells | None, squares: Squares, tables: FloatArray | None
+    ) -> ResidualSums:
+        residuals = self.predictions.residuals[:, : self.d]
+        sums = added = linear = ABSENT
+        if cells is not None:
+            sums = np.stack([cells.sum(m * column, axis=1) for column in residuals.T], axis=-1)
+            if squares is not None:
+                squared = np.square(m) * np.square(residuals).sum(axis=1)
+                added = gathered(cells.sum(squared, axis=1), squares)
+        if tables is not None:  # w (g(y) − E g) of the observed label, flipped with its residual
+            linear = m @ tables[:, np.arange(self.n), self.labels].T
+        return ResidualSums(sums, added, linear)
+
+    def _norms(self, outcomes: IntArray, cells: Cells, norm: int, squares: Squares) -> ResidualSums:
+        """Return norms (B, L, 1) of the sums of several classes, without keeping those sums."""
+        pass  # moved
+
+        values = np.empty((len(outcomes), len(cells), 1))
+        weights = np.empty(0) if self.weight is None else self.weight
+        if norm == 0 and squares is None and cells.expected.size > self.n:
+            untouched = cells.expected.sum(axis=1)
+            fixed = (cells.order, cells.starts, cells.expected, untouched, weights)
+            count_l1(outcomes, *fixed, values)
+            return ResidualSums(values)
+        added = np.empty((len(outcomes), len(cells) if squares else 0))
+        table = self.squares if squares else np.empty((0, 2))
+        tables = (cells.of_unit, cells.expected, weights, table)
+        count_norms(outcomes, *tables, norm, values, added)
+        return ResidualSums(values, gathered(added, squares))
+
+    def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
+        if isinstance(outcomes, Flips):
+            residuals = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
+        else:
+            residuals = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
+            residuals = residuals if self.weight is None else self.weight[:, None] * residuals
+        return residuals, np.einsum("...d,...d->...", residuals, residuals)
+
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        """Return the law of the weight of the events of some rows; weights are whole numbers."""
+        p = self.probs[units]
+        if self.weight is not None:
+            return 0, *_weighted_law(p, self.weight[units].astype(np.int64))
+        if p[:, 0].sum() <= p[:, 1].sum():
+            return poisson_binomial(p[:, 0])
+        lowest, pmf, lost = poisson_binomial(p[:, 1])  # the rarer label has all its digits
+        return len(p) - (lowest + pmf.size - 1), pmf[::-1], lost
+
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
+        """Return what makes replicates: drawing and counting in one where that is possible."""
+        if isinstance(scheme, WildSigns):
+            signs = scheme.drawer(self.predictions)
+            return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
+        if isinstance(scheme, RedrawLabels) and factor == 1.0 and statistic.counted_as_drawn:
+            pass  # moved
+
+            return CountedRedraws.of(self, cast("SumStatistic", statistic))
+        if not isinstance(scheme, LabelScheme):
+            raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
+        return Batches.of(scheme, self.predictions, partial(statistic.values, factor=factor))
+
+    @property
+    def surprises(self) -> float:
+        rare, w = 1.0 - largest(self.probs), self.weight
+        if w is None:
+            return float(rare.sum())
+        return float((w * rare).sum() ** 2 / max((w**2 * rare).sum(), 1e-300))
+
+
+def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
+    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
+    law = np.zeros(int(multiples.sum()) + 1)
+    law[0], reach = 1.0, 0
+    for (p, rest), k in zip(probs, multiples, strict=True):
+        reach += k
+        with_event = law[: reach - k + 1] * p
+        law[:reach] *= rest
+        law[reach] = 0.0
+        law[k : reach + 1] += with_event
+    return law, 4e-16 * len(probs)
+
+
+# ------------------------------------------------------------------------------
+# Redrawn labels of rows, counted in the cells of a statistic as they are drawn.
+
+
+UIntArray = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRedraws:
+    """Replicates of a statistic of sums on the labels of ``RedrawLabels()``, in one pass.
+
+    Labels are those of :class:`~caltest.nulls.draws.LabelDrawer`: statistics with the same seed
+    see the same. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1 ns per
+    row and class.
+    """
+
+    problem: RowProblem
+    statistic: SumStatistic
+    cells: Cells
+    thresholds: IntArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    tables: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
+        """Sort thresholds of labels, weights and tables by cells; O(n K)."""
+        cells = statistic.sum_cells or Cells.whole(problem)
+        order = np.ascontiguousarray(cells.order, dtype=np.int64)
+        thresholds, _ = label_tables(problem.probs, order, guided=False)
+        weights = np.empty(0) if problem.weight is None else problem.weight[order]
+        tables = np.empty((0, 0, 2))
+        if statistic.squares is not None:
+            tables = problem.squares[None, order]
+        elif statistic.tables is not None:
+            tables = statistic.tables[:, order]
+        if problem.n_classes == 2:
+            thresholds = np.ascontiguousarray(thresholds[:, 0])
+        return cls(problem, statistic, cells, thresholds, weights, np.ascontiguousarray(tables))
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``; blocks change no number."""
+        lanes, values = self._lanes(), [np.empty(0)]
+        # One more than needed: NumPy adds up a single column in another order, so none is alone.
+        words = keys(seed, first, count + 1)
+        for start in range(0, count, lanes):
+            size = min(lanes, count - start)
+            key, twist = np.ascontiguousarray(words[:2, start : start + max(2, size)])
+            sums = self._of_two(key, twist) if self.problem.d == 1 else self._of_more(key, twist)
+            values.append(self.statistic.of_sums(sums)[:size])
+        return np.concatenate(values)
+
+    def _lanes(self) -> int:
+        """How many replicates share a pass: their sums stay in a near cache."""
+        norm, d = self.statistic.norm, self.problem.d
+        by_cell = len(self.tables) if self.statistic.squares == "cells" else 0
+        numbers = len(self.cells) * ((d if norm is None else 1) + by_cell) + 1
+        room = ROOM << (d > 1)  # of more classes the work is in the draws
+        # A power of 2, so that the blocks of a chunk are of one size
+        return max(16, min(LANES, 1 << (room // numbers).bit_length() >> 1))
+
+    def _of_two(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
+        by_cell, n_cells = self.statistic.squares == "cells", len(self.cells)
+        sums = np.empty((n_cells, 1, key.size))
+        added = np.empty((len(self.tables), n_cells if by_cell else 1, key.size))
+        fixed = (self.thresholds, self.cells.order, self.cells.starts, self.cells.expected)
+        rest = (self.weights, self.tables, not by_cell)
+        redraw_two(*fixed, *rest, key, twist, sums, added)
+        squares = added[0].T if self.statistic.squares is not None else ABSENT
+        linear = added[:, 0].T if self.statistic.squares is None and len(added) else ABSENT
+        return ResidualSums(np.moveaxis(sums, 2, 0), squares, linear)
+
+    def _of_more(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
+        norm, d = self.statistic.norm, self.problem.d
+        sums = np.empty((len(self.cells), d if norm is None else 1, key.size))
+        fixed = (self.cells.order, self.cells.starts, self.cells.expected)
+        draw, gap = np.empty(key.size, np.int64), np.empty(key.size)
+        counts = np.zeros((self.problem.n_classes + 1, key.size), np.int32)
+        code = -1 if norm is None else norm
+        redraw_few(self.thresholds, *fixed, code, key, twist, draw, counts, gap, sums)
+        return ResidualSums(np.moveaxis(sums, 2, 0))
+
+
+# ------------------------------------------------------------------------------
+# Compiled loops over rows: labels redrawn or given, and counted in cells.
+#
+# Sums are the work of these loops and formulas that of statistics: what a loop returns is residual
+# sums, of which a statistic makes its value.
+
+
+@counter_kernel
+def redraw_two(  # type: ignore[no-untyped-def]
+    thresholds, order, starts, expected, weights, tables, whole, key, twist, sums_out, added_out
+):
+    # Two classes, O(n) per lane: residual sums (L, 1, B), and sums of tables (T, L, B), or
+    # (T, 1, B) where only the whole is wanted. Rows are outside, lanes inside: a row is read once
+    # for all lanes, and lanes are vectors.
+    lanes, weighted, n_tables = key.size, weights.size > 0, tables.shape[0]
+    event = np.empty(lanes, dtype=np.int32)
+    count = np.empty(lanes, dtype=np.int32)
+    mass = np.empty(lanes)
+    added_out[:] = 0.0
+    for b in range(starts.size - 1):
+        count[:] = 0
+        mass[:] = 0.0
+        place = 0 if whole else b
+        for i in range(starts[b], starts[b + 1]):
+            step, threshold = GAMMA * np.uint64(order[i]), thresholds[i]
+            if not weighted and n_tables == 0:
+                for q in range(lanes):
+                    count[q] += mixed(key[q] + step, twist[q]) < threshold
+                continue
+            for q in range(lanes):
+                event[q] = mixed(key[q] + step, twist[q]) < threshold
+            if weighted:
+                w = weights[i]
+                for q in range(lanes):
+                    mass[q] += w * event[q]
+            else:
+                for q in range(lanes):
+                    count[q] += event[q]
+            for t in range(n_tables):
+                hit, miss = tables[t, i, 0], tables[t, i, 1]
+                for q in range(lanes):
+                    added_out[t, place, q] += hit if event[q] > 0 else miss
+        for q in range(lanes):
+            sums_out[b, 0, q] = (mass[q] if weighted else count[q]) - expected[b, 0]
+
+
+@counter_kernel
+def redraw_few(  # type: ignore[no-untyped-def]
+    thresholds, order, starts, expected, norm, key, twist, draw, below, gap,
+    sums_out,
+):  # fmt: skip
+    # Up to 40 classes, O(n K) per lane in vector instructions: residual sums (L, K, B), or with a
+    # norm (0 l1, 1 squared l2, 2 largest) that of each cell alone, (L, 1, B). below[k], of K + 1
+    # rows of zeros, counts the draws below threshold k − 1: the labels under k.
+    n_classes, lanes = expected.shape[1], key.size
+    for b in range(starts.size - 1):
+        # Element by element: assigning to slices would compile for a second.
+        for q in range(lanes):
+            gap[q] = 0.0
+            below[n_classes, q] = starts[b + 1] - starts[b]
+        for k in range(1, n_classes):
+            for q in range(lanes):
+                below[k, q] = 0
+        for i in range(starts[b], starts[b + 1]):
+            step = GAMMA * np.uint64(order[i])
+            for q in range(lanes):
+                draw[q] = mixed(key[q] + step, twist[q])
+            for k in range(n_classes - 1):
+                threshold = thresholds[i, k]
+                for q in range(lanes):
+                    below[k + 1, q] += draw[q] < threshold
+        # A loop for each norm: a question within one would keep it from being vectors.
+        if norm < 0:
+            for k in range(n_classes):
+                for q in range(lanes):
+                    sums_out[b, k, q] = below[k + 1, q] - below[k, q] - expected[b, k]
+        elif norm == 0:
+            for k in range(n_classes):
+                less = expected[b, k]
+                for q in range(lanes):
+                    gap[q] += abs(below[k + 1, q] - below[k, q] - less)
+        elif norm == 1:
+            for k in range(n_classes):
+                less = expected[b, k]
+                for q in range(lanes):
+                    gap[q] += (below[k + 1, q] - below[k, q] - less) ** 2
+        else:
+            for k in range(n_classes):
+                less = expected[b, k]
+                for q in range(lanes):
+                    gap[q] = max(gap[q], abs(below[k + 1, q] - below[k, q] - less))
+        if norm >= 0:
+            for q in range(lanes):
+                sums_out[b, 0, q] = gap[q]
+
+
+@kernel
+def count_norms(  # type: ignore[no-untyped-def]
+    labels, cell, expected, weights, table, norm, norms_out, added_out
+):
+    # Norms (B, L, 1) of the sums over classes (0 l1, 1 squared l2, 2 largest), and sums of a table
+    # (B, L): O(n + L K) per set of labels, in a table of counts that stays in the near cache.
+    weighted, tabled = weights.size > 0, table.shape[0] > 0
+    counts = np.empty(expected.shape)
+    for r in range(labels.shape[0]):
+        row, added = labels[r], added_out[r]
+        counts[:] = 0.0
+        added[:] = 0.0
+        if tabled:  # in one pass: rows are read once
+            for i in range(row.size):
+                b, y = cell[i], row[i]
+                counts[b, y] += weights[i] if weighted else 1.0
+                added[b] += table[i, y]
+        else:
+            for i in range(row.size):
+                counts[cell[i], row[i]] += weights[i] if weighted else 1.0
+        for b in range(expected.shape[0]):
+            gap = 0.0
+            for k in range(expected.shape[1]):
+                d = counts[b, k] - expected[b, k]
+                if norm == 1:
+                    gap += d * d
+                elif norm == 0:
+                    gap += abs(d)
+                else:
+                    gap = max(gap, abs(d))
+            norms_out[r, b, 0] = gap
+
+
+@kernel
+def count_l1(  # type: ignore[no-untyped-def]
+    labels, order, starts, expected, untouched, weights, norms_out
+):
+    # l1 norms (B, L, 1) where cells times classes are more than rows, O(n) per set of labels: a
+    # cell's sum over all classes is corrected for those that occur in it.
+    counts, weighted = np.zeros(expected.shape[1]), weights.size > 0
+    for r in range(labels.shape[0]):
+        row = labels[r]
+        for b in range(starts.size - 1):
+            first, last = starts[b], starts[b + 1]
+            for i in range(first, last):
+                counts[row[order[i]]] += weights[order[i]] if weighted else 1.0
+            gap = untouched[b]
+            for i in range(first, last):
+                k = row[order[i]]
+                if counts[k] > 0.0:
+                    gap += abs(counts[k] - expected[b, k]) - expected[b, k]
+                counts[k] = 0.0
+            norms_out[r, b, 0] = gap
+
+
+@dense_kernel
+def look_up(labels, table, sums_out):  # type: ignore[no-untyped-def]
+    # Σ_i table[i, y_i] of each set of labels.
+    for r in range(labels.shape[0]):
+        total = 0.0
+        for i in range(labels.shape[1]):
+            total += table[i, labels[r, i]]
+        sums_out[r] = total
+
+
+# ------------------------------------------------------------------------------
+# The problem of rows with follow-up: outcomes come with weights, which are fitted to them.
+
+
+#: Replicates from which variances under calibration are taken, and their seed.
+PILOT, PILOT_SEED = 999, (0x1B873593, 0xCC9E2D51)
+
+
+#: Outcomes that are drawn together.
+AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Outcomes as signed weights ``signed[b, i]``: W with the event, −W without, 0 if unknown."""
+
+    signed: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FollowupProblem(RowProblem):
+    """Risks with follow-up as a lens shows them: outcomes are :class:`Drawn`.
+
+    Cells hold all rows, known or not, so that divisors are numbers of rows. Variances under
+    calibration are those of 999 draws of the null, and not of formulas.
+    """
+
+    only_null = RedrawFollowup()
+
+    @cached_property
+    def censoring(self) -> Censoring:
+        """How rows were censored."""
+        return self.predictions.censoring
+
+    @cached_property
+    def drawer(self) -> FollowupDrawer:
+        """What draws the null."""
+        return RedrawFollowup().drawer(self.predictions)
+
+    @property
+    def events(self) -> FloatArray:  # type: ignore[override]
+        """W Y of every row, whose sum estimates the number of events."""
+        return self.censoring.weights * (self.labels == 0)
+
+    @cached_property
+    def observed(self) -> Drawn:  # type: ignore[override]
+        weights = self.censoring.weights
+        return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
+
+    def known_rows(self, signed: FloatArray) -> Predictions:
+        """Return the rows that signed weights (n,) know, with these for weights."""
+        some = np.flatnonzero(signed)
+        labels = (signed[some] < 0.0).astype(np.int64)
+        return Predictions(self.probs[some], labels, weights=np.abs(signed[some]), induced=True)
+
+    def outcomes(self, labels: AnyArray) -> NoReturn:
+        raise StatisticError("follow-up has no labels of all rows: its outcomes come with weights")
+
+    def frequencies(self, cells: Cells) -> FloatArray:
+        return (self.gaps(cells, self.observed) + cells.mean(self.probs[:, 0]))[0]
+
+    def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
+        """Return Σ W Y / Σ W less the mean prediction of every cell; NaN where no row is known."""
+        parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
+        events, mass = (cells.sum(part, axis=1) for part in parts)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(events / mass - cells.mean(self.probs[:, 0]))
+
+    def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
+        return np.asarray(np.square(self._pilot(lambda r: cells.sum(r, axis=1))).mean(axis=0))
+
+    def _pilot(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return a function of the residuals (B, n) of 999 draws."""
+        of_residuals = lambda signed: function(self._residuals(signed))  # noqa: E731
+        draws = Batches(self.drawer, self.n, of_residuals, AT_ONCE)
+        return draws.replicates(PILOT_SEED, 0, PILOT)
+
+    def _residuals(self, signed: FloatArray) -> FloatArray:
+        """Return W (Y − p)."""
+        return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        """Return a score with its variance, and covariance with the event, of the draws."""
+        plain = super().linear(name, score)
+        table = self.tables(plain.table[None])
+        columns = lambda r: np.column_stack([r.sum(axis=1), _scored(r, table)])  # noqa: E731
+        total, scored = self._pilot(columns).T
+        return replace(
+            plain,
+            observed=float(_scored(self._residuals(self.observed.signed), table)[0, 0]),
+            variance=float(np.square(scored).mean()),
+            covariance=float((total * scored).mean()),
+        )
+
+    def sums(
+        self, outcomes: Drawn, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
+        r = self._residuals(outcomes.signed)
+        linear = ABSENT if tables is None else _scored(r, tables)
+        if cells is None:
+            return ResidualSums(ABSENT, linear=linear)
+        added = ABSENT if squares is None else gathered(cells.sum(r**2, axis=1), squares)
+        return ResidualSums(cells.sum(r, axis=1)[:, :, None], added, linear)
+
+    def residuals(self, outcomes: Drawn) -> tuple[FloatArray, FloatArray]:
+        r = self._residuals(outcomes.signed)
+        return r[:, :, None], np.square(r)
+
+    def law(self, units: IntArray) -> NoReturn:
+        raise StatisticError("events have no law of their own where follow-up is short: redraw it")
+
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
+        values = lambda signed: statistic.values(Drawn(signed))  # noqa: E731
+        return Batches(self.drawer, self.n, values, AT_ONCE)
+
+
+def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
+    """Return the sums of scores, (B, T), for w (g(y) − E g) in tables (T, n, 2)."""
+    with np.errstate(invalid="ignore"):  # a label of probability 0 may have an infinite score
+        steps = tables[:, :, 0] - tables[:, :, 1]
+        parts = [np.where(residuals == 0.0, 0.0, residuals * step).sum(axis=1) for step in steps]
+    return np.stack(parts, axis=1)
+
+
+def row_problem(data: Predictions) -> RowProblem:
+    """Return the problem of rows; StatisticError for another event than the one followed."""
+    if data.followup is None:
+        return RowProblem(data)
+    if not np.array_equal(data.labels == 0, data.followup.status == EVENT):
+        raise StatisticError("follow-up knows of its event only: look through OneVsRest(1)")
+    return FollowupProblem(data)

@@ -1,0 +1,134 @@
+"""A statistic, and how it is prepared: the one place that tells it from a function."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+import numpy as np
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.written import Written, name_of
+from caltest.data import Facts, Predictions
+from caltest.errors import StatisticError, UnsupportedFactError
+from caltest.nulls import BLOCK
+from caltest.statistics.prepared import LabelStatistic, Prepared
+from caltest.statistics.problem import Problem
+from caltest.statistics.rows import Drawn, FollowupProblem, RowProblem, row_problem
+
+#: What verbs accept: a statistic, or a function of an induced problem.
+StatisticLike = Callable[..., float]
+
+
+class Statistic(ABC, Written):
+    """A number that says how far predictions are from calibrated; large values speak against it."""
+
+    #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
+    of_known_rows: ClassVar[bool] = False
+
+    def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
+        """Return the value; arguments and errors are those of :meth:`Predictions.of`.
+
+        Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
+        """
+        # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
+        data = Predictions.of(probs, labels, **facts).in_ratios()
+        return prepare(self, RowProblem.of(data)).observed
+
+    @abstractmethod
+    def prepare(self, problem: Problem) -> Prepared:
+        """Fix the predictions of a problem; what is left is a function of the outcomes."""
+
+
+def rows_of(
+    problem: Problem, statistic: object, *, weights: bool = False, labels: bool = True
+) -> Predictions:
+    """Return the rows of a problem; StatisticError for a tally, or ``weights`` not taken.
+
+    With ``labels`` those of all rows are needed, which follow-up does not know.
+    """
+    if not problem.exact:
+        raise StatisticError(
+            f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
+            "keeps sums over micro-cells, come statistics that are made of sums, such as ECE, "
+            "DebiasedL2, CoxScore, Kuiper or ScoreGap"
+        )
+    if labels and problem.only_null is not None:
+        raise StatisticError(
+            f"{name_of(statistic)} looks at the labels of all rows, of which follow-up leaves some "
+            "unknown: take a statistic of residuals, such as ECE or Kuiper, or ICI or CORP"
+        )
+    if problem.weight is not None and not weights:
+        message = f"{name_of(statistic)} does not take weights yet"
+        raise UnsupportedFactError(message, fact="weights")
+    rows: Predictions = problem.data
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFunction(LabelStatistic):
+    """A plain function ``(probs, labels) -> float``, or with a third parameter ``weights``."""
+
+    function: StatisticLike
+    weighted: bool
+    replicates_at_once: ClassVar[int] = BLOCK
+
+    def of_labels(self, labels: IntArray) -> float:
+        weights = (self.problem.weight,) if self.weighted else ()
+        return float(self.function(self.problem.probs, labels, *weights))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows(Prepared):
+    """A statistic of known rows and their weights, which is prepared anew for each draw."""
+
+    problem: FollowupProblem
+    statistic: Statistic
+    inflatable: ClassVar[bool] = False
+    replicates_at_once: ClassVar[int] = BLOCK
+
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
+        assert isinstance(outcomes, Drawn)
+        values = np.zeros(len(outcomes.signed))  # as of residuals: 0 where no row is known
+        for b in np.flatnonzero(outcomes.signed.any(axis=1)):
+            rows = RowProblem(self.problem.known_rows(outcomes.signed[b]))
+            values[b] = self.statistic.prepare(rows).observed
+        return values
+
+
+def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared:
+    """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
+    problem = problem_of(source)
+    if isinstance(statistic, Statistic):
+        if statistic.of_known_rows and isinstance(problem, FollowupProblem):
+            return KnownRows(problem, statistic)
+        return statistic.prepare(problem)
+    if not callable(statistic) or isinstance(statistic, type):
+        raise StatisticError(
+            f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "
+            f"float, not {statistic!r}"
+        )
+    # A function sees rows: a tally is refused here, and not within it.
+    rows_of(problem, statistic, weights=True)
+    try:
+        weighted = "weights" in inspect.signature(statistic).parameters
+    except ValueError:  # some builtins have no signature
+        weighted = False
+    if problem.weight is not None and not weighted:
+        raise StatisticError(
+            f"{name_of(statistic)} does not take weights: give it a third parameter named weights"
+        )
+    return PreparedFunction(problem, statistic, weighted)
+
+
+def problem_of(source: Problem | Predictions) -> Problem:
+    """Return the problem of predictions as a lens shows them; a problem is one."""
+    return row_problem(source) if isinstance(source, Predictions) else source
+
+
+def coarseness(statistic: object, problem: Problem) -> str:
+    """Return what a statistic along the line of predictions leaves out of micro-cells."""
+    return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

@@ -1,1 +1,0 @@
-"""Tables of rows, from files and frames alike: which columns are what, and what cells mean."""

@@ -1,0 +1,6 @@
+"""Tallies: sums of any number of rows that answer as the rows would."""
+
+import lazy_loader
+
+# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,15 @@
+"""Tallies: sums of any number of rows that answer as the rows would."""
+
+from .clustered import ClusteredTally as ClusteredTally
+from .grid import AnyTally as AnyTally
+from .grid import Source as Source
+from .problems import ClusteredProblem as ClusteredProblem
+from .problems import Counts as Counts
+from .problems import MicroCells as MicroCells
+from .problems import TallyProblem as TallyProblem
+from .problems import problem_of_tally as problem_of_tally
+from .sample import RowSample as RowSample
+from .scanning import scan as scan
+from .sql import tally_sql as tally_sql
+from .tally import Tallies as Tallies
+from .tally import Tally as Tally

@@ -1,0 +1,452 @@
+"""Micro-cells, one pass of rows over them, and what all tallies share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import Field, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias
+
+import numpy as np
+
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import whole
+from caltest._base.written import name_of
+from caltest.data import NamedClasses, Predictions
+from caltest.data.binning import EDGE_TOLERANCE
+from caltest.data.lenses import Lens, LensLike, OneVsRest, Partition
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.nulls.compiled import inlined, lane_kernel
+
+#: Cells between 0 and 1, unless others are asked for: 10, 12, 15, 16, 20, 25, 30, 32, 50, 60, 64,
+#: 75 and 100 bins of equal width are made of them.
+GRID = 4800
+
+
+#: Rows of one tally, so that no sum overflows.
+MOST_ROWS = 2**33 - 1
+
+
+#: Different weights that are kept apart.
+MOST_WEIGHTS = 1024
+
+
+#: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t; what
+#: rounding has left of Σt.
+SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")
+
+
+#: The totals over rows: with r = y − p, v = p (1 − p) and z = logit p, where p is cut off at 1e-12
+#: for the first four, Σ r z, Σ v z of z < 0 and of z > 0, Σ v z², Σ r z, Σ v z², the log score and
+#: its promise.
+TOTALS = ("cut_rz", "cut_vz_low", "cut_vz_high", "cut_vzz", "rz", "vzz", "log_score", "entropy")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The numbers of micro-cells and where they lie.
+
+    ``size`` = G cells of equal width; each inner edge j / G is a cell of its own, of values within
+    1e-12 of it, so that bins closed on either side are made of cells. The first and the last cell
+    are cut at h/2, h/4, …, h/2⁴⁷; exact 0 and 1 are cells of their own. Number j and number
+    ``last`` − j mirror each other.
+    """
+
+    size: int = GRID
+
+    def __post_init__(self) -> None:
+        whole("grid", self.size, least=2, most=10**6)
+
+    @property
+    def last(self) -> int:
+        """The number of the cell of exact 1; that of exact 0 is 0."""
+        return 2 * OCTAVES + 2 * self.size - 2
+
+    @cached_property
+    def places(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Centre, half the width, and the position in units of 1/G, of the cells up to the middle.
+
+        An edge has a whole position, all other cells one between whole numbers.
+        """
+        h, inner = 1.0 / self.size, np.arange(1, self.size)
+        upper = h * 2.0 ** -np.arange(OCTAVES - 1.0, -1.0, -1.0)
+        centre, half = 0.75 * upper, 0.25 * upper
+        centre[0] = half[0] = 0.5 * upper[0]
+        between = np.column_stack([inner * h, (inner + 0.5) * h]).ravel()
+        between[::2] = inner / self.size
+        widths = np.tile([EDGE_TOLERANCE, 0.5 * h], inner.size)
+        position = np.column_stack([inner, inner + 0.5]).ravel()
+        size = self.last // 2 + 1
+        return (
+            np.concatenate([[0.0], centre, between])[:size],
+            np.concatenate([[0.0], half, widths])[:size],
+            np.concatenate([[0.0], np.full(OCTAVES, 0.5), position])[:size],
+        )
+
+    def of(self, key: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return the centres of cells, 1 − centre, half their widths, and their positions."""
+        centre, half, position = self.places
+        low = np.minimum(key, self.last - key)
+        upper, near = key > low, centre[low]
+        far = 1.0 - near
+        place = np.where(upper, self.size - position[low], position[low])
+        return np.where(upper, far, near), np.where(upper, near, far), half[low], place
+
+    def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the occupied cells of rows (n, 2), their sums (C, 8), totals (8, 2); O(n)."""
+        by_outcome, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
+        room = by_outcome.sum(axis=1)
+        (key,) = np.nonzero(room[:, 0])
+        sums = np.column_stack([room[key, :5], by_outcome[key, 1, :2], room[key, 5]])
+        low, high, entropy, cut_vzz, cut_rz, vzz, rz = totals
+        ordered = [cut_rz, low, high, cut_vzz, rz, vzz, entropy - rz, entropy]
+        return key, sums, carried(np.array(ordered))
+
+
+def mean_position(sums: IntArray) -> FloatArray:
+    """Return the mean position of the rows of every cell."""
+    return np.asarray((sums[:, 1] / UNIT + sums[:, 7] / FINE) / sums[:, 0])
+
+
+def total(totals: IntArray, name: str) -> FloatArray:
+    """Return a total of every stratum as a number."""
+    high, low = totals[:, TOTALS.index(name)].T
+    return high / HIGH + low / (HIGH * 2.0**LOW)
+
+
+def carried(totals: IntArray) -> IntArray:
+    """Return totals of which the second part lies in [0, 2⁴³)."""
+    high = totals[..., 0] + (totals[..., 1] >> LOW)
+    return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
+
+
+def turned_over(sums: IntArray) -> IntArray:
+    """Return the sums of the same rows for the other event: t changes its sign, y is 1 − y."""
+    n, t1, t2, t3, t4, events, events_t, rest = sums.T
+    return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
+
+
+# ------------------------------------------------------------------------------
+# One pass over rows: where each lies in the grid, and what it adds to the sums.
+
+
+#: The first and the last cell are cut into octaves, so that the smallest chances keep their digits.
+OCTAVES = 48
+
+
+#: Positions within a cell are multiples of 2⁻³⁰ of half its width, so that their sums are exact.
+UNIT = 2.0**30
+
+
+#: What is left of a position is a multiple of 2⁻⁵²: their sums say where the mean is.
+FINE = 2.0**52
+
+
+#: Where logits are cut off, as for Cox's tests, and the logit there.
+CLIP = 1e-12
+
+
+CUT = -27.631021115927547
+
+
+#: Below this 1 − p loses digits, and the other predictions are taken, as lenses do.
+SURE = 1e-6
+
+
+#: Rows whose sums cannot overflow, and rows that are computed side by side.
+AT_ONCE, LANES = 2**19, 256
+
+
+#: Where buffers of so many numbers begin: of p and 1 − p the smaller and the larger, whether the
+#: rarer of both outcomes occurred, whether that is not the event, x in widths of the grid, the
+#: place of the row's sums, and what it adds to them and to totals; logarithms and exponents.
+X, REST, RARE, UPPER, Y, PLACE, LEFT, T1, T2, T3, T4 = (k * LANES for k in range(11))
+
+
+PASS_TOTALS, LOGS, EXPONENTS, OCTAVE, POSITION, REMAINDER, BUFFERS = (
+    LANES * 11, LANES * 18, LANES * 20, LANES * 22, LANES * 23, LANES * 24, 25
+)  # fmt: skip
+
+
+#: Totals are held in two whole numbers, of multiples of 2⁻²⁰ and of 2⁻⁶³.
+HIGH, LOW = 2.0**20, 43
+
+
+#: The rows and what is left of their positions share a column: 2⁴² n + rest.
+SHARED = 42
+
+
+# Adding 1.5 · 2⁵² to a number rounds it to a whole one, which is then the difference of the bits;
+# adding 1.5 · 2³² or 1.5 · 2⁻¹¹ does so with multiples of 2⁻²⁰ and of 2⁻⁶³.
+WHOLE, COARSE, SMALL, ONE, ROOT = 1.5 * 2.0**52, 1.5 * 2.0**32, 1.5 * 2.0**-11, 1.0, np.sqrt(0.5)
+
+
+WHOLE_BITS, COARSE_BITS, SMALL_BITS, ONE_BITS, ROOT_BITS = (
+    int(np.float64(x).view(np.int64)) for x in (WHOLE, COARSE, SMALL, ONE, ROOT)
+)
+
+
+FRACTION = 2**52 - 1
+
+
+#: Logarithms are taken of 2⁵⁴ x, so that the smallest numbers have all their bits.
+SCALE = 54
+
+
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+def add_up(
+    p: FloatArray, rest: FloatArray, events: BoolArray, size: int
+) -> tuple[IntArray, IntArray]:
+    """Return n, Σt, …, Σt⁴ and what is left of Σt by cell and outcome (cells, 2, 6), and totals.
+
+    The totals (7, 2), in multiples of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the
+    entropy, Σ v z², Σ r z, and these two of logits that are not cut off.
+    """
+    cells = 2 * OCTAVES + 2 * size - 1
+    sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)
+    room, lanes = np.zeros((2 * cells, 5), dtype=np.int64), np.empty(BUFFERS * LANES)
+    for first in range(0, p.size, AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        _add_up(p[part], rest[part], events[part], size, lanes, room, totals)
+        totals[:, 0] += totals[:, 1] >> LOW
+        totals[:, 1] &= (1 << LOW) - 1
+        (occupied,) = np.nonzero(room[:, 0])
+        shared, others = np.split(room[occupied], [1], axis=1)
+        n = (shared + (1 << (SHARED - 1))) >> SHARED
+        sums[occupied] += np.hstack([n, others, shared - (n << SHARED)])
+        room[occupied] = 0
+    return sums.reshape(cells, 2, 6), totals
+
+
+@lane_kernel
+def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore[no-untyped-def]
+    # O(n), one pass. All sums are of whole numbers: their order changes nothing.
+    bits = lanes.view(np.int64)
+    for first in range(0, p.size, LANES):
+        m = min(LANES, p.size - first)
+        for i in range(m):
+            lanes[X + i], lanes[REST + i] = p[first + i], rest[first + i]
+            lanes[RARE + i] = events[first + i]
+        for i in range(m, LANES):
+            lanes[X + i], lanes[REST + i], lanes[RARE + i] = 0.0, 1.0, 0.0  # adds 0 to totals
+        for i in range(LANES):
+            x, other, event = lanes[X + i], lanes[REST + i], lanes[RARE + i]
+            other = 1.0 - x if 1.0 - x >= SURE else other
+            upper = x > 0.5
+            lanes[X + i] = other if upper else x
+            lanes[REST + i] = x if upper else other
+            lanes[RARE + i] = 1.0 - event if upper else event
+            lanes[UPPER + i] = 1.0 if upper else 0.0
+        _place(lanes, bits, size)
+        _logarithms(lanes, bits)
+        _total(lanes, bits, totals_out)
+        for i in range(m):
+            row = sums_out[np.uint64(lanes[PLACE + i])]
+            row[0] += bits[LEFT + i] - (WHOLE_BITS - (1 << SHARED))
+            row[1] += bits[T1 + i] - WHOLE_BITS
+            row[2] += bits[T2 + i] - WHOLE_BITS
+            row[3] += bits[T3 + i] - WHOLE_BITS
+            row[4] += bits[T4 + i] - WHOLE_BITS
+
+
+@inlined
+def _place(lanes, bits, size):  # type: ignore[no-untyped-def]
+    last = 2.0 * (OCTAVES + size - 1)
+    for i in range(LANES):
+        lanes[Y + i] = lanes[X + i] * size
+    for i in range(LANES):
+        bits[OCTAVE + i] = (bits[Y + i] >> 52) + WHOLE_BITS
+        bits[POSITION + i] = (bits[Y + i] & FRACTION) + ONE_BITS
+    for i in range(LANES):
+        x, y = lanes[X + i], lanes[Y + i]
+        j, cell = np.rint(y), np.floor(y)
+        off = x - j / size
+        octave = lanes[OCTAVE + i] - (WHOLE + 1022.0 - OCTAVES)
+        t = 2.0 * lanes[POSITION + i] - 3.0
+        t = t if octave > 1.0 else y * 2.0**OCTAVES - 1.0
+        key = max(octave, 1.0)
+        key, t = (OCTAVES + 2.0 * cell, 2.0 * (y - cell) - 1.0) if y >= 1.0 else (key, t)
+        edge = (j > 0.0) & (abs(off) <= EDGE_TOLERANCE)
+        key, t = (OCTAVES + 2.0 * j - 1.0, off * (1.0 / EDGE_TOLERANCE)) if edge else (key, t)
+        key, t = (key, t) if x > 0.0 else (0.0, 0.0)
+        upper, rare = lanes[UPPER + i] > 0.0, lanes[RARE + i]
+        lanes[PLACE + i] = 2.0 * (last - key) + 1.0 - rare if upper else 2.0 * key + rare
+        t = -t if upper else t
+        whole = t * UNIT + WHOLE
+        lanes[T1 + i] = whole
+        rounded = (whole - WHOLE) / UNIT
+        square = rounded * rounded
+        lanes[LEFT + i] = (t - rounded) * FINE + WHOLE
+        lanes[T2 + i] = square * UNIT + WHOLE
+        lanes[T3 + i] = square * rounded * UNIT + WHOLE
+        lanes[T4 + i] = square * square * UNIT + WHOLE
+
+
+@inlined
+def _logarithms(lanes, bits):  # type: ignore[no-untyped-def]
+    # With m = 1 + f in [√½, √2): log 2ᵏ m = k log 2 + 2 artanh s, s = f / (2 + f), by the
+    # polynomial of fdlibm, to one unit in the last place; every operation as it is written.
+    for i in range(LANES):
+        x = lanes[X + i]
+        lanes[LOGS + i] = (x if x > 0.0 else 1.0) * 2.0**SCALE
+        lanes[LOGS + LANES + i] = lanes[REST + i] * 2.0**SCALE
+    for i in range(2 * LANES):
+        above = bits[LOGS + i] - ROOT_BITS
+        bits[EXPONENTS + i] = (above >> 52) + WHOLE_BITS
+        bits[LOGS + i] = (above & FRACTION) + ROOT_BITS
+    for i in range(2 * LANES):
+        k, f = lanes[EXPONENTS + i] - (WHOLE + SCALE), lanes[LOGS + i] - 1.0
+        s = f / (2.0 + f)
+        z = s * s
+        w = z * z
+        even = 3.999999999940941908e-01 + w * (
+            2.222219843214978396e-01 + w * 1.531383769920937332e-01
+        )
+        odd = 2.857142874366239149e-01 + w * (
+            1.818357216161805012e-01 + w * 1.479819860511658591e-01
+        )
+        series = w * even + z * (6.666666666666735130e-01 + w * odd)
+        half = 0.5 * f * f
+        lanes[LOGS + i] = k * LN2_HIGH - ((half - (s * (half + series) + k * LN2_LOW)) - f)
+
+
+@inlined
+def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
+    for i in range(LANES):
+        x, rest, upper = lanes[X + i], lanes[REST + i], lanes[UPPER + i]
+        log, log_rest = lanes[LOGS + i], lanes[LOGS + LANES + i]
+        z, v, r = log - log_rest, x * rest, rest if lanes[RARE + i] > 0.0 else -x
+        cut = CUT if x < CLIP else z
+        lanes[PASS_TOTALS + i] = 0.0 if upper > 0.0 else v * cut
+        lanes[PASS_TOTALS + LANES + i] = -v * cut if upper > 0.0 else 0.0
+        lanes[PASS_TOTALS + 2 * LANES + i] = -x * log - rest * log_rest
+        lanes[PASS_TOTALS + 3 * LANES + i] = v * cut * cut
+        lanes[PASS_TOTALS + 4 * LANES + i] = r * cut
+        lanes[PASS_TOTALS + 5 * LANES + i] = v * z * z
+        lanes[PASS_TOTALS + 6 * LANES + i] = r * z
+    for k in range(7):
+        for i in range(LANES):
+            value = lanes[PASS_TOTALS + k * LANES + i]
+            high = value + COARSE
+            lanes[PASS_TOTALS + k * LANES + i] = high
+            lanes[REMAINDER + i] = (value - (high - COARSE)) + SMALL
+        for i in range(LANES):
+            totals_out[k, 0] += bits[PASS_TOTALS + k * LANES + i] - COARSE_BITS
+            totals_out[k, 1] += bits[REMAINDER + i] - SMALL_BITS
+
+
+# ------------------------------------------------------------------------------
+# What all tallies share: sums of rows that are not kept, which add up.
+
+
+class _Missing:
+    """An attribute of rows, which sums do not have."""
+
+    def __get__(self, tally: AnyTally | None, kind: type) -> Any:
+        return self if tally is None else tally.__array__()
+
+
+class AnyTally(NamedClasses, ABC):
+    """Sums of rows that are not kept; verbs look at them ``through`` a lens.
+
+    Each kind is a dataclass, and answers what verbs ask of :class:`Predictions` by the same names.
+    """
+
+    if TYPE_CHECKING:  # a field of some kinds, a property of others
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+        @property
+        def lens(self) -> Lens: ...
+
+        @property
+        def notes(self) -> tuple[str, ...]: ...
+
+    probs = labels = _Missing()
+    has_rows = False
+    drawn_together: ClassVar[bool] = True
+    #: A sample of the rows, for what sums leave open.
+    rows: Predictions | None = None
+    #: What sums do not know of.
+    clusters = n_clusters = crossed = folds = horizon = by = features = followup = None
+    ordered = multilabel = induced = False
+    copies = 0
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise InvalidPredictionsError(
+            f"a {type(self).__name__} has no rows, and rows are needed here: pass their "
+            "predictions. Verbs that answer from sums take it alone, in place of probs and labels"
+        )
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows, of weight above 0."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> FloatArray | None:
+        """The different weights of the rows; None where all rows count alike."""
+
+    @property
+    @abstractmethod
+    def effective_n(self) -> float:
+        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+
+    @property
+    @abstractmethod
+    def impossible(self) -> IntArray:
+        """As many zeros as labels had probability 0, or the sampled rows where that was so."""
+
+    @property
+    def lenses(self) -> tuple[Lens, ...]:
+        """What was looked at."""
+        return (self.lens,)
+
+    @abstractmethod
+    def through(self, lens: LensLike | None) -> AnyTally:
+        """Return what a lens shows; StatisticError where no sums were kept for it."""
+
+    def source(self, lens: LensLike | None) -> AnyTally:
+        """Return the tally of one lens from which another is seen."""
+        return self
+
+    def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
+        """Return the sampled rows that two models share; StatisticError without any."""
+        raise StatisticError(
+            "two tallies do not say which rows go together: paired=False compares those of other "
+            "observations; of the same observations compare two Tallies, which keep rows of both"
+        )
+
+    @property
+    @abstractmethod
+    def question(self) -> dict[str, object]:
+        """What tallies that are added or compared must have alike, by its name."""
+
+    def refuse_other(self, other: AnyTally, what: str) -> None:
+        """Raise StatisticError for a tally of another lens, grid or other classes."""
+        for name, value in self.question.items():
+            if value != other.question.get(name):
+                raise StatisticError(
+                    f"tallies of different {name} {what}: {name_of(value)} and "
+                    f"{name_of(other.question.get(name))}"
+                )
+
+    @abstractmethod
+    def __add__(self, other: Self) -> Self: ...
+
+    def __radd__(self, other: object) -> Self:
+        return self if other == 0 else NotImplemented  # which sum() begins with
+
+    def named(self, lens: Lens) -> tuple[object, ...]:
+        """Return what a lens is, with classes by number."""
+        if isinstance(lens, OneVsRest):
+            return "class", self.class_index(lens.c)
+        if isinstance(lens, Partition):
+            return tuple(frozenset(map(self.class_index, group)) for group in lens.groups)
+        return ("lens", lens)
+
+
+#: What verbs are asked about: rows, or sums over rows.
+Source: TypeAlias = Predictions | AnyTally

@@ -1,0 +1,735 @@
+"""The problems of tallies, plain and clustered, and the laws of their cells."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.fft import irfft
+from numpy.typing import NDArray
+
+from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import AnyArray
+from caltest._base.written import name_of
+from caltest.data import Predictions
+from caltest.data.binning import EDGE_TOLERANCE, Binning, EdgeBins, QuantileBins, UniformBins
+from caltest.data.facts import in_whole_numbers
+from caltest.errors import StatisticError
+from caltest.nulls import Batches, RedrawLabels, Scheme, Shortcut, WildSigns
+from caltest.nulls.compiled import lane_kernel
+from caltest.nulls.draws import GAMMA, Seed, keys, mixed
+from caltest.nulls.draws import UNIT as UNIT_DRAWS
+from caltest.nulls.laws import NEGLIGIBLE, ROUNDING, fast_length, poisson_binomial
+from caltest.statistics.problem import (
+    ABSENT,
+    Cells,
+    Evaluated,
+    LinearTerm,
+    Problem,
+    ResidualSums,
+    Squares,
+    gathered,
+)
+from caltest.statistics.rows import Flips
+from caltest.tallies.clustered import FEWEST, ClusteredTally
+from caltest.tallies.grid import FINE, UNIT, AnyTally, Grid, mean_position, total
+from caltest.tallies.tally import Tally
+
+# ------------------------------------------------------------------------------
+# What micro-cells of tallies have alike, whichever sums are kept of their rows.
+
+
+class MicroCells(Problem):
+    """Units are micro-cells of a grid, of whose rows sums are known."""
+
+    exact = False
+    count: FloatArray
+    #: Where a micro-cell lies, in widths of the grid: edges are whole.
+    place: FloatArray
+    #: Which bins its cells make up: closed on either side, or on one.
+    closed: ClassVar[tuple[str, ...]] = ("left", "right")
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        return self.count if self.weight is None else self.count * self.weight
+
+    @property
+    @abstractmethod
+    def excess(self) -> FloatArray:
+        """Σ (y − p) of the rows of every micro-cell."""
+
+    @property
+    @abstractmethod
+    def squares(self) -> FloatArray:
+        """Σ p² of the rows of every micro-cell."""
+
+    @property
+    @abstractmethod
+    def event_sums(self) -> FloatArray:
+        """Σ y p of the rows of every micro-cell."""
+
+    if TYPE_CHECKING:  # a field of each kind
+
+        @property
+        def tally(self) -> AnyTally: ...
+
+    @property
+    def impossible(self) -> IntArray:
+        return self.tally.impossible
+
+    @property
+    def data(self) -> Self:
+        return self
+
+    @property
+    def events(self) -> IntArray:
+        return self.labels
+
+    def numbers(self, bins: Binning) -> IntArray:
+        if isinstance(bins, QuantileBins):  # as it cuts rows, with those of one micro-cell for ties
+            cell = self.levels
+            ends = np.cumsum(np.bincount(cell, self.count))
+            j, n = np.arange(1, bins.n_bins), round(float(ends[-1]))
+            if bins.closed == "right":
+                cuts = np.searchsorted(ends, -(-j * n // bins.n_bins), side="left")
+                return np.searchsorted(np.unique(cuts), cell, side="left")
+            cuts = np.searchsorted(ends, j * n // bins.n_bins, side="right")
+            return np.searchsorted(np.unique(cuts[cuts > 0]), cell, side="right")
+        if isinstance(bins, (UniformBins, EdgeBins)) and bins.closed in self.closed:
+            edges = np.asarray(bins.edges) * self.grid
+            if np.abs(edges - np.rint(edges)).max(initial=0.0) < 1e-6:
+                side: Literal["left", "right"] = "left" if bins.closed == "right" else "right"
+                return np.searchsorted(np.rint(edges), self.place, side=side)
+        raise StatisticError(
+            f"{name_of(bins)} is not made of the cells of a tally, 1/{self.grid} wide: take "
+            f"UniformBins or EdgeBins whose edges are whole multiples of 1/{self.grid}, or "
+            "QuantileBins, or tally on another grid (of clusters, with another n_cells)"
+        )
+
+    def bins_remark(self, bins: Binning) -> str:
+        equal = isinstance(bins, QuantileBins)
+        return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
+
+    def tables(self, scores: FloatArray) -> FloatArray:
+        """Return the slopes of scores (T, U, 2) in the residuals, (T, U)."""
+        return np.asarray(scores[:, :, 0] - scores[:, :, 1])
+
+    def of_means(self, name: str, table: FloatArray) -> LinearTerm:
+        """Return a score of mean predictions by its table (U, 2)."""
+        w = 1.0 if self.weight is None else self.weight
+        slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
+        return LinearTerm(
+            table,
+            observed=float((w * self.excess) @ slope),
+            promised=float(self.mass @ mean),
+            variance=float(self.variance @ slope**2),
+            covariance=float(self.variance @ slope),
+            remark=f"{name} scores are those of mean predictions of micro-cells",
+        )
+
+
+#: Numbers of events that are drawn together.
+AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Numbers of events of micro-cells (B, U), and the sums of their predictions where known."""
+
+    events: FloatArray
+    products: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TallyProblem(MicroCells):
+    """Sums over micro-cells in place of rows.
+
+    ``labels`` (U,) are the observed numbers of events. Observed sums know the rows by their
+    moments; drawn events have the mean prediction of their micro-cell.
+    """
+
+    tally: Tally = field(repr=False)
+    key: IntArray = field(repr=False)
+    stratum: IntArray = field(repr=False)
+    moments: IntArray = field(repr=False)
+    probs: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    count: FloatArray = field(repr=False)
+    #: The weight of each row of a micro-cell, in whole numbers where ratios allow.
+    row_weight: FloatArray = field(repr=False)
+    #: Centres, 1 − centres and half widths.
+    centre: FloatArray = field(repr=False)
+    rest: FloatArray = field(repr=False)
+    half: FloatArray = field(repr=False)
+    place: FloatArray = field(repr=False)
+
+    n_clusters = None
+
+    @classmethod
+    def of(cls, source: AnyTally) -> Self:
+        """Read the sums of a tally, of several that of its usual lens; O(U)."""
+        tally = source.through(None)
+        assert isinstance(tally, Tally)
+        if tally.n == 0:
+            raise StatisticError("the tally is empty: add rows first")
+        order = np.lexsort((tally.stratum, tally.key))
+        key, stratum, sums = tally.key[order], tally.stratum[order], tally.sums[order]
+        centre, rest, half, place = Grid(tally.grid).of(key)
+        offset = half * mean_position(sums)
+        probs = np.column_stack([centre + offset, rest - offset])
+        weights = in_whole_numbers(tally.strata)[stratum]
+        return cls(
+            tally, key, stratum, sums, probs, sums[:, 5], sums[:, 0].astype(np.float64), weights,
+            centre, rest, half, place,
+        )  # fmt: skip
+
+    @property
+    def grid(self) -> int:  # type: ignore[override]
+        return self.tally.grid
+
+    @property
+    def n(self) -> int:
+        return self.tally.n
+
+    @property
+    def weight(self) -> FloatArray | None:  # type: ignore[override]
+        return None if self.tally.weights is None else self.row_weight
+
+    @property
+    def observed(self) -> Counts:
+        return Counts(self.labels[None, :].astype(np.float64), self.event_sums[None, :])
+
+    def outcomes(self, labels: AnyArray) -> Counts:
+        return Counts(np.asarray(labels, dtype=np.float64))
+
+    @property
+    def levels(self) -> IntArray:
+        """A number for every micro-cell: equal for those that differ by the weight of rows only."""
+        return np.unique(self.key, return_inverse=True)[1].ravel()
+
+    def moment(self, *coefficients: FloatArray | float) -> FloatArray:
+        """Return Σ_i Σ_k c_k (p_i − centre)^k of every micro-cell, for coefficients (U,)."""
+        sums = [self.count, self.count * mean_position(self.moments)]
+        sums += [self.moments[:, k] / UNIT for k in range(2, 5)]
+        powers = (self.half**k * sums[k] for k in range(5))
+        return np.asarray(sum(c * m for c, m in zip(coefficients, powers, strict=False)))
+
+    # With a = centre (1 − centre), b = 1 − 2 centre and d = p − centre: p (1 − p) = a + b d − d².
+    @property
+    def _curve(self) -> tuple[FloatArray, FloatArray]:
+        return self.centre * self.rest, self.rest - self.centre
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        return self.row_weight**2 * self.moment(*self._curve, -1.0)
+
+    @cached_property
+    def squared_variance(self) -> FloatArray:
+        a, b = self._curve
+        return self.row_weight**4 * self.moment(a * a, 2.0 * a * b, b * b - 2.0 * a, -2.0 * b, 1.0)
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        return self.moment(self.centre**2, 2.0 * self.centre, 1.0)
+
+    @cached_property
+    def excess(self) -> FloatArray:
+        return self.labels - self.count * self.probs[:, 0]
+
+    @cached_property
+    def event_sums(self) -> FloatArray:
+        return self.labels * self.centre + self.half * self.moments[:, 6] / UNIT
+
+    def total(self, name: str, power: int = 1) -> float:
+        """Return a total over all rows, weighted by a power of their weights."""
+        return float(in_whole_numbers(self.tally.strata) ** power @ total(self.tally.totals, name))
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Predictions that stand for the rows."""
+        return Atoms.of(self.moments, self.centre, self.rest, self.half)
+
+    @property
+    def quadrature(self) -> tuple[FloatArray, FloatArray]:
+        some = self.atoms.times > 0.0
+        probs = np.column_stack([self.atoms.p[some], self.atoms.rest[some]])
+        return probs, self.atoms.times[some]
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        """Return a score: exact for those whose moments a tally keeps, else of mean predictions."""
+        w, p, a_total = self.row_weight, self.probs, self.total
+        cut = np.clip(p, 1e-300, None) if name == "log" else p
+        table = np.where(cut > 0.0, score(cut), 0.0)
+        if name == "brier":  # Σ r (1 − 2p) = Σ y − 2 Σ y p − Σ p + 2 Σ p²
+            a, b = self._curve  # p (1 − p) (1 − 2p)² in powers of p − centre
+            each = a * b * b, b**3 - 4.0 * a * b, 4.0 * a - 5.0 * b * b, 8.0 * b, -4.0
+            gap = self.excess + 2.0 * (self.squares - self.event_sums)
+            promised = float((self.variance / w).sum())
+            return LinearTerm(table, float(w @ gap), promised, float(w**2 @ self.moment(*each)))
+        if name == "log":
+            lost = np.inf if self.impossible.size else -a_total("rz")
+            return LinearTerm(table, lost, a_total("entropy"), a_total("vzz", 2))
+        if name == "logit":
+            level = a_total("cut_vz_low", 2) + a_total("cut_vz_high", 2)
+            return LinearTerm(table, a_total("cut_rz"), 0.0, a_total("cut_vzz", 2), level)
+        return self.of_means(name, table)
+
+    def residuals(self, outcomes: Counts) -> tuple[FloatArray, FloatArray]:
+        w, events, p = self.row_weight, outcomes.events, self.probs[:, 0]
+        products = events * p if outcomes.products is None else outcomes.products
+        residuals = w * (events - self.count * p)
+        return residuals[:, :, None], w**2 * (events - 2.0 * products + self.squares)
+
+    def sums(
+        self, outcomes: Counts, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
+        sums = added = linear = ABSENT
+        weighted = outcomes.events * self.row_weight
+        if cells is not None:
+            sums = (cells.sum(weighted, axis=1) - cells.expected[:, 0])[:, :, None]
+            if squares is not None:
+                added = gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
+        if tables is not None:
+            linear = (weighted - self.mass * self.probs[:, 0]) @ tables.T
+        return ResidualSums(sums, added, linear)
+
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        """Return the law of the weight of the events of some micro-cells, by their moments."""
+        low, pmf, lost = 0, np.ones(1), 0.0
+        weights = self.row_weight[units]
+        for weight in np.unique(weights):
+            start, law, error = self.atoms.take(units[weights == weight]).law()
+            step = int(weight)
+            stretched = np.zeros((law.size - 1) * step + 1)
+            stretched[::step] = law
+            pmf = stretched if pmf.size == 1 else np.convolve(pmf, stretched)
+            low, lost = low + start * step, lost + error
+        return low, pmf, lost
+
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
+        if not isinstance(scheme, RedrawLabels):
+            raise StatisticError(f"{scheme!r} draws rows, which a tally does not have")
+        return CountDraws(self, lambda counts: statistic.values(counts, factor))
+
+    @property
+    def products(self) -> tuple[float, float]:
+        w = self.row_weight
+        return float(w @ self.squares), float(w @ self.event_sums)
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        p, several = self.probs[:, 0], (self.count > 1) & (self.half > EDGE_TOLERANCE)
+        low = np.where(several, np.maximum(self.centre - self.half, 0.0), p)
+        return low, np.where(several, np.minimum(self.centre + self.half, 1.0), p)
+
+    @property
+    def surprises(self) -> float:
+        rare, w = self.count * self.probs.min(axis=1), self.row_weight
+        return float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (f"from sums over micro-cells of like predictions (Tally, grid {self.grid})",)
+
+    def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
+        """Return a row for the events of each micro-cell, and one for what was none.
+
+        Each has their mean prediction; with ``tied`` both have that of the cell. Besides, how many
+        rows it stands for, and its micro-cell.
+        """
+        events = np.concatenate([self.labels, self.count - self.labels])
+        (some,) = np.nonzero(events)
+        position = self.moments[:, 6] / UNIT
+        position = np.concatenate([position, self.count * mean_position(self.moments) - position])
+        cell, label = some % self.key.size, some // self.key.size
+        offset = self.half[cell] * np.clip(position[some] / events[some], -1.0, 1.0)
+        probs = np.column_stack([self.centre[cell] + offset, self.rest[cell] - offset])
+        probs = self.probs[cell] if tied else probs
+        weights = None if self.weight is None else self.weight[cell]
+        return Predictions(probs, label, weights=weights), events[some], cell
+
+    def tied_rows(self) -> Predictions:
+        rows, times, cell = self.expand(tied=True)
+        return replace(rows, weights=times * self.row_weight[cell])
+
+    def outcomes_through(self, shown: Problem) -> Callable[[Counts], Counts]:
+        if not isinstance(shown, TallyProblem) or shown.tally is self.tally:
+            return super().outcomes_through(shown)
+        last = Grid(self.grid).last
+        below, strata = 2 * self.key <= last, self.tally.strata.size
+        code = np.where(below, last - self.key, self.key) * strata + self.stratum
+        target = np.searchsorted(shown.key * strata + shown.stratum, code)
+        order = np.argsort(target, kind="stable")
+        starts = np.searchsorted(target[order], np.arange(shown.key.size))
+
+        def folded(counts: Counts) -> Counts:
+            turned = np.where(below, self.count - counts.events, counts.events)
+            return Counts(np.add.reduceat(turned[:, order], starts, axis=1))
+
+        return folded
+
+
+@dataclass(frozen=True, eq=False)
+class CountDraws:
+    """Numbers of events of a calibrated model: binomial with the mean prediction of a micro-cell.
+
+    Its spread makes the true variance smaller by 10⁻⁵ of itself at most, on the usual grid.
+    """
+
+    problem: MicroCells
+    value: Callable[[Counts], FloatArray]
+
+    def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``."""
+        p, rest = np.clip(self.problem.probs, 0.0, 1.0).T
+        rows = self.problem.count.astype(np.int64)
+        at_once = max(1, AT_ONCE // rows.size)
+        values = []
+        for start in range(first, first + count, at_once):
+            some = min(at_once, first + count - start)
+            values.append(self.value(Counts(binomials(rows, p, rest, seed, start, some))))
+        return np.concatenate(values)
+
+
+# ------------------------------------------------------------------------------
+# The problem of a tally of clusters: a unit is a cluster's rows in a micro-cell.
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredProblem(MicroCells):
+    """Sums of every cluster; outcomes are :class:`Flips` of its residuals, (B, G)."""
+
+    tally: ClusteredTally = field(repr=False)
+    n_clusters: int
+    probs: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    count: FloatArray = field(repr=False)
+    place: FloatArray = field(repr=False)
+    _sums: dict[Cells, FloatArray] = field(default_factory=dict, repr=False)
+
+    designed = True
+    only_null = WildSigns()
+    weight = None
+    closed = ("right",)
+
+    @classmethod
+    def of(cls, tally: ClusteredTally) -> ClusteredProblem:
+        """Look at a tally; StatisticError for fewer than 100 clusters."""
+        if tally.n_clusters < FEWEST:
+            raise StatisticError(
+                f"{tally.n_clusters} clusters are too few: random signs of whole clusters hold "
+                f"their level from {FEWEST} on. Pass the rows with clusters= if they fit"
+            )
+        tally.warn(stack=6)
+        n, p, _, y, _ = tally.sums.T
+        probs, labels = np.clip([p / n, 1.0 - p / n], 0.0, 1.0).T, np.rint(y).astype(np.int64)
+        place = tally.cell.astype(np.float64) + 0.5
+        return cls(tally, tally.n_clusters, probs, labels, n, place)
+
+    @property
+    def grid(self) -> int:  # type: ignore[override]
+        return self.tally.n_cells
+
+    @property
+    def n(self) -> int:
+        return self.tally.n
+
+    @cached_property
+    def excess(self) -> FloatArray:
+        return self.tally.sums[:, 3] - self.tally.sums[:, 1]
+
+    @property
+    def squares(self) -> FloatArray:
+        return self.tally.sums[:, 2]
+
+    @property
+    def event_sums(self) -> FloatArray:
+        return self.tally.sums[:, 4]
+
+    @property
+    def observed(self) -> Flips:
+        return Flips(np.ones((1, self.n_clusters)))
+
+    def outcomes(self, labels: AnyArray) -> Flips:
+        return self.observed  # the only labels whose residuals are known
+
+    @property
+    def clusters(self) -> IntArray:
+        """Refused: what is asked pairs rows of different clusters."""
+        raise StatisticError(
+            "pairs of clusters are not kept in a tally of clusters: take ECE or CoxScore, or pass "
+            "the rows"
+        )
+
+    @property
+    def levels(self) -> IntArray:
+        return self.tally.cell
+
+    @property
+    def variance(self) -> FloatArray:
+        return self.tally.sums[:, 1] - self.squares
+
+    @property
+    def squared_variance(self) -> FloatArray:
+        return np.square(self.variance) / self.count
+
+    def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
+        return self.of_means(name, score(np.clip(self.probs, 1e-12, 1.0)))
+
+    def of_clusters(self, cells: Cells) -> FloatArray:
+        """Return the summed residuals of every cluster in every cell, (G, L)."""
+        if cells not in self._sums:
+            size = len(cells)
+            where = self.tally.cluster * size + cells.of_unit
+            sums = np.bincount(where, self.excess, self.n_clusters * size)
+            self._sums[cells] = np.asarray(sums.reshape(-1, size), dtype=np.float64)
+        return self._sums[cells]
+
+    def sums(
+        self, outcomes: Flips, cells: Cells | None, squares: Squares = None,
+        tables: FloatArray | None = None, norm: int | None = None,
+    ) -> ResidualSums:  # fmt: skip
+        sums = added = linear = ABSENT
+        if cells is not None:
+            sums = (outcomes.multipliers @ self.of_clusters(cells))[:, :, None]
+            if squares is not None:
+                each = cells.sum(self.residuals(self.observed)[1][0])
+                added = gathered(np.tile(each, (len(outcomes.multipliers), 1)), squares)
+        if tables is not None:
+            scores = [np.bincount(self.tally.cluster, self.excess * table) for table in tables]
+            linear = outcomes.multipliers @ np.array(scores).T
+        return ResidualSums(sums, added, linear)
+
+    def residuals(self, outcomes: Flips) -> tuple[FloatArray, FloatArray]:
+        residuals = outcomes.multipliers[:, self.tally.cluster] * self.excess
+        squares = self.tally.sums[:, 3] - 2.0 * self.event_sums + self.squares
+        return residuals[:, :, None], np.broadcast_to(squares, residuals.shape)
+
+    def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
+        raise StatisticError("rows of a cluster depend on each other: there is no exact law")
+
+    def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
+        each = np.arange(self.n_clusters)
+        clusters = Predictions(np.full((each.size, 2), 0.5), each * 0)
+        # Rare events that did not occur leave too little scatter: a calibrated model promises more.
+        _, p, p2, y, yp = self.tally.sums.sum(axis=0)
+        factor = max(1.0, float((p - p2) / max(y - 2.0 * yp + p2, 1e-300)))
+        values = lambda signs: statistic.values(Flips(signs.astype(np.float64)), factor)  # noqa: E731
+        return Batches(WildSigns().drawer(clusters), each.size, values)
+
+    @property
+    def surprises(self) -> float:
+        return float(self.count @ self.probs.min(axis=1))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (f"from sums of {self.n_clusters} clusters, whose signs are drawn",)
+
+    def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
+        raise StatisticError("a tally of clusters has no rows")
+
+
+def problem_of_tally(tally: AnyTally) -> MicroCells:
+    """Return the problem of a tally, which its lens has chosen."""
+    if isinstance(tally, ClusteredTally):
+        return ClusteredProblem.of(tally)
+    return TallyProblem.of(tally)
+
+
+# ------------------------------------------------------------------------------
+# The law of the number of events in cells that are known by their moments.
+
+
+#: Variance of positions, in half widths squared, below which a cell counts as one prediction.
+NARROW = 1e-7
+
+
+#: Rows that are listed one by one where their predictions are known.
+LISTED = 4096
+
+
+#: Frequencies times predictions in an array that is made at once.
+LAWS_AT_ONCE = 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Predictions that stand for the rows of C micro-cells: one or two a cell, with multiplicities.
+
+    Two atoms have the moments 0 to 3 of the rows; one or two rows are their own atoms. ``p``,
+    ``rest`` = 1 − p and ``times`` have the shape (2, C). ``fourth`` and ``second`` (C,) bound what
+    atoms leave open: Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 with the
+    rounding of squares. ``half`` (C,) is half the width of cells of several atoms, 0 of others;
+    ``rounding`` (C,) is how far predictions may have been rounded, in all.
+    """
+
+    p: FloatArray
+    rest: FloatArray
+    times: FloatArray
+    fourth: FloatArray
+    second: FloatArray
+    half: FloatArray
+    rounding: FloatArray
+
+    @classmethod
+    def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
+        """Return the atoms of micro-cells, which are those of Gauss's quadrature."""
+        n = sums[:, 0].astype(np.float64)
+        mean = mean_position(sums)
+        square, cube, fourth = (sums[:, k] / (n * UNIT) for k in range(2, 5))
+        variance = np.maximum(square - mean**2, 0.0)
+        two = (variance > NARROW) & (n > 1)
+        sd = np.sqrt(np.where(two, variance, 1.0))
+        third = np.where(two & (n > 2), cube - 3.0 * mean * square + 2.0 * mean**3, 0.0)
+        skew = 0.5 * third / sd**3
+        root = np.hypot(1.0, skew)
+        lower, upper = (np.where(two, mean + sd * (skew + s * root), mean) for s in (-1.0, 1.0))
+        share = np.where(two, 0.5 * (1.0 + skew / root), 1.0)  # of the lower atom
+        t = np.clip([lower, upper], -1.0, 1.0)
+        times = np.array([n * share, n * (1.0 - share)])
+        several = two & (n > 2)
+        left = (n * fourth + (times * t**4).sum(axis=0)) * half**4 / 4.0
+        spread = 0.5 * np.where(two, 0.0, np.minimum(variance, NARROW)) + 2.0 / UNIT
+        return cls(
+            centre + half * t,
+            rest - half * t,
+            times,
+            np.where(several, left, 0.0),
+            np.where(n > 1, n * spread * half**2, 0.0),
+            np.where(several, half, 0.0),
+            n * half / (2.0 * FINE),
+        )
+
+    def take(self, cells: IntArray) -> Atoms:
+        """Return the atoms of some of the micro-cells."""
+        return Atoms(*(column[..., cells] for column in vars(self).values()))
+
+    def law(self) -> tuple[int, FloatArray, float]:
+        """Return the law of the number of events, as ``poisson_binomial`` does."""
+        if (self.times * self.p).sum() <= (self.times * self.rest).sum():
+            return self._of(self.p.ravel())
+        lowest, pmf, lost = self._of(self.rest.ravel())  # the rarer label has all its digits
+        return round(float(self.times.sum())) - (lowest + pmf.size - 1), pmf[::-1], lost
+
+    def _of(self, p: FloatArray) -> tuple[int, FloatArray, float]:
+        times = self.times.ravel()
+        free = (p > 0.0) & (times > 0.0)
+        p, times = p[free], times[free]
+        n, mean, variance = round(float(times.sum())), times @ p, times @ (p * (1.0 - p))
+        rounding = float(self.rounding.sum())
+        if n <= LISTED and not self.half.any():
+            rows = np.repeat(p, np.rint(times).astype(np.int64))
+            first, pmf, lost = poisson_binomial(rows)
+            lost += ROUNDING[0] + 2.0 * float(pmf.max()) * rounding + 8.0 * float(self.second.sum())
+            return first, pmf, lost
+        exponent = np.log(2.0 / NEGLIGIBLE)
+        reach = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * variance)
+        low, high = max(0, int(mean - reach)), min(n, int(mean + reach) + 1)
+        width = fast_length(high - low + 1)
+        omega = 2.0 * np.pi * np.arange(width // 2 + 1) / width
+        omega = omega[variance * (1.0 - np.cos(omega)) < 45.0]
+        shift = round(float(mean))
+        logs = _logarithm(p, times, omega) - 1j * (mean - shift) * omega
+        spectrum = np.zeros(width // 2 + 1, dtype=np.complex128)
+        spectrum[: omega.size] = np.exp(logs)
+        pmf = np.roll(irfft(spectrum, width), (shift - low) % width)[: high - low + 1]
+        pmf = np.clip(pmf, 0.0, None)
+        window = np.flatnonzero(pmf > NEGLIGIBLE)
+        pmf = pmf[window[0] : window[-1] + 1]
+        lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(n))
+        lost += self._left(omega, np.abs(spectrum[: omega.size]), p)
+        return low + int(window[0]), pmf, lost + 2.0 * float(pmf.max()) * rounding
+
+    def _left(self, omega: FloatArray, modulus: FloatArray, p: FloatArray) -> float:
+        """Bound what the rows may change in any tail probability, beyond their moments.
+
+        With z = e^{iω} and u = (z − 1) / (1 − c + c z), log φ of a cell has an error of at most
+        |u|⁴ fourth (1 − half |u|)⁻⁴ + |u|² second (1 − half |u|)⁻²; tails change by at most the
+        root of Σ_ω |φ|² (exp ε − 1)². Where half |u| > ½, φ itself is below (5 half)³.
+        """
+        sine = np.sin(0.5 * omega) ** 2
+        least = 1.0 - 4.0 * float((p * (1.0 - p)).max()) * sine  # of |1 − c + c z|², in any cell
+        widest = float(self.half.max())
+        near = (4.0 * widest) ** 2
+        square = 4.0 * sine / np.maximum(least, max(near, 1e-12))
+        error = 16.0 * square**2 * self.fourth.sum() + 4.0 * square * self.second.sum()
+        change = modulus * np.expm1(np.minimum(error, 50.0))
+        change += 2.0 * (least < near) * (5.0 * widest) ** 3
+        return float(np.sqrt(2.0 * (change**2).sum()))
+
+
+def _logarithm(p: FloatArray, times: FloatArray, omega: FloatArray) -> NDArray[np.complex128]:
+    """Return Σ times · log(e^{ipω} (1 − p + p e^{−iω})), both parts without cancellation."""
+    total = np.zeros(omega.size, dtype=np.complex128)
+    at_once = max(1, LAWS_AT_ONCE // max(1, omega.size))
+    for first in range(0, p.size, at_once):
+        x, weight = p[first : first + at_once, None], times[first : first + at_once]
+        with np.errstate(divide="ignore"):  # of ½ at ω = π the modulus is 0
+            modulus = 0.5 * np.log1p(-4.0 * x * (1.0 - x) * np.sin(0.5 * omega) ** 2)
+        real = (1.0 - x) * np.cos(x * omega) + x * np.cos((1.0 - x) * omega)
+        imaginary = (1.0 - x) * np.sin(x * omega) - x * np.sin((1.0 - x) * omega)
+        total += weight @ modulus + 1j * (weight @ np.arctan2(imaginary, real))
+    return total
+
+
+# ------------------------------------------------------------------------------
+# Draws of numbers of events in many cells, of which each has a law of its own.
+
+
+#: A law ends where it is below so much of its largest probability.
+ENDS = 1e-19
+
+
+def binomials(
+    rows: IntArray, p: FloatArray, rest: FloatArray, seed: Seed, first: int, count: int
+) -> FloatArray:
+    """Draw numbers of events of cells, (count, C), by seed, replicate (from ``first``) and cell."""
+    draws, chance = np.empty((count, rows.size)), np.minimum(p, rest)
+    spread = float((rows * chance * (1.0 - chance)).max())
+    reach = int(32.0 + np.sqrt(1024.0 + 92.0 * spread))  # of e⁻⁴⁴ by Bernstein's inequality
+    room = np.empty(2 * reach + 1), np.empty(4 * reach + 2, dtype=np.int64), np.empty(count)
+    _draw(rows, chance, p > rest, *keys(seed, first, count)[:2], *room, draws)
+    return draws
+
+
+@lane_kernel
+def _draw(rows, chance, turned, key, twist, law, guide, u, draws_out):  # type: ignore[no-untyped-def]
+    # O(C (B + W)) for laws of W values, by inversion from the guide of Chen & Asau (1974).
+    reach = law.size // 2
+    for c in range(rows.size):
+        n, odds = rows[c], chance[c] / (1.0 - chance[c])
+        mode = int((n + 1) * chance[c])
+        low = high = reach
+        law[reach] = 1.0
+        while law[high] > ENDS and high < 2 * reach and mode + high - reach < n:
+            k = mode + high - reach
+            law[high + 1] = law[high] * (odds * (n - k) / (k + 1))
+            high += 1
+        while law[low] > ENDS and low > 0 and mode + low - reach > 0:
+            k = mode + low - reach
+            law[low - 1] = law[low] * (k / (odds * (n - k + 1)))
+            low -= 1
+        for j in range(low + 1, high + 1):
+            law[j] += law[j - 1]
+        parts, total, j = 1, law[high], low
+        while parts <= high - low:
+            parts *= 2
+        law[high] = np.inf
+        for i in range(parts):
+            while law[j] * parts <= i * total:
+                j += 1
+            guide[i] = j
+        step = GAMMA * np.uint64(c)
+        for q in range(key.size):
+            u[q] = mixed(key[q] + step, twist[q]) * UNIT_DRAWS
+        for q in range(key.size):
+            j = guide[int(u[q] * parts)]
+            while law[j] <= u[q] * total:
+                j += 1
+            k = mode + j - reach
+            draws_out[q, c] = n - k if turned[c] else k

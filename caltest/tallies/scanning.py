@@ -1,0 +1,219 @@
+"""Files of any size, tallied in one pass: batch by batch, part by part."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+from caltest._base.arrays import progress
+from caltest._base.written import several
+from caltest.data.lenses import Lens
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.read.batches import rows_of
+from caltest.read.columns import shortened
+from caltest.read.files import parts_of, refuse_pooling
+from caltest.read.state import locked, write
+from caltest.tallies.tally import LOOKS, Counts, Reading, Tallies, Tally, joined, named
+
+#: Which commands look so.
+COMMANDS = {
+    LOOKS[None]: "caltest audit or report",
+    LOOKS["usual"]: "caltest test or interval without --lens",
+}
+
+
+#: Seconds after which what has been counted is written again.
+WRITTEN_AFTER = 10.0
+
+
+def scan(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    probs: str | Sequence[str] | None = None,
+    label: str | Sequence[str] | None = None,
+    *,
+    lens: Lens | Sequence[Lens] | Literal["usual"] | None = None,
+    grid: int | None = None,
+    resume: str | PathLike[str] | None = None,
+    predicted_label: str | None = None,
+    weights: str | None = None,
+    classes: Sequence[object] | None = None,
+    pos_label: object = None,
+    from_logits: bool = False,
+    renormalise: bool = False,
+    drop_missing: bool = False,
+    drop_labels: Sequence[str] = (),
+    one_model: bool = False,
+) -> Tally | Tallies:
+    r"""Tally files that need not fit into memory.
+
+    Parquet, Arrow and text files are read in batches and forgotten, all others one by one as
+    :func:`read_predictions` does. Numbers do not depend on batches, nor on the order of the files.
+
+    Parameters
+    ----------
+    paths : path, pattern such as ``"part-*.parquet"``, or sequence of them
+        The parts. Patterns take files in the order of their names.
+    probs, label, predicted_label, weights, classes, pos_label
+        As in :func:`read_predictions`; what the first part does not say is looked for there once.
+    from_logits, renormalise, drop_missing, drop_labels, one_model
+        As in :func:`read_predictions`.
+    lens : Lens, sequence of them or "usual", optional
+        What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
+        :func:`calibration_test` does.
+    grid : int, optional
+        As in :meth:`Tallies.of`.
+    resume : path, optional
+        A file that keeps the tally of whole parts; parts that it has counted are not read again.
+
+    Returns
+    -------
+    Tally or Tallies
+        The latter of several lenses, or without one of more than two classes. Notes say what was
+        read.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    InvalidPredictionsError
+        When a part cannot be read; the message names it and says what was counted before, as a
+        KeyboardInterrupt does on Ctrl-C.
+    StatisticError
+        When ``resume`` is of another question, or one of its parts has changed.
+
+    Notes
+    -----
+    One pass, some 0.15 µs a row. Numbers of 32 bits within half a step of a decimal of 6 digits are
+    read as that decimal, those of 16 bits of 3 digits, row by row.
+
+    Examples
+    --------
+    >>> import caltest as ct, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for day in ("monday", "tuesday"):
+    ...     _ = (folder / f"{day}.csv").write_text("p,y\n0.8,1\n0.3,0\n")
+    >>> ct.scan(folder / "*.csv").n
+    4
+    """
+    options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
+    options |= {"renormalise": renormalise, "one_model": one_model}
+    options |= {"drop_labels": tuple(drop_labels)} if drop_labels else {}
+    columns = probs, label, lens, grid, weights, predicted_label
+    reading = Reading(*columns, drop=drop_missing, options=options)
+    parts = refuse_pooling(parts_of(paths), one_model)
+    run = _Run(parts, reading, reading.question, None if resume is None else Path(resume))
+    if run.state is None:
+        return run.tally_parts()
+    with locked(run.state):
+        run.load_state()
+        return run.tally_parts()
+
+
+@dataclass
+class _Run:
+    """The parts of a scan by their content, and the names and the tally of those counted."""
+
+    parts: dict[str, Path]
+    reading: Reading
+    #: The question as it was put, before the first part has said more.
+    question: dict[str, str]
+    state: Path | None
+    #: Replaced as a whole, so that Ctrl-C never finds one without the other.
+    counted: tuple[dict[str, str], Counts] = field(default_factory=lambda: ({}, None))
+    write_time: float = field(default_factory=time.monotonic)
+
+    def tally_parts(self) -> Tally | Tallies:
+        """Tally the parts that are not counted yet."""
+        self.reading.choose([*self.parts.values()])
+        left = {mark: part for mark, part in self.parts.items() if mark not in self.counted[0]}
+        try:
+            with progress(rows_of([*left.values()]), "rows") as advance:
+                for mark, part in left.items():
+                    self._count(part, mark, advance)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self.account()) from None
+        finally:
+            self._write()
+        names, tally = self.counted
+        if tally is None:
+            first = next(iter(self.parts.values()))
+            raise InvalidPredictionsError(f"{first.name}: there are no rows, nor in others")
+        chosen = self.reading.chosen
+        columns = "" if chosen is None else f", columns {shortened(chosen.wanted)}"
+        note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{columns}"
+        return replace(tally, notes=(note, *(() if chosen is None else chosen.notes)))
+
+    def _count(self, part: Path, mark: str, advance: Callable[[int], None]) -> None:
+        tally = None
+        with named(part, self.account):
+            for batch, rows in self.reading.steps(part):
+                tally = joined(tally, batch)
+                if isinstance(tally, Tallies) and tally.sample is not None:
+                    self.reading.bound = min(self.reading.bound, tally.sample.bound)
+                advance(rows)
+            names, before = self.counted
+            self.counted = {**names, mark: str(part)}, joined(before, tally)
+        if time.monotonic() - self.write_time > WRITTEN_AFTER:
+            self._write()
+
+    def account(self) -> str:
+        """Return what has been counted, in words."""
+        names, tally = self.counted
+        n = several(0 if tally is None else tally.n, "row")
+        place = f"kept in {self.state}" if self.state else "with resume= (--resume) a file keeps it"
+        return f"Counted before: {n} of {len(names)} of {several(len(self.parts), 'part')}; {place}"
+
+    def _write(self) -> None:
+        if self.state is not None:
+            names, tally = self.counted
+            content = {"caltest scan": 5, "question": self.question, "parts": names}
+            content["tally"] = None if tally is None else tally.to_json()
+            write(self.state, json.dumps(content))
+        self.write_time = time.monotonic()
+
+    def load_state(self) -> None:
+        """Take up what an earlier run has counted, of the same question and parts."""
+        assert self.state is not None
+        if not self.state.exists():
+            return
+        remedy = "or start without the state"
+        try:
+            content = json.loads(self.state.read_text(encoding="utf-8"))
+            names, text, tally = dict(content["parts"]), content["tally"], None
+            if text is not None:
+                several_lenses = text.startswith('{"caltest tallies"')
+                tally = (Tallies if several_lenses else Tally).from_json(text)
+            question = dict(content["question"])
+        except (ValueError, KeyError, TypeError):
+            raise InvalidPredictionsError(
+                f"{self.state} is not the state of a scan, as audit, report, test and interval "
+                "write it with --resume"
+            ) from None
+        for mark, name in names.items():
+            if mark not in self.parts and Path(name) in self.parts.values():
+                raise StatisticError(
+                    f"{name} has changed since it was counted in {self.state}: restore it, "
+                    f"{remedy}",
+                    [("!--resume",)],
+                )
+            if mark not in self.parts:
+                raise StatisticError(
+                    f"{self.state} has counted {name}, which is not among the parts: name all of "
+                    f"them, {remedy}",
+                    [("!--resume",)],
+                )
+        for name, now in self.question.items():
+            if question.get(name) != now:
+                before = question.get(name, "nothing")
+                by = f"; {COMMANDS[before]} wrote it and can go on" if before in COMMANDS else ""
+                raise StatisticError(
+                    f"{self.state} was written with {name}={before}, not {now}: give the same, or "
+                    f"count anew into another file (resume=){by}",
+                    [("--resume", f"{self.state}.new")],
+                )
+        self.counted = names, tally

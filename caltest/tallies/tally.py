@@ -1,0 +1,916 @@
+"""Tallies of one question and of several, as JSON, and from rows batch by batch."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
+
+import numpy as np
+
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.written import Fields, name_of, several
+from caltest.data import Facts, Predictions
+from caltest.data.facts import RIGHT
+from caltest.data.labels import Request
+from caltest.data.lenses import (
+    Canonical,
+    Lens,
+    LensLike,
+    OneVsRest,
+    Partition,
+    TopK,
+    as_lens,
+    default_lens,
+)
+from caltest.data.numbers import as_they_are
+from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.read.batches import ROWS, batches_of, column, kind_of
+from caltest.read.files import read_chosen, read_predictions
+from caltest.read.formats import imported
+from caltest.read.meaning import Chosen, chosen_of
+from caltest.read.source import Source
+from caltest.tallies.grid import (
+    GRID,
+    MOST_ROWS,
+    MOST_WEIGHTS,
+    SUMS,
+    TOTALS,
+    AnyTally,
+    Grid,
+    carried,
+    turned_over,
+)
+from caltest.tallies.sample import TELLING, UNBOUNDED, RowSample, part_of, shared_rows
+from caltest.tallies.sql import Counted
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
+    from pandas import DataFrame as PandasFrame
+    from pyarrow import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Tally(AnyTally, Counted):
+    """What a two-class question needs to know of any number of rows: sums over micro-cells.
+
+    [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
+    with cells of their own for 0, 1 and the inner edges. Each occupied cell keeps, with t the
+    position of a prediction in it, from −1 to 1, and y whether the event occurred, n, Σt, …, Σt⁴,
+    Σy and Σyt, and all rows together the sums that log scores and Cox's score test need. All sums
+    are of whole numbers, so that batches, their order and the number of processes change no bit.
+    Tallies add up by ``+``.
+
+    Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
+    :meth:`from_table`. Verbs take it in place of predictions and look through its lens; a
+    :class:`Monitor` takes it as a batch.
+
+    Attributes
+    ----------
+    lens : Lens
+        What was looked at.
+    grid : int
+        Cells of equal width; bins that are made of them are answered as if from the rows.
+    n_classes : int
+        Number of classes before the lens; ``classes`` are their names, if any.
+    strata : ndarray of shape (W,)
+        The different weights of the rows, increasing; 1 without weights.
+    key : ndarray of shape (C,), int64
+        The occupied micro-cells, numbered from 0 to 1, for each weight in turn.
+    stratum : ndarray of shape (C,), int64
+        The number of its weight.
+    sums : ndarray of shape (C, 8), int64
+        The sums above, those of t in multiples of 2⁻³⁰; the last has what is left of Σt, in
+        multiples of 2⁻⁵².
+    totals : ndarray of shape (W, 8, 2), int64
+        The sums over all rows, in multiples of 2⁻²⁰ and of 2⁻⁶³.
+    notes : tuple of str
+        What was done to the rows on the way in; not part of the value.
+
+    Notes
+    -----
+    O(n), some 20 ns a row; 8 numbers for each occupied cell. Fewer than 2³³ rows.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> monday, tuesday = ct.Tally.of([0.8, 0.3], [1, 0]), ct.Tally.of([0.6], [1])
+    >>> week = monday + tuesday
+    >>> week.n, week == ct.Tally.of([0.6, 0.3, 0.8], [1, 0, 1])
+    (3, True)
+    """
+
+    lens: Lens
+    grid: int
+    n_classes: int
+    classes: tuple[str, ...] | None
+    strata: FloatArray = field(repr=False)
+    key: IntArray = field(repr=False)
+    stratum: IntArray = field(repr=False)
+    sums: IntArray = field(repr=False)
+    totals: IntArray = field(repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        probs: object,
+        labels: object = None,
+        lens: Lens | None = None,
+        grid: int = GRID,
+        **facts: Unpack[Facts],
+    ) -> Self:
+        """Tally rows.
+
+        Parameters
+        ----------
+        probs, labels, **facts
+            As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`. Up to
+            1024 different ``weights``; clusters and subgroups are refused.
+        lens : OneVsRest, TopK(1), Partition of two groups or Canonical, optional
+            Which event is looked at; by default as in :func:`calibration_test`.
+        grid : int, default 4800
+            Cells of equal width, 2 to 10⁶.
+
+        Raises
+        ------
+        StatisticError
+            For a lens of more than two classes or of your own, and facts of rows that sums lack.
+        """
+        data, through = rows_of(lens, probs, labels, facts)
+        pairs, events = event_through(through, data)
+        of_rows = data.weights
+        weights = np.ones(1) if of_rows is None else np.unique(of_rows[of_rows > 0.0])
+        if weights.size > MOST_WEIGHTS:
+            raise StatisticError(
+                f"there are {weights.size} different weights, and a tally keeps up to "
+                f"{MOST_WEIGHTS} apart: round them, or pass the predictions themselves"
+            )
+        rows = [slice(None)] if of_rows is None else [of_rows == w for w in weights]
+        parts = [Grid(grid).sums(pairs[some], events[some]) for some in rows]
+        sizes = [len(key) for key, *_ in parts]
+        key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
+        totals = np.stack([part[2] for part in parts])
+        head = (through, grid, data.n_classes, data.classes, weights)
+        return cls(*head, key, np.repeat(np.arange(len(parts)), sizes), sums, totals, data.notes)
+
+    @classmethod
+    def from_dask(
+        cls,
+        frame: DataFrame,
+        probs: str | Sequence[str] | None = None,
+        label: str | None = None,
+        *,
+        lens: Lens | None = None,
+        grid: int | None = None,
+        weights: str | None = None,
+        **options: Any,
+    ) -> Tally:
+        """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
+
+        ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
+        """
+        pass  # moved
+
+        reading = Reading(probs, label, lens or "usual", grid, weights, options=options)
+        counted = of_frame(frame, reading)
+        assert isinstance(counted, Tally)
+        return counted
+
+    @cached_property
+    def n(self) -> int:
+        return int(self.sums[:, 0].sum())
+
+    @property
+    def weights(self) -> FloatArray | None:
+        return self.strata if self.strata.size > 1 else None
+
+    @property
+    def effective_n(self) -> float:
+        n, w = self.sums[:, 0], self.strata[self.stratum]
+        return float((n @ w) ** 2 / (n @ w**2))
+
+    @property
+    def impossible(self) -> IntArray:
+        n, events = self.sums[:, 0], self.sums[:, SUMS.index("events")]
+        count = events[self.key == 0].sum() + (n - events)[self.key == Grid(self.grid).last].sum()
+        return np.broadcast_to(np.int64(0), (int(count),))
+
+    @property
+    def question(self) -> dict[str, object]:
+        names = (self.n_classes, self.classes)
+        return {"lenses": self.lens, "grids": self.grid, "classes": names}
+
+    @property
+    def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
+        return self.strata, self.key, self.stratum, self.sums, self.totals
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        both = zip(self._arrays, other._arrays, strict=True)
+        return self.question == other.question and all(np.array_equal(a, b) for a, b in both)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the tally of the rows of both; lenses, grids and classes must be the same."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        self.refuse_other(other, "do not add up")
+        if self.n + other.n > MOST_ROWS:
+            raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+        strata = np.union1d(self.strata, other.strata)
+        if strata.size > MOST_WEIGHTS:
+            raise StatisticError(f"a tally keeps up to {MOST_WEIGHTS} different weights apart")
+        totals = np.zeros((strata.size, len(TOTALS), 2), dtype=np.int64)
+        cells, width = [], Grid(self.grid).last + 1
+        for part in (self, other):
+            place = np.searchsorted(strata, part.strata)
+            totals[place] += part.totals
+            cells.append(place[part.stratum] * width + part.key)
+        both, where = np.unique(np.concatenate(cells), return_inverse=True)
+        sums = np.zeros((both.size, len(SUMS)), dtype=np.int64)
+        np.add.at(sums, where, np.concatenate([self.sums, other.sums]))
+        stratum, key = np.divmod(both, width)
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        return replace(
+            self, strata=strata, key=key, stratum=stratum, sums=sums, totals=carried(totals),
+            notes=notes,
+        )  # fmt: skip
+
+    def through(self, lens: LensLike | None) -> Tally:
+        """Return the tally as its lens or the top class of two sees it; StatisticError else."""
+        if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
+            return self
+        if lens == TopK(1) and self.lens == OneVsRest(1) and self.n_classes == 2:
+            return self.top()
+        raise StatisticError(
+            f"this is a tally of {self.lens!r}, which cannot be looked at through "
+            f"{name_of(lens)}: tally the rows with that lens, too"
+        )
+
+    def top(self) -> Tally:
+        """Return the tally of the top class of two, from that of the event ``OneVsRest(1)``.
+
+        Where both have probability ½ (to 1e-12) the top class is class 0, as for ``TopK(1)``.
+        """
+        if self.lens != OneVsRest(1) or self.n_classes != 2:
+            raise StatisticError(f"top() needs the event of two classes, not {self.lens!r}")
+        last, low = Grid(self.grid).last, TOTALS.index("cut_vz_low")
+        below = 2 * self.key <= last
+        key = np.where(below, last - self.key, self.key)
+        order = np.lexsort((key, self.stratum))
+        totals = self.totals.copy()
+        totals[:, low + 1] = carried(totals[:, low + 1] - totals[:, low])
+        totals[:, low] = 0
+
+        def half(turned: bool) -> Tally:
+            cells = order[below[order] == turned]
+            sums = turned_over(self.sums[cells]) if turned else self.sums[cells]
+            return replace(
+                self, lens=TopK(1), key=key[cells], stratum=self.stratum[cells], sums=sums,
+                totals=np.zeros_like(totals) if turned else totals,
+            )  # fmt: skip
+
+        return half(True) + half(False)
+
+    def to_json(self) -> str:
+        """Return the tally as JSON, of whole numbers only."""
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        return cls(**fields_of(text))
+
+    def __repr__(self) -> str:
+        weights = "" if self.weights is None else f", {len(self.weights)} weights"
+        return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
+
+
+def rows_of(
+    lens: LensLike | None, probs: object, labels: object, facts: Facts
+) -> tuple[Predictions, Lens]:
+    """Return rows that a tally may hold, and its lens."""
+    data = Predictions.of(probs, labels, **facts).labelled("a tally")
+    if data.provenance:
+        from caltest.recalibration import refuse_fitted_rows
+
+        refuse_fitted_rows(data)
+    facts_of_rows: dict[str, object] = {"clusters": data.n_clusters, "by": data.by}
+    facts_of_rows |= {"folds": data.folds, "horizon": data.horizon}
+    facts_of_rows["features"] = facts.get("features")
+    for name, fact in facts_of_rows.items():
+        if fact is not None:
+            raise StatisticError(
+                f"a tally keeps no {name}: make one for each part of the rows, or pass the "
+                "predictions themselves" + ", or make a ClusteredTally" * (name == "clusters")
+            )
+    through = as_lens(lens, data)
+    if type(through) not in LENSES.values():
+        raise StatisticError(
+            f"a tally cannot name {name_of(through)}: apply it first and tally what it returns"
+        )
+    return data, through
+
+
+def event_through(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
+    """Return what a lens shows of two classes: predictions (n, 2), and whether the first is it."""
+    if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
+        c = data.class_index(through.c)
+        return data.probs[:, ::-1] if c else data.probs, data.labels == c
+    induced = through(data)
+    if induced.n_classes != 2:
+        raise StatisticError(
+            f"a tally is of a two-class question, but {through!r} leaves {induced.n_classes} "
+            "classes: take Tallies, or TopK(1), or OneVsRest(c), a tally for each class"
+        )
+    return induced.probs, induced.labels == 0
+
+
+# ------------------------------------------------------------------------------
+# Tallies as JSON, of whole numbers only.
+
+
+#: The lenses through which a tally may look, by name.
+LENSES: dict[str, type[Lens]] = {
+    kind.__name__: kind for kind in (OneVsRest, TopK, Partition, Canonical)
+}
+
+
+#: The version of the stored form.
+VERSION = 1
+
+
+#: What the stored form says it is.
+FORM = "caltest tally"
+
+
+def to_json(tally: Tally) -> str:
+    """Return a tally as JSON."""
+    lens = {"name": type(tally.lens).__name__, **vars(tally.lens)}
+    columns = {"stratum": tally.stratum, "key": tally.key}
+    columns |= dict(zip(SUMS, tally.sums.T, strict=True))
+    content = {
+        FORM: VERSION, "lens": lens, "grid": tally.grid, "n": tally.n,
+        "n_classes": tally.n_classes, "classes": tally.classes, "weights": tally.strata.tolist(),
+        "totals": tally.totals.tolist(), "notes": tally.notes,
+        "cells": {name: column.tolist() for name, column in columns.items()},
+    }  # fmt: skip
+    return json.dumps(content)
+
+
+def fields_of(text: str) -> Fields:
+    """Return the fields of a tally that was written as JSON, and check that it is one."""
+    try:
+        content = json.loads(text)
+        cells = content["cells"]
+        if content[FORM] != VERSION:
+            raise InvalidPredictionsError(
+                f"this tally has the form {content[FORM]}, known is {VERSION}"
+            )
+        named, classes = dict(content["lens"]), content["classes"]
+        whole = {n: np.asarray(cells[n], dtype=np.int64) for n in ("stratum", "key", *SUMS)}
+        fields: Fields = {
+            "lens": LENSES[named.pop("name")](**named),
+            "grid": content["grid"],
+            "n_classes": content["n_classes"],
+            "classes": None if classes is None else tuple(classes),
+            "strata": np.asarray(content["weights"], dtype=np.float64),
+            "key": whole.pop("key"),
+            "stratum": whole.pop("stratum"),
+            "sums": np.column_stack([*whole.values()]),
+            "totals": np.asarray(content["totals"], dtype=np.int64),
+            "notes": tuple(content["notes"]),
+        }
+        key, stratum = fields["key"], fields["stratum"]
+        last, size = Grid(fields["grid"]).last, fields["strata"].size
+        order = stratum * (last + 1) + key
+        inside = ((key >= 0) & (key <= last) & (stratum < size)).all()
+        shape = fields["totals"].shape == (size, len(TOTALS), 2)
+        fits = fields["sums"][:, 0].sum() == content["n"] and shape
+    except InvalidPredictionsError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
+    if not (fits and inside and (np.diff(order, prepend=-1) > 0).all()):
+        raise InvalidPredictionsError("this tally is damaged: its sums do not fit its number")
+    return fields
+
+
+# ------------------------------------------------------------------------------
+# Tallies of the same rows, one a question.
+
+
+#: Cells of the tally of each class, one of a few and one of many; 10, 12, 15, 16, 20, 24, 30 bins
+#: of equal width are made of them.
+CLASS_GRIDS = (480, 240)
+
+
+#: From how many classes on there are many.
+MANY_CLASSES = 100
+
+
+#: The version of the stored form.
+TALLIES_VERSION = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies(AnyTally):
+    """Tallies of the same rows through several lenses, and a sample of the rows for all else.
+
+    Verbs take them in place of predictions and look at the :class:`Tally` that fits their lens;
+    without a lens at the event of two classes, at the top class of more. What sums cannot answer,
+    such as whole vectors, other lenses and most statistics, is asked of a uniform sample of at most
+    50 000 rows, and a note says of how many. They add up by ``+``, to the same bits in any order.
+
+    ``members`` are the tallies, ``sample`` the rows of smallest rank and ``notes`` what was done to
+    the rows on the way in, both not part of the value.
+
+    Examples
+    --------
+    >>> import caltest as ct
+    >>> digits = ct.Tallies.of(ct.examples.digits("overfit"))
+    >>> digits.n, len(digits.lenses)
+    (900, 11)
+    >>> ct.calibration_test(digits).lens, ct.calibration_test(digits, lens=ct.OneVsRest(3)).lens
+    ('TopK(1)', 'OneVsRest(3)')
+    >>> ct.calibration_test(digits, None, ct.SKCE(), lens=ct.Canonical(), rng=1).pvalue < 0.01
+    True
+    >>> (digits + ct.Tallies.of(ct.examples.digits("best"))).n
+    1800
+    """
+
+    members: tuple[Tally, ...]
+    sample: RowSample | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    drawn_together = False
+
+    def __post_init__(self) -> None:
+        first, *_ = self.members
+        names = [first.named(member.lens) for member in self.members]
+        if len(set(names)) < len(names):
+            raise StatisticError("Tallies has one tally for each lens, and a lens is named twice")
+        if len({member.n for member in self.members}) > 1:
+            raise StatisticError("Tallies are of the same rows, and these differ in their number")
+
+    @classmethod
+    def of(
+        cls,
+        probs: object,
+        labels: object = None,
+        lenses: Sequence[Lens] | None = None,
+        *,
+        grid: int | None = None,
+        **facts: Unpack[Facts],
+    ) -> Self:
+        """Tally rows through several lenses.
+
+        Parameters
+        ----------
+        probs, labels, **facts
+            As in :meth:`Tally.of`.
+        lenses : sequence of Lens, optional
+            What has sums of all rows. By default of two classes the event, of more the top class
+            and every class. Those that leave more than two classes are asked of the sample.
+        grid : int, optional
+            Cells of equal width, for all lenses; by default 4800, for each of more than two classes
+            480, or 240 where there are a hundred.
+
+        Raises
+        ------
+        StatisticError
+            As :meth:`Tally.of`, and when a lens is named twice.
+        """
+        data = Predictions.of(probs, labels, **facts).labelled("Tallies")
+        if not isinstance(lenses, (Sequence, type(None))):
+            raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")
+        return cls.of_part(data, lenses, grid)
+
+    @classmethod
+    def of_part(
+        cls,
+        data: Predictions,
+        lenses: Sequence[Lens] | None,
+        grid: int | None,
+        first: int = 0,
+        part: np.uint64 | None = None,
+        bound: np.uint64 = UNBOUNDED,
+    ) -> Self:
+        """Tally rows of a part that is read in batches, as :meth:`RowSample.of` knows them."""
+        chosen = usual_lenses(data) if lenses is None else list(lenses)
+        if not chosen:
+            raise StatisticError("the list of lenses is empty")
+        for lens in chosen:
+            rows_of(lens, data, None, {})  # which refuses what no sums and no sample can hold
+        # What leaves more classes is for the sample; beside it stands the top class at least.
+        chosen = [lens for lens in chosen if not leaves_more_than_two(lens, data)] or [TopK(1)]
+        coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
+        members = []
+        for lens in chosen:
+            usual = coarse if isinstance(lens, OneVsRest) else GRID
+            members.append(Tally.of(data, lens=lens, grid=usual if grid is None else grid))
+        return cls(tuple(members), RowSample.of(data, first, part, bound), data.notes)
+
+    @classmethod
+    def from_dask(
+        cls,
+        frame: DataFrame,
+        probs: str | Sequence[str] | None = None,
+        label: str | None = None,
+        *,
+        lenses: Sequence[Lens] | None = None,
+        grid: int | None = None,
+        weights: str | None = None,
+        **options: Any,
+    ) -> Tallies:
+        """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
+
+        ``lenses`` are as in :meth:`of`, all else as in :func:`scan`.
+        """
+        pass  # moved
+
+        counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
+        return counted if isinstance(counted, Tallies) else cls((counted,), None, counted.notes)
+
+    @cached_property
+    def rows(self) -> Predictions | None:  # type: ignore[override]
+        """The sampled rows, as predictions whose notes say of how many they are."""
+        s = self.sample
+        if s is None:
+            return None
+        notes = (*self.notes, *filter(None, [s.remark]))
+        return Predictions(s.probs, s.labels, self.classes, s.weights, notes=notes)
+
+    def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
+        if not isinstance(other, Tallies):
+            return super().paired(other)
+        a, b = self.sample, other.sample
+        if a is None or b is None or self.rows is None or other.rows is None:
+            raise StatisticError("these tallies have no sample of rows: tally them anew")
+        i, j = shared_rows(a, b)
+        return self.rows.take(i), other.rows.take(j)
+
+    @property
+    def lenses(self) -> tuple[Lens, ...]:
+        return tuple(member.lens for member in self.members)
+
+    @property
+    def lens(self) -> Lens:
+        """What is looked at without a lens: the event of two classes, the top class of more."""
+        usual: Lens = OneVsRest(1) if self.n_classes == 2 else TopK(1)
+        return self.members[0].lens if len(self.members) == 1 else usual
+
+    @property
+    def n(self) -> int:
+        return self.members[0].n
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes before the lens."""
+        return self.members[0].n_classes
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Their names."""
+        return self.members[0].classes
+
+    @property
+    def weights(self) -> FloatArray | None:
+        return self.members[0].weights
+
+    @property
+    def effective_n(self) -> float:
+        return self.members[0].effective_n
+
+    @property
+    def impossible(self) -> IntArray:
+        if self.rows is not None and self.rows.impossible.size:
+            return self.rows.impossible
+        # Of a row that lies in several tallies the one of its class counts
+        classes = [m for m in self.members if isinstance(m.lens, OneVsRest)]
+        events = (m.sums[m.key == 0, SUMS.index("events")].sum() for m in classes)
+        return np.broadcast_to(np.int64(0), (int(sum(events)),))
+
+    @property
+    def question(self) -> dict[str, object]:
+        return {"lenses": self.lenses}
+
+    def through(self, lens: LensLike | None) -> Tally:
+        """Return the tally of a lens; StatisticError, which names the lenses, if there is none."""
+        return self.source(lens).through(self.lens if lens is None else lens)
+
+    def source(self, lens: LensLike | None) -> Tally:
+        """Return the tally from which a lens is seen; errors as of :meth:`through`."""
+        lens = self.lens if lens is None else lens
+        if isinstance(lens, Lens):
+            names = {self.named(each): j for j, each in enumerate(self.lenses)}
+            place = names.get(self.named(lens))
+            if place is None and self.n_classes == 2 and lens == TopK(1):
+                place = names.get(self.named(OneVsRest(1)))
+            if place is not None:
+                return replace(self.members[place], notes=self.notes)
+        there, more = [repr(each) for each in self.lenses], ""
+        if len(there) > 6:
+            there, more = there[:5], f" and {len(there) - 5} more"
+        raise StatisticError(
+            f"these tallies cannot be looked at through {name_of(lens)}, but through "
+            f"{', '.join(there)}{more}: tally the rows with that lens, too"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.members == other.members if isinstance(other, Tallies) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Tallies) -> Tallies:
+        """Return the tallies of the rows of both; lenses, grids and classes must be the same."""
+        if not isinstance(other, Tallies):
+            return NotImplemented
+        self.refuse_other(other, "do not add up")
+        both = zip(self.members, other.members, strict=True)
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        a, b = self.sample, other.sample
+        sample = None if a is None or b is None else a + b
+        return Tallies(tuple(one + more for one, more in both), sample, notes)
+
+    def to_json(self) -> str:
+        """Return the tallies as JSON, numbers exactly as they are."""
+        parts = ", ".join(member.to_json() for member in self.members)
+        head = f'"caltest tallies": {TALLIES_VERSION}, "notes": {json.dumps(self.notes)}'
+        rows = json.dumps(None if self.sample is None else self.sample.described())
+        return f'{{{head}, "members": [{parts}], "sample": {rows}}}'
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        try:
+            content = json.loads(text)
+            if content["caltest tallies"] != TALLIES_VERSION:
+                raise InvalidPredictionsError(
+                    f"these tallies have the form {content['caltest tallies']}, known is "
+                    f"{TALLIES_VERSION}"
+                )
+            members = tuple(Tally.from_json(json.dumps(part)) for part in content["members"])
+            rows = content["sample"]
+            sample = None if rows is None else RowSample.of_description(rows)
+            return cls(members, sample, tuple(content["notes"]))
+        except InvalidPredictionsError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise InvalidPredictionsError(f"these are no tallies of caltest: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"Tallies(n={self.n}, {several(len(self.members), 'lens')})"
+
+
+def usual_lenses(data: Predictions) -> list[Lens]:
+    """Return the lenses of an audit that leave two classes."""
+    if data.n_classes == 2:
+        return [OneVsRest(1)]
+    return [TopK(1), *map(OneVsRest, range(data.n_classes))]
+
+
+def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
+    """Say whether a lens shows whole vectors."""
+    if isinstance(lens, Partition):
+        return len(lens.groups) > 2
+    return lens.k > 1 if isinstance(lens, TopK) else lens == Canonical() and data.n_classes > 2
+
+
+# ------------------------------------------------------------------------------
+# How rows of files and of Dask partitions become tallies: batch by batch, all understood alike.
+
+
+#: What rows have been counted, if any.
+Counts: TypeAlias = Tally | Tallies | None
+
+
+#: Formats that are read in batches; all others are read whole.
+STREAMED = ("parquet", "arrow", "csv")
+
+
+#: What is looked at, as a state says it.
+LOOKS = {None: "all that an audit asks", "usual": "'usual', that of a test"}
+
+
+#: Rows that say what columns mean.
+FIRST = 2**15
+
+
+@dataclass
+class Reading:
+    """Which columns are read, through which lens, and what the first rows say of their meaning."""
+
+    probs: str | Sequence[str] | None = None
+    label: str | Sequence[str] | None = None
+    #: One, several, "usual" for that of tests, or None for all that an audit asks.
+    lens: Lens | Sequence[Lens] | Literal["usual"] | None = None
+    grid: int | None = None
+    weights: str | None = None
+    predicted: str | None = None
+    drop: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    #: What the first rows have said: columns and lenses.
+    chosen: Chosen | None = None
+    looks: tuple[LensLike, ...] = ()
+    #: Ranks above which no row can still enter the sample.
+    bound: np.uint64 = UNBOUNDED
+
+    @property
+    def request(self) -> Request:
+        """The same as it is asked of one file."""
+        return Request(
+            self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
+            drop_missing=self.drop, **self.options,
+        )  # fmt: skip
+
+    @property
+    def question(self) -> dict[str, str]:
+        """What decides what is counted, in words."""
+        options = {
+            "probs": self.probs, "label": self.label, "predicted_label": self.predicted,
+            "weights": self.weights, "grid": self.grid, "drop_missing": self.drop, **self.options,
+        }  # fmt: skip
+        lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
+        return {"lens": lens or repr(self.lens), **{n: repr(v) for n, v in options.items()}}
+
+    def choose(self, parts: Sequence[Path]) -> None:
+        """Find out what columns mean, from the first part that is read in batches and has rows."""
+        for part in (part for part in parts if kind_of(part) in STREAMED):
+            with named(part):
+                heads = batches_of(part, str(kind_of(part)), None)
+                if head := first_rows(heads):
+                    return self.choose_in(head)
+        if not any(kind_of(part) in STREAMED for part in parts):
+            with named(parts[0]):
+                self._look(self._whole(parts[0]))
+
+    def choose_in(self, head: Table) -> None:
+        """Find out what columns mean, from the first rows, and warn of doubts."""
+        source = _source(head)
+        chosen = chosen_of(source, self.request)
+        alike = replace(chosen, facts={})  # the first rows may have no weight
+        data, _ = read_chosen(source, self.request, alike)
+        if chosen.predicted is not None and self.predicted is None:
+            if data.classes == RIGHT:
+                self.predicted = chosen.predicted
+            else:
+                chosen = replace(chosen, predicted=None)
+        self.chosen = chosen
+        self._look(data)
+
+    def _look(self, data: Predictions) -> None:
+        """Find out through which lenses."""
+        if isinstance(self.lens, str) and self.lens != "usual":
+            raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
+        if not (self.lens is None or isinstance(self.lens, Sequence) or callable(self.lens)):
+            raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or several")
+        if self.lens is None:
+            looks: Sequence[LensLike] = usual_lenses(data)
+        elif isinstance(self.lens, str) or callable(self.lens):
+            looks = [default_lens(data) if isinstance(self.lens, str) else self.lens]
+        else:
+            looks = self.lens
+        self.looks = tuple(looks)
+
+    def _whole(self, part: Path) -> Predictions:
+        return read_predictions(part, **vars(self.request))
+
+    def steps(self, part: Path) -> Iterator[tuple[Counts, int]]:
+        """Yield tallies of batches of the rows of a file, and the number of these rows."""
+        kind, before = kind_of(part), 0
+        if kind not in STREAMED:
+            data = self._whole(part)
+            yield self.tallied(data), data.n
+            return
+        assert kind is not None
+        key = None
+        for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
+            key = self.part_key(batch) if key is None else key
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first rows have said it
+                tally = self.batch(batch, before, key)
+            before += batch.num_rows
+            yield tally, batch.num_rows
+
+    def part_key(self, table: Table) -> np.uint64:
+        """Return what tells a part from others, from its first rows."""
+        assert self.chosen is not None
+        request = replace(self.request, drop_missing=True)
+        alike = replace(self.chosen, facts={})  # the first rows may have no weight
+        try:
+            with warnings.catch_warnings(), as_they_are():
+                warnings.simplefilter("ignore")
+                data, _ = read_chosen(_source(table[:TELLING]), request, alike)
+        except InvalidPredictionsError:
+            return np.uint64(0)  # what is wrong there is said when these rows are tallied
+        return part_of(data.labels)
+
+    def batch(self, table: Table, before: int = 0, part: np.uint64 | None = None) -> Counts:
+        """Tally rows of a table, of which so many were before; None where no row has weight."""
+        if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
+            return None
+        assert self.chosen is not None
+        with as_they_are():
+            data, _ = read_chosen(_source(table), self.request, self.chosen, before)
+        # Classes are named without a look at which labels occur in these rows
+        event = self.options.get("pos_label")
+        classes = data.classes if event is None else (f"not {event}", str(event))
+        return self.tallied(replace(data, classes=classes, notes=()), before, part)
+
+    def tallied(
+        self, data: Predictions, before: int = 0, part: np.uint64 | None = None
+    ) -> Tally | Tallies:
+        """Tally rows as it is asked."""
+        looks: Any = self.looks
+        one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
+        if one and not leaves_more_than_two(looks[0], data):
+            return Tally.of(data, lens=looks[0], grid=GRID if self.grid is None else self.grid)
+        return Tallies.of_part(data, looks, self.grid, before, part, self.bound)
+
+
+def first_rows(heads: Iterable[Table]) -> Table | None:
+    """Return the first rows of tables, however these are cut, or None."""
+    tables, n = [], 0
+    for head in heads:
+        tables += [head] * (head.num_rows > 0)
+        n += head.num_rows
+        if n >= FIRST:
+            break
+    pyarrow = imported("pyarrow", "parquet", "large files")
+    return pyarrow.concat_tables(tables, promote_options="permissive")[:FIRST] if tables else None
+
+
+def joined(a: Counts, b: Counts) -> Counts:
+    """Add tallies of one kind, or nothing."""
+    if a is None or b is None:
+        return a or b
+    both: Any = a, b  # of one reading: tallies of several lenses, or of one
+    return both[0] + both[1]
+
+
+@contextmanager
+def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
+    """Have errors name the part of the data that they are about, and what was counted before."""
+    try:
+        yield
+    except (InvalidPredictionsError, StatisticError) as error:
+        name = part.name if isinstance(part, Path) else part
+        message = str(error) if str(error).startswith(name) else f"{name}: {error}"
+        raise type(error)(". ".join(filter(None, (message, account()))), error.remedies) from None
+
+
+def _source(table: Table) -> Source:
+    names = table.column_names
+    return Source(names, lambda some: [column(name, table[name]) for name in some], part=True)
+
+
+def of_frame(frame: DataFrame, reading: Reading) -> Tally | Tallies:
+    """Tally a frame where its partitions are; what columns mean is read off its first rows."""
+    dask = imported("dask", "dask", "Dask data frames")
+    frame = frame.rename(columns={name: str(name) for name in frame.columns})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fewer rows than the head may have
+        parts = (frame.partitions[j] for j in range(frame.npartitions))
+        head = first_rows(_table(part.head(FIRST)) for part in parts)
+    if head is None:
+        raise InvalidPredictionsError("the data frame has no rows")
+    with named("first rows"):
+        reading.choose_in(head)
+    assert reading.chosen is not None
+    tally, add = (dask.delayed(f, pure=False) for f in (_of_partition, joined))
+    delayed = enumerate(frame[reading.chosen.wanted].to_delayed())
+    waiting = [tally(part, f"partition {j}", reading) for j, part in delayed]
+    while len(waiting) > 1:
+        pairs = zip(waiting[::2], waiting[1::2], strict=False)
+        waiting = [add(a, b) for a, b in pairs] + waiting[len(waiting) // 2 * 2 :]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the first rows have said it
+        (counted,) = dask.compute(waiting[0])
+    if counted is None:
+        raise InvalidPredictionsError("weights are all 0: no row would count")
+    return counted
+
+
+def _table(frame: PandasFrame) -> Table:
+    pyarrow = imported("pyarrow", "dask", "Dask data frames")
+    try:
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except pyarrow.ArrowInvalid as error:
+        raise InvalidPredictionsError(f"a column holds values of several kinds: {error}") from None
+
+
+def _of_partition(frame: PandasFrame, name: str, reading: Reading) -> Counts:
+    with named(name):
+        table, counted = _table(frame), None
+        key = reading.part_key(table)
+        for first in range(0, table.num_rows, ROWS):
+            counted = joined(counted, reading.batch(table.slice(first, ROWS), first, key))
+        return counted

@@ -1,6 +1,0 @@
-"""Tallies: sums over micro-cells, of any number of rows, from which exact answers follow."""
-
-import lazy_loader
-
-# Parts are imported when they are first asked for; ``__init__.pyi`` says from where.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
