@@ -29,7 +29,7 @@ COMMANDS = {
     "gate": ("verbs", "Say whether the model behind FILE, or behind many, may be released."),
     "grades": ("verbs", "Test the probability of every grade, from a table of counts."),
     "interval": ("verbs", "Say how large the calibration error may be."),
-    "monitor": ("watching", "Bet against calibration as rows come in, and keep the state."),
+    "monitor": ("streams", "Bet against calibration as rows come in, and keep the state."),
     "plan": ("verbs", "Say how many rows are needed, and how many more than there are."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
     "report": ("verbs", "Write one page that a reviewer, a regulator or a meeting can read."),

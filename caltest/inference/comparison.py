@@ -50,7 +50,7 @@ from caltest.results import (
     ComparisonVerdict,
     ending,
 )
-from caltest.results.tested import ScoreDifference
+from caltest.results.hypotheses import ScoreDifference
 from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, RowProblem
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.statistic import StatisticLike, prepare

@@ -41,7 +41,7 @@ from caltest.nulls.laws import (
     fast_length,
 )
 from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummary, ending
-from caltest.results.tested import NullDistribution
+from caltest.results.hypotheses import NullDistribution
 from caltest.statistics import Prepared, RowProblem, StatisticLike
 from caltest.statistics.prepared import CellStatistic
 from caltest.statistics.statistic import prepare

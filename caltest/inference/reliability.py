@@ -33,7 +33,7 @@ from caltest.nulls import (
 )
 from caltest.nulls.laws import clopper_pearson
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ReliabilityDifference, ending
-from caltest.results.drawn import CONFIDENCE, SPREAD_EDGES
+from caltest.results.figures import CONFIDENCE, SPREAD_EDGES
 from caltest.statistics import ECE, Cells, Outcomes, Problem, StatisticLike
 from caltest.statistics.statistic import problem_of
 from caltest.tallies import MicroCells

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from caltest._base.arrays import RNG, AnyArray, ComplexArray, FloatArray, IntArray, below, reaching
 from caltest.results import ClusterSummary, HorizonSummary
-from caltest.results.tested import NullDistribution
+from caltest.results.hypotheses import NullDistribution
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from caltest.plots.canvas import (
     root,
 )
 from caltest.results import CalibrationTestResult, format_p, short
-from caltest.results.drawn import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+from caltest.results.figures import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
 from caltest.results.rendering import in_percent
 
 if TYPE_CHECKING:

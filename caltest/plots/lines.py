@@ -28,8 +28,8 @@ from caltest.results import (
     format_value,
     short,
 )
+from caltest.results.hypotheses import NullDistribution
 from caltest.results.rendering import SMALLEST_SHOWN, in_percent
-from caltest.results.tested import NullDistribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -43,8 +43,8 @@ from caltest.results import (
     format_value,
 )
 from caltest.results import rendering as written
+from caltest.results.audits import HEADLINES, TOGETHER
 from caltest.results.base import described, entry
-from caltest.results.found import HEADLINES, TOGETHER
 from caltest.results.rendering import Columns, percent, spread_of
 from caltest.statistics import (
     E50,

@@ -25,7 +25,7 @@ from caltest._base import FloatArray, IntArray
 from caltest.errors import StatisticError
 from caltest.nulls import CHUNK, RowScheme, Scheme, Shortcut
 from caltest.nulls.draws import LADDER_CLASSES
-from caltest.results.tested import NullDistribution
+from caltest.results.hypotheses import NullDistribution
 from caltest.statistics.problem import ABSENT, Cells, Estimand, Problem, ResidualSums, Squares
 
 #: Numbers in an array of sums, and cells, that are looked at together.

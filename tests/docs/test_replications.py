@@ -52,7 +52,7 @@ def test_report_holds_every_check_and_figure(tmp_path):
 
 
 def test_a_failing_check_and_a_crash_end_in_exit_code_1(tmp_path, monkeypatch):
-    import paper_replications.b_weather as weather
+    import paper_replications.guo_blog.weather as weather
 
     def wrong(context):
         result = Result()

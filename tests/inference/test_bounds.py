@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-import reference_bounds as twin
 import scipy.stats
 from conftest import cells_of
+from twins import bounds as twin
 
 import caltest as ct
 from caltest.data import Predictions

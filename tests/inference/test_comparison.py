@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import reference_comparison as reference
 from conftest import seen
 from scipy.special import ndtr
+from twins import comparison as reference
 
 import caltest as ct
 from caltest.inference import compare, compare_models

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import reference_reach as twin
 from conftest import cells_of
+from twins import reach as twin
 
 from caltest.data import Predictions
 from caltest.inference.comparison import (

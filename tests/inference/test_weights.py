@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-import reference_errors
-import reference_families
-import reference_kernel
+from twins import errors as reference_errors
+from twins import families as reference_families
+from twins import kernel as reference_kernel
 
 import caltest as ct
 from caltest.statistics import Flips, prepare

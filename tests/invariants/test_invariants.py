@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import reference as ref
 from conftest import PROBLEMS, SEEDS, seen
 from conftest import problem as make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twins import basic as ref
 
 import caltest as ct
 from caltest.nulls import LabelSampler

@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-import reference_recalibration as ref
-from reference_curves import isotonic
 from scipy.optimize import minimize
+from twins import recalibration as ref
+from twins.curves import isotonic
 
 import caltest as ct
 from caltest.nulls import LabelSampler

@@ -4,9 +4,9 @@ import csv
 
 import numpy as np
 import pytest
-import reference_errors as slow
 import scipy.stats
 from conftest import drawn, event, two
+from twins import errors as slow
 
 import caltest as ct
 from caltest.statistics.statistic import problem_of

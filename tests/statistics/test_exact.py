@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import reference as ref
 import scipy.optimize
 import scipy.stats
 from conftest import seen
+from twins import basic as ref
 
 import caltest as ct
 from caltest.inference import null as exact

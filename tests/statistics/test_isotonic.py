@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import reference_curves as slow
 from conftest import EVENTS
 from hypothesis import given
 from numpy.testing import assert_allclose
+from twins import curves as slow
 
 import caltest as ct
 from caltest.inference.decompositions import corp_decomposition

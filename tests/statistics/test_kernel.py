@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-import reference_kernel as slow
 from conftest import seen
+from twins import kernel as slow
 
 import caltest as ct
 from caltest.errors import StatisticError

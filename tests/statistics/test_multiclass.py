@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import reference as ref
-import reference_families as slow
 from conftest import problem, seen
 from test_published import nixon
+from twins import basic as ref
+from twins import families as slow
 
 import caltest as ct
 from caltest.statistics import ACE, SCE, TACE, ClasswiseECE, Flips

@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-import reference as ref
-import reference_families as families
 import scipy.stats
 from conftest import seen
+from twins import basic as ref
+from twins import families as families
 
 import caltest as ct
 from caltest import presets

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import reference_families as slow
 import scipy.stats
 from conftest import event, two
+from twins import families as slow
 
 import caltest as ct
 from caltest.inference.cox import cox_recalibration

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import reference_curves as slow
 from conftest import event, two
 from numpy.testing import assert_allclose
+from twins import curves as slow
 
 import caltest as ct
 from caltest.statistics import Flips

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference as ref
-import reference_curves as slow
 from conftest import SEEDS, problem
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from twins import basic as ref
+from twins import curves as slow
 
 import caltest as ct
 from caltest.inference.decompositions import brier_decomposition

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-import reference_families as slow
 from conftest import event, two
+from twins import families as slow
 
 from caltest.statistics.isotonic import Sweep
 from caltest.statistics.statistic import problem_of

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference as ref
-import reference_curves as curves
-import reference_errors as errors
-import reference_families as families
-import reference_kernel as kernels
 from conftest import problem, seen
+from twins import basic as ref
+from twins import curves as curves
+from twins import errors as errors
+from twins import families as families
+from twins import kernel as kernels
 
 import caltest as ct
 from caltest.statistics import Flips

@@ -14,7 +14,7 @@ import numpy as np
 import caltest as ct
 from paper_replications.lenet import LeNet
 from paper_replications.model import Context, Result
-from paper_replications.v_figure3 import Run, draw, follow
+from paper_replications.vaicenavicius.figure3 import Run, draw, follow
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Figure 3"

@@ -13,6 +13,7 @@ from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, described, entry
+from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import (
     Columns,
     aligned,
@@ -22,7 +23,6 @@ from caltest.results.rendering import (
     in_sd,
     percent,
 )
-from caltest.results.tested import CalibrationTestResult
 from caltest.results.verdicts import AuditVerdict, Finding
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import math
 from functools import cache, cached_property
 
 import numpy as np
-from reference_comparison import debiased_squared_error, kernel, omitting
 from scipy.special import gammaincinv, ndtr, ndtri
+
+from twins.comparison import debiased_squared_error, kernel, omitting
 
 
 def in_cell(cells, i):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference_curves import clopper_pearson_band
+from twins.curves import clopper_pearson_band
 
 import caltest as ct
 from caltest.inference.diagrams import honest_band

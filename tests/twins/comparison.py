@@ -3,7 +3,8 @@
 from itertools import combinations, product
 
 import numpy as np
-from reference import residuals
+
+from twins.basic import residuals
 
 
 def kernel(probs, labels, cells, centred=False):

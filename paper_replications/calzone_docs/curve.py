@@ -12,7 +12,7 @@ import numpy as np
 
 import caltest as ct
 from caltest.plots.canvas import GREY, INK, RED
-from paper_replications.c_values import simulated
+from paper_replications.calzone_docs.values import simulated
 from paper_replications.model import Context, Result, canvas, key
 
 PAPER = "calzone documentation"

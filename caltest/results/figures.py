@@ -9,8 +9,8 @@ import numpy as np
 from caltest._base.arrays import BoolArray, FloatArray, IntArray, number
 from caltest.errors import StatisticError
 from caltest.results.base import Result, described, entry, short
+from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import Columns
-from caltest.results.tested import CalibrationTestResult
 from caltest.results.verdicts import AuditVerdict
 
 

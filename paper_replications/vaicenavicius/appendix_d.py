@@ -16,7 +16,7 @@ from caltest.data.lenses import Lens
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table
-from paper_replications.v_figure1 import GROUPS
+from paper_replications.vaicenavicius.figure1 import GROUPS
 
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Appendix D"

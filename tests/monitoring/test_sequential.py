@@ -7,10 +7,10 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-import reference_sequential as ref
 import scipy.integrate
 import scipy.stats
 from conftest import sloped
+from twins import sequential as ref
 
 import caltest as ct
 from caltest.monitoring.forecasters import log_mixture, radius

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.integrate
-from reference_curves import row_score
+
+from twins.curves import row_score
 
 
 def atb(p, y):

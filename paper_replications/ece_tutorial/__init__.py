@@ -1,0 +1,1 @@
+"""A tutorial on the expected calibration error."""

@@ -1,0 +1,1 @@
+"""Nixon et al. (2019): Measuring calibration in deep learning."""

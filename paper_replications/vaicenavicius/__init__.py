@@ -1,0 +1,1 @@
+"""Vaicenavicius et al. (2019): Evaluating model calibration in classification."""
