@@ -1,4 +1,4 @@
-"""How many rows are needed, and what may be wrong with a model."""
+"""Sample sizes: how many observations a test, an interval or a monitor needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes that give the number another paper or program gives.
+"""Recipes that reproduce the number of another paper or package.
 
 Each function returns a :class:`Preset`, a statistic and a lens with their source. It is called for
 the number, and unpacked into any verb for the test, the interval or the comparison that the other

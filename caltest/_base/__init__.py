@@ -1,4 +1,4 @@
-"""What every room uses: types of arrays, refusals, progress, and how values are written."""
+"""Shared by every room: array types, checks, progress, number formats."""
 
 import lazy_loader
 

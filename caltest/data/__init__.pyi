@@ -1,4 +1,4 @@
-"""Predictions, outcomes and what is known of rows; lenses and bins that look at them."""
+"""Predictions, outcomes and the design of the data; lenses and bins."""
 
 from . import distances as distances
 from . import examples as examples

@@ -1,4 +1,4 @@
-"""The verbs: one question a file."""
+"""Tests, intervals, comparisons and diagrams: one question a file."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The verbs: one question a file."""
+"""Tests, intervals, comparisons and diagrams: one question a file."""
 
 from .calibration import calibration_test as calibration_test
 from .comparison import compare as compare

@@ -1,4 +1,4 @@
-"""Evidence that may be read after every row."""
+"""Sequential monitoring: evidence that stays valid at every look."""
 
 from .forecasters import ComparisonMonitor as ComparisonMonitor
 from .monitor import Monitor as Monitor

@@ -1,4 +1,4 @@
-"""What a calibrated model would show: laws, and draws where there is no law."""
+"""Null distributions: exact laws, and Monte Carlo draws where there is no law."""
 
 from .clusters import OneRowPerCluster as OneRowPerCluster
 from .clusters import PopulationWeights as PopulationWeights

@@ -1,4 +1,4 @@
-"""Pictures: the only package that knows matplotlib, and it computes nothing.
+"""Figures: the only room that imports matplotlib; it computes nothing.
 
 Every picture takes ``ax=`` (where to draw; by default a new figure, one column or 3.25 inches wide)
 and ``recipe=`` (whether to write at the foot how it was made; by default it is), returns a

@@ -1,4 +1,4 @@
-"""Files and frames to predictions."""
+"""Read files and data frames as predictions."""
 
 import lazy_loader
 

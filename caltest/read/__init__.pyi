@@ -1,4 +1,4 @@
-"""Files and frames to predictions."""
+"""Read files and data frames as predictions."""
 
 from .columns import choose_labels as choose_labels
 from .columns import named as named

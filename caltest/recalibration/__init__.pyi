@@ -1,4 +1,4 @@
-"""Recalibration: maps that are fitted on held-out labels and repair the probabilities of a model.
+"""Recalibration maps: fitted on held-out labels, applied to probabilities.
 
 A method such as :class:`TemperatureScaling` is a value; its ``fit`` returns a map that is called on
 new predictions, a :class:`Recalibrated`. Fit on one part of the data and test on another: a test on

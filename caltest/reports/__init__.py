@@ -1,4 +1,4 @@
-"""Verdicts: audits, gates, and the page for people who decide.
+"""Audits, release gates and reports: many questions, one verdict.
 
 ``Report`` and ``report`` are not imported here: an audit needs neither pages nor pictures.
 """

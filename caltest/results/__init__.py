@@ -1,4 +1,4 @@
-"""Answers: frozen, printable, and ready for JSON."""
+"""Results: frozen values, printed, drawn, and written as JSON or data frames."""
 
 import lazy_loader
 

@@ -1,5 +1,9 @@
-"""Answers: frozen, printable, and ready for JSON."""
+"""Results: frozen values, printed, drawn, and written as JSON or data frames."""
 
+from .audits import AuditReport as AuditReport
+from .audits import AuditRow as AuditRow
+from .audits import Segment as Segment
+from .audits import SegmentSearch as SegmentSearch
 from .base import ClusterSummary as ClusterSummary
 from .base import FoldSummary as FoldSummary
 from .base import FollowupSummary as FollowupSummary
@@ -15,12 +19,6 @@ from .decisions import GateResult as GateResult
 from .decisions import GradeTest as GradeTest
 from .decisions import GradeTests as GradeTests
 from .decisions import Plan as Plan
-from .figures import BandTest as BandTest
-from .figures import BinSensitivity as BinSensitivity
-from .figures import ReliabilityCurve as ReliabilityCurve
-from .figures import ReliabilityDifference as ReliabilityDifference
-from .figures import ReliabilityFit as ReliabilityFit
-from .figures import ReliabilitySimplex as ReliabilitySimplex
 from .estimates import BrierDecomposition as BrierDecomposition
 from .estimates import CentreCurve as CentreCurve
 from .estimates import ConfidenceIntervalResult as ConfidenceIntervalResult
@@ -28,19 +26,21 @@ from .estimates import CORPDecomposition as CORPDecomposition
 from .estimates import CoxRecalibration as CoxRecalibration
 from .estimates import MetaAnalysis as MetaAnalysis
 from .estimates import PooledEffect as PooledEffect
-from .audits import AuditReport as AuditReport
-from .audits import AuditRow as AuditRow
-from .audits import Segment as Segment
-from .audits import SegmentSearch as SegmentSearch
-from .rendering import format_p as format_p
-from .rendering import format_range as format_range
-from .rendering import format_value as format_value
-from .rendering import with_sd as with_sd
+from .figures import BandTest as BandTest
+from .figures import BinSensitivity as BinSensitivity
+from .figures import ReliabilityCurve as ReliabilityCurve
+from .figures import ReliabilityDifference as ReliabilityDifference
+from .figures import ReliabilityFit as ReliabilityFit
+from .figures import ReliabilitySimplex as ReliabilitySimplex
 from .hypotheses import CalibrationTestResult as CalibrationTestResult
 from .hypotheses import ComparisonResult as ComparisonResult
 from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
+from .rendering import format_p as format_p
+from .rendering import format_range as format_range
+from .rendering import format_value as format_value
+from .rendering import with_sd as with_sd
 from .verdicts import AuditVerdict as AuditVerdict
 from .verdicts import ComparisonVerdict as ComparisonVerdict
 from .verdicts import Finding as Finding

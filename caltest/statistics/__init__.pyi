@@ -1,4 +1,4 @@
-"""Statistics: how far from calibrated.
+"""Test statistics and calibration errors, one family a file.
 
 A statistic is a frozen value that is called on ``(probs, labels)`` and returns a number, or any
 function that does. Its ``prepare(problem)`` fixes the predictions, see ``statistic``.

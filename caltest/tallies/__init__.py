@@ -1,4 +1,4 @@
-"""Tallies: sums of any number of rows that answer as the rows would."""
+"""Tallies: sums over fine bins of any number of observations."""
 
 import lazy_loader
 

@@ -4,6 +4,8 @@ import inspect
 import io
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -127,3 +129,9 @@ def test_the_version_and_the_dependencies_are_the_same_wherever_they_stand():
     oldest = (ROOT / "scripts" / "oldest.txt").read_text()
     for spec in project["dependencies"]:
         assert spec.replace(">=", "==") in oldest
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_contract():
+    command = [sys.executable, str(ROOT / "scripts" / "rooms.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
