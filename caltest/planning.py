@@ -34,6 +34,7 @@ from caltest.inference._input import admitted, admitted_tally, seed_of, tallies_
 from caltest.inference.comparison import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.monitoring import Monitor
+from caltest.read.arguments import read_arguments
 from caltest.recalibration import PlattScaling, TemperatureScaling
 from caltest.results.base import go_on
 from caltest.results.decisions import FORMULAS, Plan
@@ -654,7 +655,7 @@ class Population:
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
         """Draw n rows of predictions, and the probabilities that are true of them."""
         if self.data is None:
-            probs = Predictions.of(self.like(rng, n), np.zeros(n, dtype=np.int64)).probs
+            probs = read_arguments(self.like(rng, n), np.zeros(n, dtype=np.int64)).probs
             return probs, self._true(probs)
         rows = rng.integers(self.data.n, size=n)
         probs = self.data.probs[rows]

@@ -15,7 +15,7 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import MOST_BINS, whole
-from caltest.data import Facts, Predictions
+from caltest.data import Facts
 from caltest.data.binning import (
     Binning,
     Closed,
@@ -27,6 +27,7 @@ from caltest.data.binning import (
 )
 from caltest.data.lenses import Canonical, Lens, OneVsRest, TopK
 from caltest.errors import StatisticError
+from caltest.read.arguments import read_arguments
 from caltest.statistics import (
     ACE,
     ECE,
@@ -68,7 +69,7 @@ class Preset:
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
         """Return the number; arguments are those of :meth:`Predictions.of`."""
-        value = self.statistic(self.lens(Predictions.of(probs, labels, **facts)))
+        value = self.statistic(self.lens(read_arguments(probs, labels, **facts)))
         return max(value, 0.0) ** 0.5 if self.root else value
 
     def keys(self) -> tuple[str, str]:

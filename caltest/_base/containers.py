@@ -37,6 +37,11 @@ def can(values: object, what: str) -> TypeGuard[Foreign]:
     return hasattr(type(values), what)
 
 
+def is_table(values: object) -> bool:
+    """Say whether values are columns by their names; nothing is run to find out."""
+    return isinstance(values, Mapping) or any(can(values, c) for c in ("column_names", "columns"))
+
+
 def names_of(table: object) -> list[object] | None:
     """Return the names of the columns of a table, or None for what is no table."""
     if isinstance(table, Mapping):

@@ -33,6 +33,8 @@ _INSTEAD = {
     "use classes=, in the order of the columns": "class_names target_names",
     "use from_logits=True": "logits",
     "use pos_label=": "positive_class",
+    "Predictions.of takes complete rows: read_predictions(table, …) and the tests leave rows out":
+        "drop_missing drop_labels",
     "see side= of confidence_interval; a test knows what is unusual": "alternative",
 }  # fmt: skip
 

@@ -384,10 +384,6 @@ def as_rows(
             "they must describe the same observations in the same order"
         )
     if pos_label is None:
-        if classes is None and (classes := column_classes(probs, marks)) is not None:
-            notes += (f"classes named by the columns: {', '.join(map(str, classes))}",)
-        elif classes is not None:
-            refuse_reordered(names_of(probs) or (), classes)
         if classes is not None and is_text(marks):
             words = matches(classes, np.unique(marks.astype(str))).items()
             odd = [f"{word} is {name}" for word, name in words if word != name]

@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from caltest._base.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    codes,
+    is_whole,
+    one_of,
+)
+from caltest._base.containers import can, is_table
 from caltest._base.features import Features
 from caltest._base.naming import nth
-from caltest._base.written import Fields, explained, first_of, several
-from caltest.data.facts import IN_ORDER, READERS, SAME_CLASSES, by_appearance, in_whole_numbers
+from caltest._base.written import Fields, explained, first_of, refuse_form, several
+from caltest.data.facts import (
+    IN_ORDER,
+    NO_VALUE,
+    READERS,
+    SAME_CLASSES,
+    as_clusters,
+    as_columns,
+    as_times,
+    by_appearance,
+    in_whole_numbers,
+    without_group,
+)
 from caltest.data.followup import UNKNOWN, Censoring, Followup
-from caltest.data.labels import Request, stacked
+from caltest.data.labels import as_rows, relabelled, stacked
+from caltest.data.numbers import as_array, doubts
 from caltest.errors import (
     DoubtfulInputWarning,
     InvalidPredictionsError,
     StatisticError,
     UnsupportedFactError,
 )
-from caltest.read.arguments import read
 from caltest.results.rendering import percent
 from caltest.results.verdicts import Provenance
 
@@ -154,33 +174,29 @@ class Predictions(NamedClasses):
         horizon: int | None = None,
         from_logits: bool = False,
         pos_label: object = None,
-        predicted_label: str | None = None,
         renormalise: bool = False,
-        drop_missing: bool = False,
-        drop_labels: Sequence[str] = (),
         ordered: bool = False,
     ) -> Predictions:
-        """Check probabilities and labels, and bring them into one form.
+        """Check arrays of probabilities and labels, and bring them into one form.
+
+        :func:`read_predictions` does so for tables and files, whose columns have names.
 
         Parameters
         ----------
         probs : array_like of shape (n,), (n, 1) or (n, K)
-            One column is the probability of label 1, p, and becomes (1 − p, p). Arrays, torch
-            tensors, tables of pandas, polars, Arrow, duckdb or Hugging Face, and dictionaries of
-            columns, one a class or one of whole rows. Rows that sum to 1 within 1e-3, or within
+            One column is the probability of label 1, p, and becomes (1 − p, p). Arrays, lists,
+            torch tensors, and single columns of pandas, polars or Arrow. Rows that sum to 1 within
+            1e-3, or within
             what rounding explains, are divided by their sum; sums within 1e-12 are left alone.
             Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3 digits;
             bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read as these,
             so that ties are those that were meant. Notes say so.
             :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
-            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Where
-            ``probs`` is a table, a column by its name, as for the facts below, or nothing if its
-            name says so; columns are then found as :func:`read_predictions` finds them. Or
+            Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Or
             :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
         classes : sequence, optional
-            The label values (strings or integers) in the order of the columns of ``probs``; columns
-            of a table whose names are such values need none.
+            The label values (strings or integers) in the order of the columns of ``probs``.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
             observation that counts three times, not three observations. Weights must not depend on
@@ -189,7 +205,7 @@ class Predictions(NamedClasses):
             The cluster of each row, such as the patient: its rows may depend on each other, those
             of two clusters may not, and how many they are must not depend on outcomes. Or two
             columns by name, such as readers and patients: rows alike in either may depend.
-        by : array_like of shape (n,), mapping, data frame or names of columns, optional
+        by : array_like of shape (n,), mapping or data frame, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
             several with at least 50 rows are subgroups too; rows without a value are one, too.
@@ -199,7 +215,7 @@ class Predictions(NamedClasses):
             Which model predicted each row, of cross-validation: it has not seen the row, but those
             of other folds. Each model's log-odds are moved by a constant, so that all folds have
             the mean prediction of all rows.
-        features : data frame, mapping, array_like of shape (n, d), or names of columns, optional
+        features : data frame, mapping, or array_like of shape (n, d), optional
             What else is known of each row, for :func:`segment_search`: numbers, dates, booleans,
             text; cells may be missing.
         horizon, time : int, and array_like of shape (n,), optional
@@ -210,13 +226,8 @@ class Predictions(NamedClasses):
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
         pos_label : optional
             The label whose probability a single column is, where labels are not 0 and 1.
-        predicted_label : str, optional
-            Of a table, the predicted classes, beside a column of how probably they are right.
-        renormalise, drop_missing : bool, default False
-            Divide rows by their sum however far it is from 1; leave out rows without a value, or
-            where a column of numbers holds none. Notes count them.
-        drop_labels : sequence of str, optional
-            Leave out rows with these labels, such as ``["pending"]``, which are no outcomes.
+        renormalise : bool, default False
+            Divide rows by their sum however far it is from 1. A note counts them.
         ordered : bool, default False
             Whether the classes, more than two, are in their order, such as grades: audits and
             reports then ask about cumulative probabilities, too.
@@ -243,14 +254,28 @@ class Predictions(NamedClasses):
         >>> Predictions.of([0.8, 0.3, 0.5], [*"ynn"], pos_label="y", clusters=[7, 7, 9])
         Predictions(n=3, K=2, 2 clusters)
         """
-        arguments = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
-        arguments |= {"ids": ids, "folds": folds, "features": features, "time": time}
-        request = Request(
-            classes=classes, pos_label=pos_label, predicted_label=predicted_label,
-            from_logits=from_logits, renormalise=renormalise, drop_missing=drop_missing,
-            drop_labels=drop_labels, horizon=horizon, ordered=ordered,
-        )  # fmt: skip
-        return read(cls, probs, arguments, request)
+        facts = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
+        facts |= {"ids": ids, "folds": folds, "features": features, "time": time}
+        followup = labels if isinstance(labels, Followup) else None
+        if followup is not None:
+            facts["labels"] = followup.labels
+        _refuse_tables(probs, labels)
+        refuse_misaligned(probs, facts)
+        for name, values in {"probs": probs, "classes": classes, **facts}.items():
+            refuse_form(values, name)
+        for name, option in {"from_logits": from_logits, "renormalise": renormalise}.items():
+            one_of(name, option, (True, False))
+        if not isinstance(probs, Predictions):
+            data = _of_arrays(probs, facts, classes, from_logits, pos_label, renormalise)
+        elif from_logits or renormalise or pos_label is not None:
+            raise InvalidPredictionsError(
+                "Predictions hold probabilities and numbered labels: from_logits and pos_label "
+                "are for arrays, and so is renormalise"
+            )
+        else:
+            data = _with_labels(probs, facts["labels"], classes)
+        data = _with_facts(data, facts, horizon, ordered)
+        return data if followup is None and data.followup is None else _followed(data, followup)
 
     @classmethod
     def of_labels(
@@ -386,6 +411,147 @@ class Predictions(NamedClasses):
         words += [f"{np.unique(self.folds).size} folds"] if self.folds is not None else []
         words += [f"horizon {self.horizon}"] if self.horizon is not None else []
         return f"Predictions({', '.join(words)})"
+
+
+# ------------------------------------------------------------------------------
+# Arrays become predictions: values, then what is known of the rows, then follow-up.
+
+
+def _refuse_tables(probs: object, labels: object) -> None:
+    """Refuse a table, whose columns have names, and follow-up in the place of probabilities."""
+    if isinstance(probs, Followup):
+        raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
+    if is_table(probs):
+        label = f"label={labels!r}" if isinstance(labels, str) else "label=…"
+        raise InvalidPredictionsError(
+            f"probs is a table ({type(probs).__name__}), and Predictions.of takes arrays: "
+            f"read_predictions(table, {label}) reads its columns, and every test does"
+        )
+
+
+def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
+    """Refuse columns of pandas whose indexes differ."""
+    index = _index(probs)
+    for name, values in others.items():
+        other = _index(values)
+        if index is None or other is None or len(index) != len(other) or index.equals(other):
+            continue
+        pairs = enumerate(zip(index, other, strict=True))
+        for row, (a, b) in ((row, pair) for row, pair in pairs if pair[0] != pair[1]):
+            raise InvalidPredictionsError(
+                f"probs and {name} have different indexes, first in row {row} ({a!r} and {b!r}): "
+                f"align them first, for instance with {name}.loc[probs.index], or pass "
+                f"{name}.to_numpy() if the rows are in the same order as they are"
+            )
+
+
+def _index(values: object) -> Any:
+    """Return the index of a pandas object; lists have an ``index``, too, but a method."""
+    index = values.index if can(values, "index") else None
+    return index if can(index, "equals") else None
+
+
+def _of_arrays(
+    probs: object, facts: Mapping[str, object], classes: Sequence[object] | None,
+    from_logits: bool, pos_label: object, renormalise: bool,
+) -> Predictions:  # fmt: skip
+    """Return the predictions of arrays of probabilities and labels."""
+    labels = facts["labels"]
+    if labels is None:
+        as_array(probs, "probs")  # which may say better what is wrong
+        raise InvalidPredictionsError("labels are missing: pass probs and labels")
+    rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, renormalise)
+    data = Predictions(*rows, notes=notes)
+    folds = facts["folds"] is not None
+    for doubt in doubts(data.probs, data.labels, probs, from_logits, folds):
+        warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
+    return data
+
+
+def _with_labels(
+    data: Predictions, labels: object, classes: Sequence[object] | None
+) -> Predictions:
+    """Return predictions with these labels and names of classes in place of their own."""
+    if labels is None and classes is None:
+        return data
+    names, codes = relabelled(data.classes, data.n_classes, data.n, labels, classes)
+    named = replace(data, classes=names)
+    return named if codes is None else replace(named, labels=codes, followup=None)
+
+
+def _with_facts(
+    data: Predictions, given: Mapping[str, object], horizon: int | None, ordered: bool
+) -> Predictions:
+    """Return predictions with what else is known of the rows, each read by its reader."""
+    clusters = given["clusters"]
+    pair = None if clusters is None else as_columns(clusters, data.n)
+    facts: Fields = {
+        name: read_fact(given[name], data.n)
+        for name, read_fact in READERS.items()
+        if given[name] is not None and (name != "clusters" or pair is None)
+    }
+    if pair is not None:
+        facts |= {"clusters": pair.first, "crossed": pair.second}
+        facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
+    if given["by"] is not None and (lacking := without_group(facts["by"])):
+        note = f"the subgroup {NO_VALUE} is of {several(lacking, 'row')} without a value of by"
+        facts["notes"] = (*facts.get("notes", data.notes), note)
+    one_of("ordered", ordered, (True, False))
+    if ordered and data.n_classes == 2:
+        raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
+    if ordered:
+        facts["ordered"] = True
+    if data.multilabel and facts.keys() & {"by", "clusters", "folds", "horizon"}:
+        raise InvalidPredictionsError(
+            "of several labels a row each is a subgroup, and the row a cluster: they take no "
+            "other by=, clusters= or folds="
+        )
+    if horizon is not None or given["time"] is not None:
+        facts |= _as_series(given, horizon, data)
+    return replace(data, **facts) if facts else data
+
+
+def _as_series(
+    facts: Mapping[str, object], horizon: object, data: Predictions
+) -> dict[str, object]:
+    """Return what is known of forecasts several steps ahead; one step needs nothing."""
+    time = facts["time"]
+    if not is_whole(horizon) or horizon < 1:
+        raise InvalidPredictionsError(
+            f"horizon must be a whole number ≥ 1, by how many times forecasts are ahead, not "
+            f"{horizon!r}" + " (which time= needs)" * (horizon is None)
+        )
+    if facts["clusters"] is not None or data.clusters is not None:
+        raise InvalidPredictionsError(
+            "horizon takes no clusters: rows of one time may depend on each other, name it by time="
+        )
+    if facts["folds"] is not None or data.folds is not None:
+        raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
+    places = np.arange(data.n)
+    if time is not None:  # the place of every row among the distinct times
+        places = codes(as_times(time, data.n))
+    if horizon == 1:
+        return {"clusters": None if time is None else as_clusters(places, data.n)}
+    return {"times": places, "horizon": int(horizon)}
+
+
+def _followed(data: Predictions, followup: Followup | None) -> Predictions:
+    """Return predictions with follow-up in place of labels; other designs are refused."""
+    for name in ("weights", "clusters", "crossed", "folds", "horizon"):
+        if vars(data)[name] is not None:
+            raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
+    if followup is None:
+        return data
+    if data.n_classes != 2:
+        raise InvalidPredictionsError(
+            f"follow-up is of one event, but probs has {data.n_classes} classes: pass the risk "
+            "of the event"
+        )
+    if followup.n != data.n:
+        rows = f"there are {data.n} predictions, but follow-up of {followup.n} rows"
+        raise InvalidPredictionsError(rows)
+    followup.warn(data.risks)
+    return replace(data, followup=followup, notes=(*data.notes, *followup.notes))
 
 
 # ------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from caltest.data.predictions import as_sampled
 from caltest.errors import InvalidPredictionsError, StatisticError, UnsupportedFactError
 from caltest.inference.dependence import AGREEING, in_time_order, neighbours, summary_of
 from caltest.nulls.agreement import association
+from caltest.read.arguments import read_arguments
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
 from caltest.statistics import Problem
 from caltest.statistics.prepared import Prepared
@@ -76,7 +77,7 @@ def admitted(
     if tallies_of(probs):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     refuse_strange(verb, facts)
-    data = Predictions.of(probs, labels, **facts)
+    data = read_arguments(probs, labels, **facts)
     # Tests look at ratios of weights; whole numbers among them have exact laws
     data = data if stakes else as_sampled(data.in_ratios())
     # A map that was fitted to these labels makes them look calibrated

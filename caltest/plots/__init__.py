@@ -14,6 +14,7 @@ from caltest.plots.forests import differences, forest, pvalues, segments, sites
 from caltest.plots.lines import evidence, fitted, null, sensitivity
 from caltest.plots.panels import comparison, difference, reliability, simplex
 from caltest.results import Record
+from caltest.results.base import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,6 @@ __all__ = [
 ]
 
 
-def draw(result: Record, ax: Axes | None = None, **options: object) -> Picture:
+def draw(result: Record, ax: Axes | None = None, **options: object) -> Drawing:
     """Draw a result: the same as its ``plot``, with the options of the function that draws it."""
     return result.plot(ax, **options)

@@ -6,81 +6,103 @@ import re
 import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from scipy.special import bdtrc
 
-from caltest._base.arrays import AnyArray, codes, is_whole, one_of
-from caltest._base.containers import as_column, as_ndarray, can, column_of, names_of, opened
+from caltest._base.arrays import AnyArray, one_of
+from caltest._base.containers import (
+    as_column,
+    as_ndarray,
+    can,
+    column_of,
+    is_table,
+    names_of,
+    opened,
+)
 from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
-from caltest._base.written import Fields, refuse_form, several
+from caltest._base.written import Fields, several, unknown
 from caltest.data import numbers as reading
-from caltest.data.facts import (
-    NO_VALUE,
-    READERS,
-    as_clusters,
-    as_columns,
-    as_times,
-    by_appearance,
-    without_group,
-)
+from caltest.data.facts import by_appearance
 from caltest.data.followup import Followup
-from caltest.data.labels import Facts, Request, as_rows, column_classes, marks, relabelled
-from caltest.data.numbers import doubts
+from caltest.data.labels import (
+    Facts,
+    Request,
+    column_classes,
+    marks,
+    refuse_reordered,
+)
+from caltest.data.predictions import Predictions, refuse_misaligned
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.read import source as cells
 from caltest.read.columns import choose_labels, no_column, with_event
 from caltest.read.meaning import Understood, chosen_of, doubt_labels, understood
 from caltest.read.source import IDS, LABELS, Column, Source, words
 
-if TYPE_CHECKING:
-    from caltest.data.predictions import Predictions
 
+def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts]) -> Predictions:
+    """Return checked :class:`Predictions` of arrays, or of a table in memory.
 
-def read(
-    cls: type[Predictions], probs: object, arguments: dict[str, object], request: Request
-) -> Predictions:
-    """Check what :meth:`Predictions.of` takes; ``arguments`` are labels and facts by name."""
-    if isinstance(probs, Followup):
-        raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
-    labels = arguments["labels"]
+    ``facts`` are those of :meth:`Predictions.of`. Beside a table, labels and facts may be names of
+    its columns or arrays. ``drop_missing`` and ``drop_labels`` leave out rows of tables and arrays.
+    """
+    options: Fields = {**facts}
+    choices = {what: options.pop(what) for what in _CHOICES & options.keys()}
+    if not is_table(probs) and not any(choices.values()):
+        return Predictions.of(probs, labels, **options)
+    if strange := options.keys() - Facts.__annotations__.keys():
+        raise unknown("Predictions.of", min(strange), Facts.__annotations__)
+    one_of("drop_missing", choices.get("drop_missing", False), (True, False))
+    beside = {"labels": labels} | {what: options.pop(what, None) for what in _OF_ROWS}
     followup = labels if isinstance(labels, Followup) else None
     if followup is not None:
-        arguments = arguments | {"labels": followup.labels}
-    one_of("drop_missing", request.drop_missing, (True, False))
-    table = arranged(probs, arguments, request)
+        beside["labels"] = followup.labels
+    request = Request(**options, **choices)
+    table = arranged(probs, beside, request)
     if isinstance(table, Understood):
-        data = of_table(cls, table, request)
-    else:
-        data = _with_facts(_of_arrays(cls, table, arguments, request), arguments, request)
-    if followup is None and data.followup is None:
-        return data
-    for name in ("weights", "clusters", "crossed", "folds", "horizon"):
-        if vars(data)[name] is not None:
-            raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
-    if followup is not None:
-        if data.n_classes != 2:
-            raise InvalidPredictionsError(
-                f"follow-up is of one event, but probs has {data.n_classes} classes: pass the risk "
-                "of the event"
-            )
-        if followup.n != data.n:
-            rows = f"there are {data.n} predictions, but follow-up of {followup.n} rows"
-            raise InvalidPredictionsError(rows)
-        data = replace(data, followup=followup, notes=(*data.notes, *followup.notes))
-        followup.warn(data.risks)
-    return data
+        data = of_table(table, request)
+        return data if followup is None else Predictions.of(data, followup)
+    if request.predicted_label is not None:
+        raise InvalidPredictionsError("predicted_label names a column of a table with labels")
+    return _beside_labels(table, labels, beside, options)
 
 
-def of_table(cls: type[Predictions], table: Understood, request: Request) -> Predictions:
+#: Which rows and columns of a table are meant.
+_CHOICES = {"predicted_label", "drop_missing", "drop_labels"}
+
+
+#: What is known of each row.
+_OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time")
+
+
+def _beside_labels(table: object, labels: object, beside: Fields, options: Fields) -> Predictions:
+    """Return predictions for columns of probabilities, which may name classes, and an array."""
+    notes: tuple[str, ...] = ()
+    columns, options = names_of(table), {**options}
+    facts = {what: beside[what] for what in _OF_ROWS}
+    if columns is None:
+        return Predictions.of(table, labels, **options, **facts)
+    with in_a_file(range(sys.maxsize), list(map(str, columns))):
+        if options.get("classes") is not None:
+            refuse_reordered(columns, options["classes"])
+        elif labels is not None and options.get("pos_label") is None:
+            truth = reading.as_array(beside["labels"], "labels")
+            if (classes := column_classes(table, truth)) is not None:
+                options["classes"] = classes
+                notes = (f"classes named by the columns: {', '.join(map(str, classes))}",)
+        data = Predictions.of(as_ndarray(table, "probs"), labels, **options, **facts)
+    return replace(data, notes=(*notes, *data.notes))
+
+
+def of_table(table: Understood, request: Request) -> Predictions:
     """Return the predictions of a table whose columns are understood."""
     event = None if isinstance(table.labels, Followup) else request.pos_label
     with table.naming:
-        data = cls.of(
+        data = Predictions.of(
             *(table.probs, table.labels, table.classes),
             from_logits=table.from_logits, pos_label=event, ordered=request.ordered,
             renormalise=request.renormalise, horizon=request.ahead, **table.facts,
@@ -89,75 +111,6 @@ def of_table(cls: type[Predictions], table: Understood, request: Request) -> Pre
     notes = (*table.notes, *data.notes)
     data = replace(data, notes=notes, unused=table.unused, places=table.rows)
     return without_rounded(data, request.rounded)
-
-
-def _of_arrays(
-    cls: type[Predictions], probs: object, arguments: Mapping[str, object], request: Request
-) -> Predictions:
-    """Return the predictions of arrays, or of predictions with labels and classes if given."""
-    labels, classes = arguments["labels"], request.classes
-    from_logits, pos_label = request.from_logits, request.pos_label
-    if request.predicted_label is not None:
-        raise InvalidPredictionsError("predicted_label names a column of a table with labels")
-    for name, values in {"probs": probs, "classes": classes, **arguments}.items():
-        refuse_form(values, name)
-    one_of("from_logits", from_logits, (True, False))
-    one_of("renormalise", request.renormalise, (True, False))
-    if isinstance(probs, cls):
-        if from_logits or request.renormalise or pos_label is not None:
-            raise InvalidPredictionsError(
-                "Predictions hold probabilities and numbered labels: from_logits and pos_label "
-                "are for arrays, and so is renormalise"
-            )
-        if labels is None and classes is None:
-            return probs
-        names, codes = relabelled(probs.classes, probs.n_classes, probs.n, labels, classes)
-        named = replace(probs, classes=names)
-        return named if codes is None else replace(named, labels=codes, followup=None)
-    if labels is None:
-        reading.as_array(probs, "probs")  # which may say better what is wrong
-        raise InvalidPredictionsError("labels are missing: pass probs and labels")
-    columns = list(map(str, names_of(probs) or ()))
-    with in_a_file(range(sys.maxsize), columns) if columns else nullcontext():
-        rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, request.renormalise)
-    data = cls(*rows, notes=notes)
-    for doubt in doubts(
-        data.probs, data.labels, probs, from_logits, arguments["folds"] is not None
-    ):
-        warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
-    return data
-
-
-def _with_facts(
-    data: Predictions, arguments: Mapping[str, object], request: Request
-) -> Predictions:
-    """Return the same with the other facts, each read by its reader."""
-    clusters, horizon = arguments["clusters"], request.horizon
-    pair = None if clusters is None else as_columns(clusters, data.n)
-    facts: Fields = {
-        name: read_fact(arguments[name], data.n)
-        for name, read_fact in READERS.items()
-        if arguments[name] is not None and (name != "clusters" or pair is None)
-    }
-    if pair is not None:
-        facts |= {"clusters": pair.first, "crossed": pair.second}
-        facts |= {"cluster_names": pair.names, "notes": (*data.notes, *pair.notes)}
-    if arguments["by"] is not None and (lacking := without_group(facts["by"])):
-        note = f"the subgroup {NO_VALUE} is of {several(lacking, 'row')} without a value of by"
-        facts["notes"] = (*facts.get("notes", data.notes), note)
-    one_of("ordered", request.ordered, (True, False))
-    if request.ordered and data.n_classes == 2:
-        raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
-    if request.ordered:
-        facts["ordered"] = True
-    if data.multilabel and facts.keys() & {"by", "clusters", "folds", "horizon"}:
-        raise InvalidPredictionsError(
-            "of several labels a row each is a subgroup, and the row a cluster: they take no "
-            "other by=, clusters= or folds="
-        )
-    if horizon is not None or arguments["time"] is not None:
-        facts |= as_series(arguments, horizon, data)
-    return replace(data, **facts) if facts else data
 
 
 # ------------------------------------------------------------------------------
@@ -171,7 +124,7 @@ def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Un
     arrays whose incomplete rows are to be left out. Queries are run, once.
     """
     rows = {what: values for what, values in facts.items() if values is not None}
-    _refuse_misaligned(probs, rows)
+    _refuse_relations(probs, rows)
     table = opened(probs, "probs")
     keys = names_of(table)
     features = rows.pop("features", None)
@@ -229,30 +182,15 @@ def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
             raise InvalidPredictionsError(f"{what}: {no_column(name, columns)}")
 
 
-def _refuse_misaligned(probs: Any, others: Mapping[str, Any]) -> None:
-    index = _index(probs)
+def _refuse_relations(probs: object, others: Mapping[str, object]) -> None:
+    """Refuse two relations of duckdb, and columns of pandas whose indexes differ."""
     for name, values in others.items():
         if can(probs, "fetchnumpy") and can(values, "fetchnumpy"):
             raise InvalidPredictionsError(
                 f"probs and {name} are two relations, whose rows have no common order: pass one "
                 f"relation with all columns, and {name} as the name of its column"
             )
-        other = _index(values)
-        if index is None or other is None or len(index) != len(other) or index.equals(other):
-            continue
-        pairs = enumerate(zip(index, other, strict=True))
-        for row, (a, b) in ((row, pair) for row, pair in pairs if pair[0] != pair[1]):
-            raise InvalidPredictionsError(
-                f"probs and {name} have different indexes, first in row {row} ({a!r} and {b!r}): "
-                f"align them first, for instance with {name}.loc[probs.index], or pass "
-                f"{name}.to_numpy() if the rows are in the same order as they are"
-            )
-
-
-def _index(values: Any) -> Any:
-    """Return the index of a pandas object; lists have an ``index``, too, but a method."""
-    index = values.index if can(values, "index") else None
-    return index if can(index, "equals") else None
+    refuse_misaligned(probs, others)
 
 
 # ------------------------------------------------------------------------------
@@ -374,25 +312,3 @@ def source_in_memory(table: object) -> Source:
         return [as_ndarray(column_of(table, columns[name]), name) for name in names]
 
     return Source([*columns], read, frame=True)
-
-
-def as_series(facts: Mapping[str, object], horizon: object, data: Predictions) -> dict[str, object]:
-    """Return what is known of forecasts several steps ahead; one step needs nothing."""
-    time = facts["time"]
-    if not is_whole(horizon) or horizon < 1:
-        raise InvalidPredictionsError(
-            f"horizon must be a whole number ≥ 1, by how many times forecasts are ahead, not "
-            f"{horizon!r}" + " (which time= needs)" * (horizon is None)
-        )
-    if facts["clusters"] is not None or data.clusters is not None:
-        raise InvalidPredictionsError(
-            "horizon takes no clusters: rows of one time may depend on each other, name it by time="
-        )
-    if facts["folds"] is not None or data.folds is not None:
-        raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
-    places = np.arange(data.n)
-    if time is not None:  # the place of every row among the distinct times
-        places = codes(as_times(time, data.n))
-    if horizon == 1:
-        return {"clusters": None if time is None else as_clusters(places, data.n)}
-    return {"times": places, "horizon": int(horizon)}

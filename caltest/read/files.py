@@ -18,13 +18,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray, one_of
-from caltest._base.containers import as_column
+from caltest._base.containers import as_column, is_table
+from caltest._base.containers import opened as at_hand
 from caltest._base.written import several
 from caltest.data import Predictions
 from caltest.data.labels import Request, marks
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 from caltest.read import source as cells
-from caltest.read.arguments import of_table
+from caltest.read.arguments import of_table, source_in_memory
 from caltest.read.arguments import shared_ids as shared_ids_arguments
 from caltest.read.columns import choose_labels, named, refuse_unknown, with_event
 from caltest.read.formats import ENDINGS, READERS, opened
@@ -38,7 +39,7 @@ Columns = str | PathLike[str] | Sequence[str]
 
 
 def read_predictions(
-    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    path: str | PathLike[str] | Sequence[str | PathLike[str]] | object,
     probs: str | Sequence[str] | None = None,
     label: Columns | None = None,
     *,
@@ -68,14 +69,17 @@ def read_predictions(
     multilabel: bool = False,
     rounded: bool | Literal["auto"] = False,
 ) -> Predictions:
-    """Read probabilities and labels from a file; the first of their ``notes`` says what it has.
+    """Read probabilities and labels from a file or a table in memory.
 
-    One pass over the file, text by pyarrow where installed; other columns are not looked at.
+    The first of their ``notes`` says what was read. One pass over the file, text by pyarrow where
+    installed; other columns are not looked at.
 
     Parameters
     ----------
-    path : path, pattern such as ``"part-*.csv"``, or sequence of them
-        Files of one model are read one after the other, with the columns of the first.
+    path : path, pattern such as ``"part-*.csv"``, or sequence of them, or table
+        A table in memory: of pandas, polars, Arrow, duckdb or Hugging Face, or a dictionary of
+        columns; its rows are counted from 0. Files of one model are read one after the other,
+        with the columns of the first.
         ``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow``,
         ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in ``.gz``, ``.zst`` or ``.zip``;
         samples of lm-evaluation-harness, logs of Inspect (``.eval``, ``.json``),
@@ -147,6 +151,9 @@ def read_predictions(
         sheet=sheet,
         rounded=rounded,
     )
+    if is_table(path):
+        source = with_event(source_in_memory(at_hand(path, "table")), label)
+        return read_chosen(source, request, chosen_of(source, request))[0]
     parts = parts_of(path)
     if len(parts) == 1:
         with source_of(parts[0], request) as source:
@@ -369,7 +376,7 @@ def read_chosen(
             data = Predictions.of_labels(table.probs, table.labels, table.classes)
         places = table.rows[data.places]
         return replace(data, notes=(*table.notes, *data.notes), places=places), table.rows
-    return of_table(Predictions, table, request), table.rows
+    return of_table(table, request), table.rows
 
 
 # ------------------------------------------------------------------------------

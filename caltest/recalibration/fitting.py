@@ -18,7 +18,7 @@ from caltest.data import Facts, Predictions
 from caltest.data.labels import Request
 from caltest.data.numbers import as_array, as_numbers, row_numbers
 from caltest.errors import StatisticError
-from caltest.read.arguments import arranged
+from caltest.read.arguments import arranged, read_arguments
 from caltest.read.meaning import Understood
 from caltest.results import Provenance
 
@@ -55,7 +55,7 @@ class Recalibration(ABC):
         fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
         StatisticError when there is no optimum to be reached, or the method does not fit the data.
         """
-        data = Predictions.of(probs, labels, **facts).labelled(f"{type(self).__name__}.fit")
+        data = read_arguments(probs, labels, **facts).labelled(f"{type(self).__name__}.fit")
         logits, values = facts.get("from_logits", False), probs
         if logits:  # which may be columns of a table
             facts_of_rows = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}

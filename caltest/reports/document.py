@@ -24,7 +24,6 @@ from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.reliability import View, spread
 from caltest.inference.sites import log_ratio
 from caltest.nulls.laws import clopper_pearson
-from caltest.plots import Picture
 from caltest.plots.canvas import GREY, Style
 from caltest.results import (
     AuditReport,
@@ -44,7 +43,7 @@ from caltest.results import (
 )
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, TOGETHER
-from caltest.results.base import described, entry
+from caltest.results.base import Drawing, described, entry
 from caltest.results.rendering import Columns, percent, spread_of
 from caltest.statistics import (
     E50,
@@ -119,11 +118,11 @@ class _Done(str):
     """Text that is written in the language of a document already."""
 
 
-def _plotted(result: Record) -> Picture:
+def _plotted(result: Record) -> Drawing:
     return result.plot(recipe=False)
 
 
-def _attributes(curve: ReliabilityCurve) -> Picture:
+def _attributes(curve: ReliabilityCurve) -> Drawing:
     """Draw the diagram of the weather services: the climate, and where forecasts begin to help."""
     picture = curve.plot(style="classical", recipe=False)
     mean = float(np.average(curve.observed, weights=curve.count))
@@ -134,7 +133,7 @@ def _attributes(curve: ReliabilityCurve) -> Picture:
     return picture
 
 
-def _groups(test: CalibrationTestResult) -> Picture:
+def _groups(test: CalibrationTestResult) -> Drawing:
     assert test.subgroups is not None
     return _plotted(test.subgroups.first(MOST_GROUPS))
 
@@ -144,7 +143,7 @@ MOST_GROUPS = 25
 
 
 #: What draws a part.
-DRAWN: dict[str, Callable[[Any], Picture]] = {
+DRAWN: dict[str, Callable[[Any], Drawing]] = {
     **dict.fromkeys(("curve", "band", "smooth", "cox", "sites", "decomposition"), _plotted),
     **dict.fromkeys(("murphy", "where", "recalibration"), _plotted),
     **{"attributes": _attributes, "groups": _groups},
@@ -166,7 +165,7 @@ class Section(Record):
         return self.key in DRAWN
 
     @property
-    def picture(self) -> Picture:
+    def picture(self) -> Drawing:
         """The last of the answers, drawn."""
         return DRAWN[self.key](self.results[-1])
 

@@ -12,6 +12,7 @@ from functools import partial
 from html import escape
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from textwrap import indent, wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
@@ -27,8 +28,24 @@ from caltest.results.verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    from caltest.plots.canvas import Picture
+
+class Drawing(Protocol):
+    """A picture of a result, as :class:`caltest.plots.Picture` is one; plots know results."""
+
+    @property
+    def ax(self) -> Axes: ...
+    @property
+    def figure(self) -> Figure: ...
+    @property
+    def artists(self) -> Mapping[str, object]: ...
+    @property
+    def panels(self) -> Sequence[Drawing]: ...
+    @property
+    def recipe(self) -> str: ...
+    def save(self, path: str | Path) -> None: ...
+    def to_svg(self) -> str: ...
 
 
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
@@ -103,7 +120,7 @@ class Record:
         """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
-    def plot(self, ax: Axes | None = None, **options: object) -> Picture:
+    def plot(self, ax: Axes | None = None, **options: object) -> Drawing:
         """Draw it as a :class:`caltest.plots.Picture`; StatisticError where there is none.
 
         Parameters

@@ -9,8 +9,8 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, by_value, one_of
-from caltest.data import Predictions
 from caltest.nulls.compiled import kernel
+from caltest.read.arguments import read_arguments
 from caltest.results.estimates import IsotonicFit
 from caltest.statistics.prepared import LabelStatistic
 from caltest.statistics.problem import Problem
@@ -32,7 +32,7 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
     >>> isotonic_fit([0.1, 0.3, 0.3, 0.8], [1, 0, 0, 1]).observed.round(3)
     array([0.333, 0.333, 1.   ])
     """
-    problem = RowProblem.of(Predictions.of(probs, labels))
+    problem = RowProblem.of(read_arguments(probs, labels))
     problem.event(isotonic_fit)
     return CORP().prepare(problem).fit(problem.labels)
 

@@ -14,6 +14,7 @@ from caltest._base.arrays import one_of
 from caltest.data import Predictions
 from caltest.errors import StatisticError
 from caltest.nulls.laws import normal
+from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, SumStatistic
 from caltest.statistics.problem import LinearTerm, Problem, ResidualSums
 from caltest.statistics.rows import RowProblem
@@ -98,7 +99,7 @@ class _MeanScore(Statistic):
 
     def per_row(self, probs: object, labels: object = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
-        data = Predictions.of(probs, labels).labelled("per_row")
+        data = read_arguments(probs, labels).labelled("per_row")
         return self.of_rows(RowProblem.of(data).predictions)
 
     def of_rows(self, rows: Predictions) -> FloatArray:

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import ComplexArray, number, one_of
-from caltest.data import Predictions
 from caltest.errors import StatisticError
+from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, ResidualStatistic
 from caltest.statistics.problem import Problem
 from caltest.statistics.rows import RowProblem
@@ -70,7 +70,7 @@ def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> 
     >>> round(curve.width, 4), round(curve.error, 4)
     (0.1311, 0.1311)
     """
-    problem = RowProblem.of(Predictions.of(probs, labels).labelled("smooth_curve").in_ratios())
+    problem = RowProblem.of(read_arguments(probs, labels).labelled("smooth_curve").in_ratios())
     data = problem.predictions
     residuals = data.residuals[:, :1].T
     solution = SmoothECE().prepare(problem).solve(residuals)

@@ -15,6 +15,7 @@ from caltest._base.written import Written, name_of
 from caltest.data import Facts, Predictions
 from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.nulls import BLOCK
+from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, Prepared
 from caltest.statistics.problem import Problem
 from caltest.statistics.rows import Drawn, FollowupProblem, RowProblem, row_problem
@@ -35,7 +36,7 @@ class Statistic(ABC, Written):
         Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
         """
         # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
-        data = Predictions.of(probs, labels, **facts).in_ratios()
+        data = read_arguments(probs, labels, **facts).in_ratios()
         return prepare(self, RowProblem.of(data)).observed
 
     @abstractmethod

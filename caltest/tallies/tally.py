@@ -30,6 +30,7 @@ from caltest.data.lenses import (
 )
 from caltest.data.numbers import as_they_are
 from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.read.arguments import read_arguments
 from caltest.read.batches import ROWS, batches_of, column, kind_of
 from caltest.read.files import read_chosen, read_predictions
 from caltest.read.formats import imported
@@ -298,7 +299,7 @@ def rows_of(
     lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
     """Return rows that a tally may hold, and its lens."""
-    data = Predictions.of(probs, labels, **facts).labelled("a tally")
+    data = read_arguments(probs, labels, **facts).labelled("a tally")
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
 
@@ -488,7 +489,7 @@ class Tallies(AnyTally):
         StatisticError
             As :meth:`Tally.of`, and when a lens is named twice.
         """
-        data = Predictions.of(probs, labels, **facts).labelled("Tallies")
+        data = read_arguments(probs, labels, **facts).labelled("Tallies")
         if not isinstance(lenses, (Sequence, type(None))):
             raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")
         return cls.of_part(data, lenses, grid)

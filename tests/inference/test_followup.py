@@ -260,7 +260,7 @@ REFUSED = """
 ct.confidence_interval(p, seen) | ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2)
 ct.equivalence_test(p, seen, tolerance=0.1) | ct.calibration_test(p, seen, null=ct.RedrawLabels())
 ct.compare(p, p, seen) | ct.calibration_test(p, seen.labels, null=ct.RedrawFollowup())
-ct.gate(p, seen, tolerance=0.1) | ct.Predictions.of({"p": p, "w": p + 1.0}, seen, weights="w")
+ct.gate(p, seen, tolerance=0.1) | ct.ECE()({"p": p, "w": p + 1.0}, seen, weights="w")
 ct.Monitor().update(p, seen) | ct.cox_recalibration(p, seen.labels, link="cloglog")
 ct.Tally.of(p, seen) | ct.meta_analysis(p, seen, by=np.arange(p.size) % 6)
 ct.Tallies.of(p, seen) | ct.calibration_test(np.full((24, 3), 1 / 3), seen)

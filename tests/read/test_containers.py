@@ -6,6 +6,7 @@ import pytest
 import caltest as ct
 from caltest.data import Predictions
 from caltest.errors import InvalidPredictionsError
+from caltest.read.arguments import read_arguments
 
 NAMES = ["cat", "dog", "owl"]
 PROBS = np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.5, 0.5, 0.0]])
@@ -53,35 +54,46 @@ def same(data, **facts):
 
 
 def test_labels_and_facts_are_columns_by_their_names(table):
-    data = Predictions.of(table(WHOLE), "truth", clusters="site")
+    data = read_arguments(table(WHOLE), "truth", clusters="site")
     same(data, clusters=[0, 0, 1, 1])
     assert data.classes == tuple(NAMES)
     assert data.notes == (
         "read 4 rows, 3 classes from columns cat, dog, owl, labels from truth, clusters from site",
     )
-    same(Predictions.of(table(WHOLE)))  # as in a file, names say the rest
+    same(read_arguments(table(WHOLE)))  # as in a file, names say the rest
+
+
+def test_predictions_of_arrays_refuse_a_table_and_name_the_reader(table):
+    with pytest.raises(InvalidPredictionsError, match=r"read_predictions\(table, label='truth'\)"):
+        Predictions.of(table(WHOLE), "truth")
+    same(ct.read_predictions(table(WHOLE), label="truth", by="site"), by=list("aabb"))
+
+
+def test_options_that_leave_rows_out_are_those_of_the_reader():
+    with pytest.raises(TypeError, match=r"read_predictions\(table, …\) and the tests leave rows"):
+        Predictions.of([0.5, np.nan], [0, 1], drop_missing=True)
 
 
 def test_labels_beside_the_table_and_columns_of_whole_rows(table):
-    same(Predictions.of(table(COLUMNS), np.array(TEXT), by=WHOLE["site"]), by=list("aabb"))
-    same(Predictions.of(table({"p": PROBS.tolist(), "y": LABELS}), "y"))
+    same(read_arguments(table(COLUMNS), np.array(TEXT), by=WHOLE["site"]), by=list("aabb"))
+    same(read_arguments(table({"p": PROBS.tolist(), "y": LABELS}), "y"))
     probs = COLUMNS if table in (from_duckdb, dict) else table(COLUMNS)
-    same(Predictions.of(probs, table({"y": TEXT})))
+    same(read_arguments(probs, table({"y": TEXT})))
 
 
 def test_a_wrong_column_is_named(table):
     with pytest.raises(InvalidPredictionsError, match="labels: there is no column 'y' among cat"):
-        Predictions.of(table(WHOLE), "y")
+        read_arguments(table(WHOLE), "y")
     columns = {"p_cat": PROBS[:, 0].tolist(), "p_dog": ["x", *PROBS[1:, 1].tolist()], "y": LABELS}
     with pytest.raises(InvalidPredictionsError, match="column p_dog, row 0: 'x' is not a number"):
-        Predictions.of(table(columns | {"p_dog": [str(v) for v in columns["p_dog"]]}), "y")
+        read_arguments(table(columns | {"p_dog": [str(v) for v in columns["p_dog"]]}), "y")
 
 
 def test_a_missing_value_is_found(table):
     made = table({"p": [0.25, None, 0.5], "y": [0, 1, 1]})
     with pytest.raises(InvalidPredictionsError, match="column p has 1 missing cell, in row 1; "):
-        Predictions.of(made, "y")
-    data = Predictions.of(made, "y", drop_missing=True)
+        read_arguments(made, "y")
+    data = read_arguments(made, "y", drop_missing=True)
     np.testing.assert_array_equal(data.probs[:, 1], [0.25, 0.5])
     assert data.notes[1] == "dropped 1 of 3 rows with missing cells (p 1)"
 
@@ -99,18 +111,18 @@ def test_comparisons_take_tables():
 def test_columns_say_which_class_they_are_of():
     pandas = pytest.importorskip("pandas")
     turned = pandas.DataFrame(PROBS[:, [2, 0, 1]], columns=[2, 0, 1])
-    data = Predictions.of(turned, LABELS)
+    data = read_arguments(turned, LABELS)
     assert data.classes == ("2", "0", "1")
     np.testing.assert_array_equal(data.labels, [1, 2, 0, 1])
-    in_order = Predictions.of(pandas.DataFrame(PROBS), LABELS)
+    in_order = read_arguments(pandas.DataFrame(PROBS), LABELS)
     assert (in_order.classes, in_order.notes) == (None, ())
-    other = Predictions.of(pandas.DataFrame(PROBS, columns=[7, 8, 9]), LABELS)
+    other = read_arguments(pandas.DataFrame(PROBS, columns=[7, 8, 9]), LABELS)
     assert other.classes is None  # the labels are no such names
     with pytest.raises(InvalidPredictionsError, match="pass classes="):
-        Predictions.of(pandas.DataFrame(PROBS, columns=["p1", "p2", "p3"]), TEXT)
+        read_arguments(pandas.DataFrame(PROBS, columns=["p1", "p2", "p3"]), TEXT)
     headed = pandas.DataFrame({f"p_{name}": COLUMNS[name] for name in NAMES[::-1]})
-    assert Predictions.of(headed, TEXT).classes == tuple(NAMES[::-1])
-    assert Predictions.of(turned, LABELS, classes=["x", "y", "z"]).classes == ("x", "y", "z")
+    assert read_arguments(headed, TEXT).classes == tuple(NAMES[::-1])
+    assert read_arguments(turned, LABELS, classes=["x", "y", "z"]).classes == ("x", "y", "z")
 
 
 @pytest.mark.parametrize("fact", ["labels", "weights", "clusters", "by", "ids"])
@@ -120,9 +132,9 @@ def test_another_index_is_refused(fact):
     given = {"labels": LABELS, fact: pandas.Series([1, 2, 0, 1], index=[0, 3, 1, 2])}
     message = rf"probs and {fact} have different indexes, first in row 1 \(1 and 3\).*{fact}.loc"
     with pytest.raises(InvalidPredictionsError, match=message):
-        Predictions.of(probs, given.pop("labels"), **given)
+        read_arguments(probs, given.pop("labels"), **given)
     given = {"labels": LABELS, fact: pandas.Series([1, 2, 1, 1])}
-    assert Predictions.of(probs, given.pop("labels"), **given).n == 4
+    assert read_arguments(probs, given.pop("labels"), **given).n == 4
 
 
 def test_columns_may_have_any_name():
@@ -130,22 +142,22 @@ def test_columns_may_have_any_name():
     pandas = pytest.importorskip("pandas")
     odd = ["collect", "detach", "fetchnumpy", "with_format", "column_names", "dtype"]
     frame = pandas.DataFrame(np.eye(6), columns=odd)
-    np.testing.assert_array_equal(Predictions.of(frame, odd).labels, range(6))
-    assert Predictions.of(frame.assign(cpu=odd), "cpu").classes == tuple(odd)
+    np.testing.assert_array_equal(read_arguments(frame, odd).labels, range(6))
+    assert read_arguments(frame.assign(cpu=odd), "cpu").classes == tuple(odd)
 
 
 def test_a_query_is_run():
-    same(Predictions.of(from_polars(WHOLE).lazy(), "truth"))
+    same(read_arguments(from_polars(WHOLE).lazy(), "truth"))
 
 
 def test_rows_of_two_relations_have_no_order():
     relation = from_duckdb(WHOLE)
     with pytest.raises(InvalidPredictionsError, match=r"two relations.*labels as the name"):
-        Predictions.of(relation.project("cat, dog, owl"), relation.project("truth"))
+        read_arguments(relation.project("cat, dog, owl"), relation.project("truth"))
 
 
 def test_a_chosen_part_of_a_dataset_is_read_in_its_order():
-    data = Predictions.of(from_datasets(WHOLE).select([2, 0]), "truth", by="site")
+    data = read_arguments(from_datasets(WHOLE).select([2, 0]), "truth", by="site")
     np.testing.assert_array_equal(data.probs, PROBS[[2, 0]])
     np.testing.assert_array_equal(data.labels, [2, 0])
     np.testing.assert_array_equal(data.by, ["b", "a"])
@@ -180,5 +192,5 @@ class OnDevice:
 
 
 def test_tensors_come_from_any_device_and_of_any_type():
-    same(Predictions.of(OnDevice(PROBS), OnDevice(LABELS), ids=OnDevice(LABELS)))
-    same(Predictions.of([OnDevice(row) for row in PROBS], LABELS))
+    same(read_arguments(OnDevice(PROBS), OnDevice(LABELS), ids=OnDevice(LABELS)))
+    same(read_arguments([OnDevice(row) for row in PROBS], LABELS))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.data import Predictions
 from caltest.data.facts import are_dates, as_times
 from caltest.errors import InvalidPredictionsError
 from caltest.planning import Population
+from caltest.read.arguments import read_arguments
 from caltest.read.files import read_predictions
 
 RNG = np.random.default_rng(11)
@@ -46,8 +46,8 @@ def test_a_stated_confidence_is_about_the_answer(tmp_path, names, values):
     columns = dict(zip(names, words, strict=True))
     for data in (
         read_predictions(written(tmp_path / "f.csv", columns)),
-        Predictions.of(columns, names[2]),
-        Predictions.of(columns),
+        read_arguments(columns, names[2]),
+        read_arguments(columns),
     ):
         assert data.classes == ("wrong", "right")
         np.testing.assert_array_equal(data.labels, answer == truth)
@@ -56,7 +56,7 @@ def test_a_stated_confidence_is_about_the_answer(tmp_path, names, values):
 
 def test_one_answer_to_all_may_be_right_or_wrong():
     _, certainty, truth = stated(below=False)
-    data = Predictions.of({"pred": np.zeros(60, int), "certainty": certainty, "truth": truth})
+    data = read_arguments({"pred": np.zeros(60, int), "certainty": certainty, "truth": truth})
     np.testing.assert_array_equal(data.labels, truth == 0)
 
 
@@ -108,21 +108,21 @@ def test_two_readings_are_spelled_out(tmp_path):
     columns = {"prediction": words, "p": p, "y": ["yes", "no", "no", "yes", "no"] * 4}
     path = written(tmp_path / "f.csv", columns)
     message = r"say pos_label='yes' \(--pos-label yes\) or predicted_label='prediction' "
-    for read, of in ((read_predictions, (path,)), (Predictions.of, (columns, "y"))):
+    for read, of in ((read_predictions, (path,)), (read_arguments, (columns, "y"))):
         with pytest.raises(InvalidPredictionsError, match=message):
             read(*of)
     assert np.array_equal(read_predictions(path, pos_label="yes").labels, [1, 0, 0, 1, 0] * 4)
-    right = Predictions.of(columns, "y", predicted_label="prediction").labels
+    right = read_arguments(columns, "y", predicted_label="prediction").labels
     np.testing.assert_array_equal(right, [1, 1, 0, 0, 1] * 4)
 
 
 def test_a_tie_between_two_classes_refuses_no_file(tmp_path):
     p = np.array([0.9, 0.5, 0.2, 0.5])
     columns = {"y_pred": [1, 0, 0, 1], "score": p, "y": [1, 1, 0, 0]}
-    np.testing.assert_array_equal(Predictions.of(columns, "y").labels, [1, 1, 0, 0])
+    np.testing.assert_array_equal(read_arguments(columns, "y").labels, [1, 1, 0, 0])
     columns["y_pred"] = [0, 0, 1, 1]
     with pytest.raises(InvalidPredictionsError, match="could be the probability of label 0"):
-        Predictions.of(columns, "y")
+        read_arguments(columns, "y")
     columns["y_pred"] = [1, 0, 1, 1]
     with pytest.raises(InvalidPredictionsError, match="different classes in row 3, 1 row in all"):
         read_predictions(written(tmp_path / "f.csv", columns))
@@ -136,7 +136,7 @@ def test_rows_of_two_models_are_asked_about(tmp_path):
     assert read_predictions(path, one_model=True).n == 3
     assert list(read_predictions(path, by="model").subgroups()) == ["a", "b"]
     with pytest.raises(InvalidPredictionsError, match="leave the column out"):
-        Predictions.of(columns, "y")
+        read_arguments(columns, "y")
 
 
 def test_rows_are_renormalised_if_asked_for(tmp_path, done, refused):
@@ -145,10 +145,10 @@ def test_rows_are_renormalised_if_asked_for(tmp_path, done, refused):
     refused("row 1 sums to 0.9 (1 of 3 rows", "test", path)
     refused("pass renormalise=True (--renormalise)", "test", path)
     assert "renormalised as asked for (sums from 0.9 to 0.9)" in done("test", path, "--renormalise")
-    data = Predictions.of(columns, "label", renormalise=True)
+    data = read_arguments(columns, "label", renormalise=True)
     np.testing.assert_allclose(data.probs[:, 0], [5 / 9, 0.3, 0.25])
     with pytest.raises(InvalidPredictionsError, match="row 0 sums to 0"):
-        Predictions.of([[0.0, 0.0], [0.5, 0.5]], [0, 1], renormalise=True)
+        read_arguments([[0.0, 0.0], [0.5, 0.5]], [0, 1], renormalise=True)
 
 
 def test_remarks_are_no_labels_and_windows_text_is_read(tmp_path, refused):
@@ -165,7 +165,7 @@ def test_remarks_are_no_labels_and_windows_text_is_read(tmp_path, refused):
     refused("not a text file in UTF-8", "test", path, "--by", "é")
     two = {"p": [0.2, 0.7, 0.4, 0.1] * 2, "here": [*"abab"] * 2, "there": [*"baab"] * 2}
     with pytest.raises(InvalidPredictionsError, match="the label: here or there"):
-        Predictions.of(two)
+        read_arguments(two)
 
 
 def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_read_are_left_out_if_asked_for(tmp_path):
         ct.calibration_test(p, y)
     result = ct.calibration_test(p, y, drop_missing=True, by=[*"abab"])
     assert (result.n, result.notes[0]) == (3, "dropped 1 of 4 rows with missing cells (probs 1)")
-    data = Predictions.of({"b": p, "a": 1 - p}, [*"abbb"], drop_missing=True)
+    data = read_arguments({"b": p, "a": 1 - p}, [*"abbb"], drop_missing=True)
     assert (data.classes, data.labels.tolist()) == (("b", "a"), [1, 0, 0])
 
 
@@ -213,11 +213,11 @@ def test_rows_without_a_group_are_one_and_rows_are_those_of_the_file(tmp_path, d
     frame = {"p": p.astype(float), "y": y.astype(int)}
     values = np.array([v if v in (24, 72) else np.nan for v in site])
     for by in (values, {"site": values}, "site"):
-        data = Predictions.of(frame | {"site": site}, "y", by=by)
+        data = read_arguments(frame | {"site": site}, "y", by=by)
         names = [name.removeprefix("site=") for name in data.subgroups()]
         assert (names, data.n) == (["(no value)", "24", "72"], 199)
         assert data.notes[-1].startswith("the subgroup (no value) is of 2 rows")
-    ages = Predictions.of(frame | {"age": [np.nan, *range(198)]}, "y", by=["age"]).subgroups()
+    ages = read_arguments(frame | {"age": [np.nan, *range(198)]}, "y", by=["age"]).subgroups()
     assert [rows.size for rows in ages.values()] == [1, 50, 50, 49, 49]
 
 
@@ -278,7 +278,7 @@ def test_an_event_may_be_an_amount_beyond_a_limit(tmp_path, refused):
         refused("label='dx==mel'", "test", kinds, "--probs", "mel", "--label", "dx", *more)
     assert read_predictions(kinds, "mel", "dx==mel").labels.tolist() == [0] * 24 + [1] * 3
     for sign, wet in ((">=0.2", [0, 1, 1]), ("> 0.2", [0, 1, 0]), ("<=0.2", [1, 0, 1])):
-        for read, of in ((read_predictions, (path, "pop")), (Predictions.of, (columns,))):
+        for read, of in ((read_predictions, (path, "pop")), (read_arguments, (columns,))):
             data = read(*of, f"mm{sign}", drop_missing=True)
             assert (data.labels.tolist(), data.probs[2, 1]) == (wet, 0.6)
 
@@ -289,7 +289,7 @@ def test_free_answers_are_compared_as_a_reader_would(tmp_path):
     answer[:4] = "av", "Aw.", "It is Ax, surely", "B"
     columns = {"model_answer": answer, "confidence": [0.9] * 30, "correct_answer": truth}
     with pytest.warns(ct.DoubtfulInputWarning, match="among other words in 1 row, which are taken"):
-        data = Predictions.of(columns)
+        data = read_arguments(columns)
     np.testing.assert_array_equal(data.labels, [1, 1, 0, 0, *[1] * 26])
     assert "whatever their case and last point (which matters in 2 rows)" in data.notes[0]
 
@@ -490,7 +490,7 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused, don
         for data in (read_predictions(path), read_predictions(path, percent=True)):
             np.testing.assert_array_equal(data.probs[:2, 1], [0.08, 0.05])
             assert f"from column {name} in percent" in data.notes[0]
-    data = Predictions.of({"p_a": [70.5, 20], "p_b": [29.5, 80], "y": [0, 1]})  # sums of 100
+    data = read_arguments({"p_a": [70.5, 20], "p_b": [29.5, 80], "y": [0, 1]})  # sums of 100
     np.testing.assert_array_equal(data.probs[:, 1], [0.295, 0.8])
     for cells in ([8, 5, 10], ["80%", "50", "1"]):  # a scale of another kind, and both
         path = written(tmp_path / "b.csv", {"confidence": cells, "correct": [1, 0, 1]})
@@ -505,7 +505,7 @@ def test_european_numbers_percent_and_names_around_labels(tmp_path, refused, don
     data = read_predictions(written(tmp_path / "c.csv", columns), "P(home),P(away)", "won")
     assert data.classes == ("home", "away")
     columns = {"polar bear": [0.5, 0.2], "ant": [0.5, 0.8], "y": ["Polar_Bear", "ANT "]}
-    for data in (read_predictions(written(tmp_path / "c.csv", columns)), Predictions.of(columns)):
+    for data in (read_predictions(written(tmp_path / "c.csv", columns)), read_arguments(columns)):
         assert (data.classes, data.labels.tolist()) == (("polar bear", "ant"), [0, 1])
         assert "case or blanks: ANT is ant, Polar_Bear is polar bear" in data.notes[-1]
 
@@ -525,7 +525,7 @@ CALLED = [
 
 @pytest.mark.parametrize("columns", CALLED)
 def test_one_column_may_be_known_by_its_cells(tmp_path, columns):
-    for data in (read_predictions(written(tmp_path / "f.csv", columns)), Predictions.of(columns)):
+    for data in (read_predictions(written(tmp_path / "f.csv", columns)), read_arguments(columns)):
         np.testing.assert_allclose(data.probs[:, 1], [0.1, 0.8, 0.3, 0.6])
         np.testing.assert_array_equal(data.labels, [0, 1, 0, 0])
         unlisted = not {"forecast_prob", "Risk (5y)", "PoP"} & {*columns}
@@ -562,8 +562,8 @@ def test_rows_without_an_outcome_yet_are_left_out_by_their_label(tmp_path, run):
     assert f"run: caltest test {path} --drop-label Pending\n" in run("test", path)[2]
     for data in (
         read_predictions(path, drop_labels=["Pending"]),
-        Predictions.of(columns, drop_labels=["Pending"]),
-        Predictions.of(risk, words, pos_label="malignant", drop_labels="Pending"),
+        read_arguments(columns, drop_labels=["Pending"]),
+        read_arguments(risk, words, pos_label="malignant", drop_labels="Pending"),
     ):
         np.testing.assert_array_equal(data.labels, words[rows] == "malignant")
         np.testing.assert_allclose(data.probs[:, 1], risk[rows])
@@ -627,7 +627,7 @@ def test_probabilities_of_all_classes_are_known_by_their_sum(tmp_path):
     assert data.classes == tuple(probs)
     truth = {f"true_{name}": row for name, row in zip(probs, np.eye(3, dtype=int), strict=True)}
     of_100 = {f"% {name}": [100 * p for p in column] for name, column in probs.items()}
-    data = Predictions.of(of_100 | truth)
+    data = read_arguments(of_100 | truth)
     np.testing.assert_allclose(data.probs.T, [*probs.values()])
     assert data.labels.tolist() == [0, 1, 2]
     rows = [dict(zip(probs, row, strict=True)) for row in zip(*probs.values(), strict=True)]
@@ -649,9 +649,9 @@ def test_outcomes_of_a_follow_up_are_no_labels(tmp_path):
     for horizon, doubtful in ((10, True), (60, False), (500, True)):
         seen = ct.Followup(np.tile(203.0 * B, 3), np.ones(90), horizon=horizon)
         note = f"a horizon of {horizon} is in the same unit; {seen.labels.sum()} of 90 events"
-        assert any(note in said for said in Predictions.of(np.tile(A, 3), seen).notes) == doubtful
+        assert any(note in said for said in read_arguments(np.tile(A, 3), seen).notes) == doubtful
     with pytest.raises(InvalidPredictionsError, match=r"Followup\(frame\['Follow-up .*'outcome'"):
-        Predictions.of(columns)
+        read_arguments(columns)
 
 
 def test_labels_of_a_second_file_are_matched(tmp_path):
