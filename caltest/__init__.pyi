@@ -20,10 +20,12 @@ from .data.lenses import OneVsRest as OneVsRest
 from .data.lenses import Partition as Partition
 from .data.lenses import TopK as TopK
 from .errors import DegenerateDataWarning as DegenerateDataWarning
+from .errors import DoubtfulInputError as DoubtfulInputError
 from .errors import DoubtfulInputWarning as DoubtfulInputWarning
 from .errors import FewClustersWarning as FewClustersWarning
 from .errors import InvalidPredictionsError as InvalidPredictionsError
 from .errors import LimitLawWarning as LimitLawWarning
+from .errors import Reading as Reading
 from .errors import ShortFollowupWarning as ShortFollowupWarning
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError

@@ -1,7 +1,8 @@
 """What can go wrong, by name."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 #: Terminal escapes and all other control characters but the line feed; what turns text around.
@@ -22,26 +23,96 @@ class InPlace(NamedTuple):
     meant: str
 
 
-class _Plain(ValueError):
-    """An error of one line: names come from files, and line feeds in them are spaces.
+#: Words in the value of an option in whose place the user has to put another.
+PLACES = ("COLUMN", "EXPR", "NUMBER", "CODE", "A,B,C", "FILE")
 
-    ``remedies`` are words of a command line, each of which decides: options that come in the place
-    of those of the same name, such as ``("--probs", "risk")``, or with ``!`` are left out, perhaps
-    after another command, ``("test", "--lens", "TopK(1)")``; or one word :class:`InPlace` of
-    another.
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the input: the options that say so, and when it is the right one.
+
+    Attributes
+    ----------
+    options : mapping of str to object
+        Options by their Python names (``"drop_missing"``), each with its value: text, a number,
+        True for a flag, None to leave the option out.
+    when : str
+        Condition under which this is the right reading, a clause such as ``"p is the probability
+        of survival"``; "" if there is no other reading.
+    verb : str
+        Command that reads it, if another one than the one that was given.
     """
 
-    def __init__(self, message: str, remedies: Sequence[tuple[str, ...]] = ()) -> None:
+    options: Mapping[str, object] = field(default_factory=dict)
+    when: str = ""
+    verb: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to fill in: no option has a word of ``PLACES``.
+
+        Names of columns in double quotes are no places.
+        """
+        values = (re.sub(r'"[^"]*"', "", str(value)) for value in self.options.values())
+        return not any(re.search(rf"\b({'|'.join(PLACES)})\b", value) for value in values)
+
+
+def _as_reading(words: Reading | tuple[str, ...]) -> Reading | None:
+    """Return a reading of words of a command line (until all errors are raised with readings)."""
+    if isinstance(words, Reading):
+        return words
+    if isinstance(words, InPlace) or not words:
+        return None
+    verb, options, rest = "", {}, list(words)
+    if not rest[0].lstrip("!").startswith("-"):
+        verb = rest.pop(0)
+    while rest:
+        name = rest.pop(0)
+        key = name.lstrip("!-").replace("-", "_")
+        value = rest.pop(0) if rest and not rest[0].lstrip("!").startswith("--") else True
+        options[key] = None if name.startswith("!") else value
+    return Reading(options, verb=verb)
+
+
+def _as_words(reading: Reading | tuple[str, ...]) -> tuple[str, ...]:
+    """Return a reading as words of a command line."""
+    if not isinstance(reading, Reading):
+        return reading
+    words = [reading.verb] * bool(reading.verb)
+    for name, value in reading.options.items():
+        option = f"--{name.replace('_', '-')}"
+        words += [f"!{option}"] if value is None else [option]
+        words += [str(value)] * (value is not None and value is not True)
+    return tuple(words)
+
+
+class _Plain(ValueError):
+    """Error of one line: names come from files, and line feeds in them are replaced by spaces.
+
+    ``readings`` are the readings of the input that are possible, as data; the command line prints
+    them as commands.
+    """
+
+    def __init__(self, message: str, readings: Sequence[Reading | tuple[str, ...]] = ()) -> None:
         super().__init__(printable(message.replace("\n", " ")))
-        self.remedies = tuple(remedies)
+        self.remedies: tuple[tuple[str, ...], ...] = tuple(map(_as_words, readings))
+        self.readings = tuple(filter(None, map(_as_reading, readings)))
 
     def of_file(self, name: str) -> Self:
-        """Return the same with the name of a file before the message."""
-        return type(self)(f"{name}: {self}", self.remedies)
+        """Return the error with the name of a file before its message."""
+        return type(self)(f"{name}: {self}", self.readings)
 
 
 class InvalidPredictionsError(_Plain):
     """Probabilities or labels that cannot be tested; the message says where and what to do."""
+
+
+class DoubtfulInputError(InvalidPredictionsError):
+    """Input that can be read, but whose data say that it is probably meant otherwise.
+
+    ``readings`` are the readings that the data support; ``as_is=True`` (``--as-is``) reads the
+    input as it was asked for, with a note.
+    """
 
 
 class StatisticError(_Plain):
@@ -52,9 +123,9 @@ class UnsupportedFactError(StatisticError):
     """A fact of the rows, such as weights, that is not allowed for by what was asked."""
 
     def __init__(
-        self, message: str, remedies: Sequence[tuple[str, ...]] = (), fact: str = ""
+        self, message: str, readings: Sequence[Reading | tuple[str, ...]] = (), fact: str = ""
     ) -> None:
-        super().__init__(message, remedies)
+        super().__init__(message, readings)
         self.fact = fact
 
 
