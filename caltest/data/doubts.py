@@ -1,0 +1,805 @@
+"""Guards: questions that the data raise about how they were read.
+
+A guard is a function of arrays and of the columns that nobody named. It returns a
+:class:`Question` or None, and never changes a number. A question that *asks* is a refusal unless
+the user says that the input is meant as it is; one that does not is a doubt, printed first.
+
+Guards that ask compare two readings of the same rows by their likelihood. If predictions p are
+calibrated as they were read, the likelihood ratio of another reading that is a function of p has
+expectation E[L'(y) / L(y)] ≤ 1, so that it exceeds 1000 in at most 1 of 1000 data sets (Markov's
+inequality), for every n and every distribution of p. Rates of false alarms and power are measured
+in ``docs/guards.md`` (``python -m validation.guards``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, takewhile
+from string import ascii_letters, ascii_lowercase, digits
+
+import numpy as np
+from scipy.stats import rankdata
+
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
+from caltest._base.naming import nth
+from caltest.data.followup import Censoring, Followup
+from caltest.data.questions import PLAIN_NAME, Column, Question, Rows
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
+
+#: Logarithm of how many times likelier another reading must be before a guard asks.
+LIKELIER = float(np.log(1000.0))
+#: Standard errors below 0.5 of the area under the ROC curve before a guard asks.
+BELOW_HALF = 3.0
+#: Probabilities are taken within [ROUNDED_OFF, 1 − ROUNDED_OFF] where a 0 or 1 may be rounded.
+ROUNDED_OFF = 0.005
+#: Rows from which on guards look at an evenly spread part of the arrays.
+MOST_SEEN = 50_000
+
+#: Names of the parts of a data set that a model was fitted to, and of all parts.
+FITTED = frozenset(("train", "training", "fit"))
+SPLIT_NAMES = FITTED | {
+    *("test", "valid", "validation", "val", "dev", "holdout", "hold_out", "oof", "cv"),
+}
+#: Columns of 0 and 1 that mark a part of a data set.
+SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?:_set)?")
+#: What the time that a row was followed for is called, in lower case with ``_`` for signs.
+FOLLOWED_FOR = re.compile(
+    r"(?:times?|t|tte|ttd|tt_?[a-z]{3,}|futime|fu_?(?:days|months|years|time)|survtime|surv_time"
+    r"|dtime|rfstime|durations?|follow_?up(?:_\w+)?|time_to_\w+|\w+_time|days_to_\w+"
+    r"|(?:os|pfs|dfs|rfs|efs)(?:_\w+)?|aval|stop|lenfol|(?:\w+_)?(?:days|months|years|weeks))"
+)
+
+
+# ------------------------------------------------------------------------------
+# What callers ask.
+
+
+def questions(rows: Rows) -> tuple[Question, ...]:
+    """Return the questions of all guards of rows with labels, those that ask first."""
+    asked = [guard(rows) for guard in GUARDS]
+    return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
+
+
+def doubts_of_arrays(
+    probs: FloatArray, labels: IntArray | Followup, *,
+    weights: FloatArray | None = None, clusters: AnyArray | None = None,
+    said: Mapping[str, str] | None = None,
+) -> tuple[Question, ...]:  # fmt: skip
+    """Return the questions that arrays raise, which have no other columns to look at.
+
+    The guards are ``predicted_class`` and ``against_outcomes``; with follow-up
+    ``swapped_censoring`` and ``against_outcomes``. Of more than 50 000 rows an evenly spread part
+    is looked at. Values beyond 1 and cumulative rows are no probabilities: :func:`scales` and
+    :func:`cumulative` are for the check of them.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (n,) or (n, K)
+        Checked probabilities.
+    labels : ndarray of shape (n,), or Followup
+        Numbers of classes; 1 is the event of two.
+    weights, clusters : ndarray of shape (n,), optional
+        Weights and clusters of the rows.
+    said : mapping of str to str, optional
+        What the arguments are called in readings, by default ``probs`` and ``labels``.
+
+    Notes
+    -----
+    O(n K) for rows that raise no question; O(n log n) otherwise and with follow-up.
+    """
+    words = {"probs": "probs", "label": "labels", "event": "event"} | dict(said or {})
+    if isinstance(labels, Followup):
+        return _of_followup(probs, labels, clusters, words, arrays=True)
+    if len(labels) > MOST_SEEN:
+        seen = np.linspace(0, len(labels) - 1, MOST_SEEN).astype(np.int64)
+        probs, labels = probs[seen], labels[seen]
+        weights, clusters = (None if a is None else a[seen] for a in (weights, clusters))
+    rows = Rows(probs, labels, weights, clusters, said=words, arrays=True)
+    return tuple(filter(None, (predicted_class(rows), against_outcomes(rows))))
+
+
+def doubts_of_followup(
+    probs: FloatArray, followup: Followup, clusters: AnyArray | None = None,
+    said: Mapping[str, str] | None = None,
+) -> tuple[Question, ...]:  # fmt: skip
+    """Return the questions that columns of follow-up raise: (n,) risks, and how rows ended."""
+    return _of_followup(probs, followup, clusters, dict(said or {}), arrays=False)
+
+
+def _of_followup(
+    probs: FloatArray, followup: Followup, clusters: AnyArray | None, said: dict[str, str],
+    arrays: bool,
+) -> tuple[Question, ...]:  # fmt: skip
+    p = probs if probs.ndim == 1 else probs[:, -1]
+    if followup.time.max(initial=0.0) < np.min(followup.horizon):
+        return ()  # refused for that
+    # One curve for all rows: strata of few rows would add noise to what is compared
+    weights = Censoring(followup, np.zeros(p.size, dtype=np.int64)).weights
+    rows = Rows(p, followup.labels, weights, clusters, said=said, followed=True, arrays=arrays)
+    return tuple(filter(None, (swapped_censoring(rows, followup), against_outcomes(rows))))
+
+
+def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
+    """Return notes of the doubts and, with ``as_is``, of what would have been asked.
+
+    DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. It
+    does not name the option that goes on: whoever speaks to the user does.
+    """
+    notes = []
+    for question in asked:
+        if question.asks and not as_is:
+            raise DoubtfulInputError(question.text, question.readings)
+        notes.append(f"read as it is, although {question.text}" if question.asks else question.text)
+    return tuple(notes)
+
+
+# ------------------------------------------------------------------------------
+# Likelihoods and order.
+
+
+def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
+    """Return Σ w log P(y) for events of probability p, within ``ROUNDED_OFF`` of 0 and 1."""
+    p = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
+    terms = np.log(np.where(y == 1, p, 1.0 - p))
+    return float(terms.sum() if weights is None else terms @ weights)
+
+
+def constant_gain(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
+    """Return log (L(mean of y) / (√n L(p))): how much likelier one number for all rows is."""
+    scale = 1.0 if weights is None else _mean_weight(weights)
+    mean = np.full(len(p), float(np.average(y, weights=weights)))
+    gain = log_likelihood(mean, y, weights) - log_likelihood(p, y, weights)
+    return gain / scale - 0.5 * float(np.log(len(p)))
+
+
+def _mean_weight(weights: FloatArray) -> float:
+    """Return Σ w² / Σ w, by which weighted sums of logarithms are divided (Kish)."""
+    return float(weights @ weights / weights.sum())
+
+
+def order_of_events(
+    p: FloatArray, y: AnyArray, weights: FloatArray | None = None
+) -> tuple[float, float]:
+    """Return the area under the ROC curve, and its distance from 0.5 in standard errors.
+
+    The standard error is that of no order: with ties corrected as in the test of Wilcoxon, Mann and
+    Whitney, and from the weighted scores where there are weights.
+    """
+    w = np.ones(len(p)) if weights is None else weights
+    p, y, w = p[w > 0], y[w > 0] == 1, w[w > 0]
+    if y.all() or not y.any():
+        return 0.5, 0.0
+    _, place = np.unique(p, return_inverse=True)
+    place = place.ravel()
+    free, events = np.bincount(place, np.where(y, 0.0, w)), np.bincount(place, np.where(y, w, 0.0))
+    area = float(events @ (np.cumsum(free) - free / 2.0) / (free.sum() * events.sum()))
+    if weights is None:
+        n, k = float(len(p)), float(y.sum())
+        ties = np.bincount(place).astype(np.float64)
+        spread = (n + 1.0) - np.sum(ties**3 - ties) / (n * (n - 1.0))
+        variance = float(spread / (12.0 * k * (n - k)))
+    else:
+        total = np.bincount(place, w)
+        level = ((np.cumsum(total) - total / 2.0) / w.sum())[place]
+        part = np.where(y, w / events.sum(), -w / free.sum())
+        variance = float(np.sum((part * (level - np.average(level, weights=w))) ** 2))
+    return area, (area - 0.5) / float(np.sqrt(variance)) if variance > 0.0 else 0.0
+
+
+def design_effect(part: FloatArray, groups: Iterable[IntArray]) -> float:
+    """Return Σ (sums of ``part`` over a group)² / Σ part², the largest over ``groups``, or 1."""
+    apart, largest = float(part @ part), 1.0
+    for rows in groups if apart > 0.0 else ():
+        sums = np.bincount(rows + 1, part)
+        largest = max(largest, float(sums @ sums) / apart)
+    return largest
+
+
+# ------------------------------------------------------------------------------
+# Guards of predictions and outcomes.
+
+
+def against_outcomes(rows: Rows) -> Question | None:
+    """Ask where events are rarer the higher p is, and 1 − p is 1000 times as likely.
+
+    log L(1 − p) − log L(p) ≥ log 1000, and the area under the ROC curve at least three standard
+    errors below 0.5, both divided by the largest design effect over clusters or, without these,
+    over unused columns of text and whole numbers.
+    """
+    p, y, w = rows.risks, rows.labels, rows.weights
+    if p is None or rows.n < 5 or (rows.followed and w is None) or (w is not None and not w.any()):
+        return None
+    scale = 1.0 if w is None else _mean_weight(w)
+    gain = (log_likelihood(1.0 - p, y, w) - log_likelihood(p, y, w)) / scale
+    if gain < LIKELIER:
+        return None
+    area, z = order_of_events(p, y, w)
+    if z > -BELOW_HALF:
+        return None
+    part = (rankdata(p) / len(p) - 0.5) * (y - y.mean()) * (1.0 if w is None else w)
+    effect = design_effect(part - part.mean(), _groups(rows))
+    z /= np.sqrt(effect)
+    if gain / effect < LIKELIER or z > -BELOW_HALF:
+        return None
+    probs, outcome = rows.words("probs"), rows.outcome
+    text = (
+        f"{outcome} is rarer where {probs} is higher (area under the ROC curve {area:.2f}, "
+        f"{abs(z):.1f} standard errors below 0.5)"
+    )
+    readings = [_other_event(rows, probs)]
+    if not rows.followed:
+        negated = _negated(outcome, rows.arrays)
+        readings.append(Reading({"label": negated}, f"{outcome} marks the other outcome"))
+    return Question("against the outcomes", text, tuple(readings))
+
+
+def _groups(rows: Rows) -> Iterable[IntArray]:
+    """Yield the codes (n,) of clusters or, without these, of columns whose values repeat."""
+    if rows.clusters is not None:
+        yield codes(rows.clusters)
+        return
+    for column in rows.unused:
+        if column.coded is not None and 5 <= column.n_values < rows.n:
+            yield column.coded[0]
+
+
+def _other_event(rows: Rows, probs: str) -> Reading:
+    """Return the reading by which probabilities are those of the other class."""
+    when = f"{probs} is the probability that the event does not occur"
+    if rows.probs.ndim == 1:
+        return Reading({"probs": complement(probs)}, when)
+    if rows.arrays:
+        return Reading({"probs": f"{probs}[:, ::-1]"}, f"the columns of {probs} are swapped")
+    first, comma, second = probs.partition(", ")
+    swapped = f"{second}, {first}" if comma else "COLUMN, COLUMN"
+    return Reading({"probs": swapped}, "the columns are in the other order")
+
+
+def complement(text: str) -> str:
+    """Return 1 − an expression, in SQL and Python."""
+    if text.startswith("1 - ") and PLAIN_NAME.fullmatch(text[4:]):
+        return text[4:]
+    return f"1 - {text}" if PLAIN_NAME.fullmatch(text) else f"1 - ({text})"
+
+
+def _negated(text: str, arrays: bool) -> str:
+    """Return the negation of an expression: of 0 and 1 in Python, of any outcome in SQL."""
+    if arrays:
+        return complement(text)
+    if text.startswith("NOT ") and PLAIN_NAME.fullmatch(text[4:]):
+        return text[4:]
+    return f"NOT {text}" if PLAIN_NAME.fullmatch(text) else f"NOT ({text})"
+
+
+def predicted_class(rows: Rows) -> Question | None:
+    """Ask where the label follows from the predictions in every row.
+
+    Two classes: all events have higher predictions than all others; more: the label is the largest
+    probability. Calibrated predictions have labels of probability L; a question takes log (1 / L) ≥
+    log 1000 + log(n + 1) (n + 1 thresholds), L as predicted: what is certain is no evidence.
+    """
+    p, y = rows.probs, rows.labels
+    if rows.followed or rows.n < 5:
+        return None
+    if (risks := rows.risks) is not None:
+        event = y == 1
+        if event.all() or not event.any() or risks[~event].max() >= risks[event].min():
+            return None
+        chance = np.where(event, risks, 1.0 - risks)
+    else:
+        if (p.argmax(axis=1) != y).any() or y.min() == y.max():
+            return None
+        chance = p[np.arange(rows.n), y]
+    if -float(np.log(chance).sum()) < LIKELIER + float(np.log(rows.n + 1.0)):
+        return None
+    text = (
+        f"{rows.outcome} follows from {rows.words('probs')} in every row, as the class that a "
+        "model predicts does, and outcomes do not"
+    )
+    return Question("predicted class", text, (Reading({"label": "COLUMN"}),))
+
+
+def confidences(rows: Rows) -> Question | None:
+    """Ask where predictions are as likely the confidence of the class in an unused column.
+
+    All p are at least one half, and a column C of two values agrees with the label 1000 times as
+    likely, by p, as the label is 1; divided by two mappings of values and the number of columns.
+    Where C agrees with the label far more often than p says, it may be the label once more: then
+    one number for all rows must be 1000 √n times as likely as p as well.
+    """
+    p, y = rows.probs, rows.labels
+    if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
+        return None
+    if p.min() < 0.5 - ROUNDED_OFF:
+        return None
+    pairs = [c for c in rows.unused if c.n_values == 2 and c.complete]
+    least = LIKELIER + float(np.log(2.0 * max(len(pairs), 1)))
+    base = log_likelihood(p, y)
+    for column in pairs:
+        assert column.coded is not None
+        assert column.counts is not None
+        first, second = np.flatnonzero(column.counts).tolist()
+        for zero, one in ((first, second), (second, first)):
+            right = (column.coded[0] == one) == (y == 1)
+            if log_likelihood(p, right) - base < least:
+                continue
+            excess = float(right.sum() - p.sum())
+            again = excess > 5.0 * float(np.sqrt(p @ (1.0 - p))) and constant_gain(p, y) < LIKELIER
+            if not again:
+                words = column.coded[1]
+                return _of_confidences(rows, column, words[zero], words[one])
+    return None
+
+
+def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:
+    """Return the question whether predictions are the confidence that a column is right."""
+    label = rows.outcome
+    plain = PLAIN_NAME.fullmatch(label) is not None
+    bare = bare_words([zero, one], ["0", "1"])
+    options: dict[str, object] = {"predicted_label": column.sql}
+    if not plain or bare[zero] != "0" or bare[one] != "1":
+        truth = f"{label} = 1" if plain else f"CAST({label} AS INTEGER) = 1"
+        options = {"label": f"({column.equals(one)}) = ({truth})"}
+    text = (
+        f"all values of {rows.words('probs')} are at least 0.5, and {label} agrees with "
+        f"{column.name} about as often as they say: they look like the confidence that "
+        f"{column.name} is right"
+    )
+    when = f"{rows.words('probs')} is the confidence that {column.name} is right"
+    return Question("confidences", text, (Reading(options, when),))
+
+
+def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Map words to what is left of them in lower case without what all of them share.
+
+    ``LABEL_0`` and ``LABEL_1`` are ``0`` and ``1``. Words that are among the ``others`` but for
+    case keep all of theirs.
+    """
+    low = [value.lower() for value in values]
+    if set(low) <= {other.lower() for other in others}:
+        return dict(zip(values, low, strict=True))
+    several = low if len(low) > 1 else [*low, ""]
+    head = _common_start(several).rstrip(ascii_lowercase + digits)
+    tail = _common_start([w[::-1] for w in several])[::-1].lstrip(ascii_lowercase + digits)
+    return {v: w[len(head) : len(w) - len(tail)] for v, w in zip(values, low, strict=True)}
+
+
+def _common_start(words: list[str]) -> str:
+    """Return the longest beginning that all words share."""
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*words, strict=False))
+    return "".join(letters[0] for letters in alike)
+
+
+def predicted_class_readings(
+    truth: Iterable[str], unused: Iterable[Column], probs: str
+) -> tuple[Reading, ...]:
+    """Return a reading for each column with the words of a label of text: a predicted class."""
+    wanted = [word.lower() for word in truth]
+    found = []
+    for column in unused:
+        if column.words is not None and 2 <= column.n_values <= 10_000:
+            shared = {*bare_words(column.words, wanted).values()} & {*wanted}
+            if len(shared) >= 2:
+                when = f"{probs} is the confidence that {column.name} is right"
+                found.append(Reading({"predicted_label": column.sql}, when))
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------
+# Guards of which rows there are.
+
+
+def train_rows(rows: Rows) -> Question | None:
+    """Ask where a column tells rows that the model was fitted to from others, by its words."""
+    for column in rows.unused:
+        if column.coded is None or column.counts is None:
+            continue
+        words = column.coded[1]
+        if column.words is not None:
+            parts = split_parts(w for w, k in zip(words, column.counts, strict=True) if k)
+            if len(parts) < 2 or not set(parts.values()) & FITTED:
+                continue
+            tests = sorted(word for word, part in parts.items() if part not in FITTED)
+            readings = tuple(
+                Reading({"where": rows.where(column.equals(word))}, f"the {word} rows are meant")
+                for word in tests
+            )
+        else:
+            flag = SPLIT_FLAG.fullmatch(_key(column.name))
+            if not flag or not column.complete or words != ("0", "1"):
+                continue
+            held = "0" if flag[1].startswith("train") else "1"
+            readings = (Reading({"where": rows.where(column.equals(held))}),)
+        text = f"{column.name} tells rows that a model was fitted to from other rows"
+        return Question("train and test", text, readings)
+    return None
+
+
+def split_parts(words: Iterable[str]) -> dict[str, str]:
+    """Return the plain name of each word if all are parts of a data set; empty if not."""
+    parts = {word: _key(word).strip("0123456789_") for word in words}
+    return parts if set(parts.values()) <= SPLIT_NAMES else {}
+
+
+def _key(name: str) -> str:
+    """Return a name in lower case with ``_`` for signs: "Is Train?" is "is_train"."""
+    return re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
+
+
+def repeated_rows(rows: Rows) -> Question | None:
+    """Ask where one column repeats with one label, each time with another value of a second.
+
+    a has at least five values, one label each, and at most min(1000, n / 5) rows of a value. That
+    labels of equal a agree by chance, Π_a Σ_k q_k^(m_a), has probability at most 1e-4 / number of
+    columns; b, or b and c, tell the rows of a value of a apart.
+    """
+    n = rows.n
+    if "clusters" in rows.said or rows.clusters is not None or n < 20:
+        return None
+    columns = [c for c in rows.unused if c.coded is not None]
+    share = np.unique(rows.labels, return_counts=True)[1] / n
+    most = min(1000.0, n / 5.0)
+    for a in columns:
+        sizes = _one_label_each(rows, a)
+        if sizes is None or not 2 <= sizes.max() <= most:
+            continue
+        chance = float(np.log(np.sum(share[:, None] ** sizes[None, :], axis=0)).sum())
+        if chance > -np.log(1e4 * len(rows.unused)):
+            continue
+        others = [b for b in columns if b is not a and 2 <= b.n_values <= most]
+        found = _told_apart(a, others, int(sizes.max()), rows.by)
+        if found:
+            return _of_repeated(rows, a, found, float(sizes.mean()))
+    return None
+
+
+def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
+    """Return how many rows each value has (k,), if labels agree within each; None if not."""
+    assert column.coded is not None
+    if not 5 <= column.n_values <= rows.n / 1.5 or not column.complete:
+        return None
+    groups, y = column.coded[0], rows.labels
+    if rows.by is not None:  # rows of one value in two subgroups are told apart already
+        groups = codes(groups * (1 + int(codes(rows.by).max())) + codes(rows.by))
+    first = np.zeros(int(groups.max()) + 1, dtype=y.dtype)
+    first[groups] = y
+    if (first[groups] != y).any():
+        return None
+    sizes = np.bincount(groups)
+    return sizes[sizes > 0]
+
+
+def _told_apart(
+    a: Column, others: list[Column], least: int, by: AnyArray | None
+) -> tuple[Column, ...]:
+    """Return one or two columns that tell all rows of each value of ``a`` apart, or nothing."""
+    groups = a if by is None else Column(a.name, codes(by))
+    single: list[tuple[Column, ...]] = [(b,) for b in others if b.n_values >= least]
+    some = others[:20]
+    pairs: list[tuple[Column, ...]] = [
+        (b, c)
+        for i, b in enumerate(some)
+        for c in some[i + 1 :]
+        if b.n_values * c.n_values >= least
+    ]
+    for chosen in single + pairs:
+        key = np.zeros(len(a.values), dtype=np.int64)
+        for column in (a, *([groups] if groups is not a else []), *chosen):
+            assert column.coded is not None
+            key = key * (len(column.coded[1]) + 1) + column.coded[0] + 1
+        if np.unique(key).size == key.size:
+            return chosen
+    return ()
+
+
+def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float) -> Question:
+    """Return the question which of several predictions of one outcome is meant."""
+    firsts = []
+    for b in found:
+        assert b.coded is not None
+        firsts.append(b.equals(b.coded[1][int(b.coded[0][b.coded[0] >= 0][0])]))
+    where, names = " AND ".join(firsts), " and ".join(b.name for b in found)
+    readings = [Reading({"where": rows.where(where)}, f"one {names} is meant, such as {where}")]
+    if len(found) == 1 and rows.by is None:
+        readings.append(Reading({"by": found[0].sql}, f"every {names} is meant by itself"))
+    readings.append(Reading({"clusters": a.sql}, f"all rows are meant together, {a.name} a unit"))
+    text = (
+        f"every {a.name} has {times:.3g} rows with one outcome, a row for each {names}: these are "
+        f"{rows.n} predictions of {a.n_values} outcomes"
+    )
+    return Question("several predictions of a row", text, tuple(readings))
+
+
+# ------------------------------------------------------------------------------
+# Guards of which columns were taken, and in which unit.
+
+
+def second_set(rows: Rows) -> Question | None:
+    """Ask where another column or family would do as well as the one found by its name.
+
+    A column in [0, 1] with rank correlation of at least 0.9; or as many columns as there are
+    classes, whose names share a beginning or end and whose rows sum to 1.
+    """
+    if "probs" in rows.named:
+        return None
+    fractions = [c for c in rows.unused if _are_fractions(c)]
+    if rows.probs.ndim == 1:
+        mine = rankdata(rows.probs)
+        if np.ptp(mine) == 0.0:
+            return None
+        alike = (c for c in fractions if np.corrcoef(mine, rankdata(c.values))[0, 1] >= 0.9)
+        others = [c.sql for c in alike]
+    else:
+        families = families_of(fractions)
+        others = [", ".join(c.sql for c in f) for f in families if len(f) == rows.probs.shape[1]]
+    if not others:
+        return None
+    wanted = [rows.words("probs"), *others]
+    readings = tuple(Reading({"probs": words}, f"{words} is meant") for words in wanted)
+    return Question("second set", f"predictions could be {' or '.join(wanted)}", readings)
+
+
+def _are_fractions(column: Column) -> bool:
+    """Say whether a column holds many values of [0, 1], none missing."""
+    q = column.values
+    if column.words is not None or q.dtype.kind != "f" or not q.size or not column.complete:
+        return False
+    inside = q.min() >= 0.0 and q.max() <= 1.0 and np.ptp(q) > 0.0
+    return bool(inside and np.unique(q[:200]).size > min(5, q.size // 4))
+
+
+def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
+    """Return columns whose names share a beginning or an end, and whose rows sum to 1."""
+    stems: dict[tuple[str, str], list[Column]] = {}
+    for c in columns:
+        ends = {("head", c.name.rstrip(ascii_letters + digits)), ("head", c.name.rstrip(digits))}
+        for stem in ends | {("tail", c.name.lstrip(ascii_letters + digits))}:
+            stems.setdefault(stem, []).append(c)
+    members = {tuple(f) for f in stems.values() if len(f) > 1}
+    return [f for f in members if np.allclose(sum(c.values for c in f), 1.0, atol=0.01)]
+
+
+def scales(p: FloatArray, name: str, sql: str | None = None) -> None:
+    """Refuse values above 1, with the expression in the unit that they seem to have.
+
+    ``sql`` is a column as an expression has it; None where an expression was given, which is in the
+    unit that the user chose. InvalidPredictionsError names the row and the value.
+    """
+    beyond = p > 1.0 + 1e-6
+    if not beyond.any():
+        return
+    row, top = int(np.argmax(beyond)), float(np.nanmax(p))
+    text = f"{name} is {p[row]:g} in {nth(row)}: probabilities are at most 1"
+    if sql is None or top > 100.0:
+        raise InvalidPredictionsError(text)
+    within = (p > 0.0) & (p < 1.0)
+    readings = [Reading({"probs": f"{sql} / 100"})]
+    if within.any():
+        k = int(np.argmax(within))
+        text += f", and {p[k]:g} in {nth(k)} is a fraction or less than one percent"
+        mixed = f"CASE WHEN {sql} < 1 THEN {sql} ELSE {sql} / 100 END"
+        readings = [
+            Reading({"probs": f"{sql} / 100"}, f"{p[k]:g} means {p[k]:g} %"),
+            Reading({"probs": mixed}, f"{p[k]:g} means {100.0 * p[k]:g} %"),
+        ]
+    raise DoubtfulInputError(text, readings)
+
+
+def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Question | None:
+    """Ask about columns that rise along every row and end at 1: cumulative probabilities.
+
+    ``columns`` are their names as expressions have them; None for arrays.
+    """
+    if probs.ndim < 2 or probs.shape[1] < 2 or len(probs) < 2:
+        return None
+    if not np.allclose(probs[:, -1], 1.0, atol=1e-3) or (np.diff(probs, axis=1) < -1e-9).any():
+        return None
+    if not (probs[:, :-1].sum(axis=1) > 0.01).any():
+        return None
+    steps = "np.diff(probs, axis=1, prepend=0)"
+    if columns is not None:
+        steps = ", ".join([columns[0], *(f"{b} - {a}" for a, b in pairwise(columns))])
+    text = "the columns of probabilities rise along every row and end at 1: they are cumulative"
+    return Question("cumulative", text, (Reading({"probs": steps}),))
+
+
+def event_codes(column: Column, option: str, of_followup: bool = False) -> Question | None:
+    """Ask which value of a column is the event, where it is neither boolean nor 0 and 1.
+
+    ``option`` is the one that the column was given for: "label", "event" or "competing".
+    """
+    if column.coded is None or column.counts is None:
+        reading = Reading({option: f"{column.sql} >= NUMBER"})
+        return Question("codes", f"{column.name} holds fractions, and no outcomes", (reading,))
+    words = column.coded[1]
+    counts = Counter({w: int(k) for w, k in zip(words, column.counts, strict=True) if k})
+    if counts.keys() <= {"0", "1"} and column.words is None:
+        return None
+    listed = ", ".join(f"{word} ({k})" for word, k in counts.most_common(8))
+    rest = f" and {len(counts) - 8} other values" if len(counts) > 8 else ""
+    text = f"{column.name} has the values {listed}{rest}, and an outcome is 0 or 1 or a boolean"
+    if of_followup and len(counts) > 2:
+        places = dict.fromkeys(("event", "competing"), f"{column.sql} = CODE")
+        return Question("codes", text, (Reading(places),))
+    readings = tuple(
+        Reading({option: column.equals(word)}, f"{word} is the event")
+        for word, _ in counts.most_common(4)
+    )
+    return Question("codes", text, readings)
+
+
+# ------------------------------------------------------------------------------
+# Guards of follow-up, of outcomes to come, and of dependence.
+
+
+def hazard_order(p: FloatArray, time: FloatArray, event: BoolArray) -> float:
+    """Return z of Cox's score test of the rank of p at no effect: positive if events come early.
+
+    Rows of one time are at risk together. Cox, Journal of the Royal Statistical Society B 34, 1972.
+    """
+    last_first = np.argsort(-time, kind="stable")
+    t, e, x = time[last_first], event[last_first], rankdata(p)[last_first] / len(p)
+    end = np.searchsorted(-t, -t, side="right") - 1
+    at_risk = np.arange(1, len(t) + 1)
+    mean, square = (np.cumsum(x) / at_risk)[end], (np.cumsum(x * x) / at_risk)[end]
+    variance = float(np.sum((square - mean**2)[e]))
+    return float(np.sum((x - mean)[e])) / float(np.sqrt(variance)) if variance > 1e-9 else 0.0
+
+
+#: Least z of the rows without the event, also beyond that of the rows with it, and logarithm of how
+#: many times likelier than p, beside √n, one number for all rows must be.
+CENSORED_SCORE, CENSORED_LIKELIER = 5.0, float(np.log(20.0))
+
+
+def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
+    """Ask where it is the rows without the event whose times follow the predictions.
+
+    Weights of censoring make the events of swapped codes unrelated to p, not opposed to it. So the
+    question takes z ≥ 5 of Cox's score test with 0 as the event, at least 5 more than with 1, and
+    one number for all rows 20 √n times as likely as p under weights of censoring.
+    """
+    p, w = rows.probs, rows.weights
+    assert w is not None
+    if not w.any() or np.ptp(p) == 0.0:
+        return None
+    time, ended = followup.time, followup.event > 0
+    with_event, without = (hazard_order(p, time, e) for e in (followup.event == 1, ~ended))
+    if without < CENSORED_SCORE or without - with_event < CENSORED_SCORE:
+        return None
+    if constant_gain(p, rows.labels, w) < CENSORED_LIKELIER:
+        return None
+    name = rows.words("event")
+    text = (
+        f"times are shorter where {rows.words('probs')} is higher for rows in which {name} is 0 "
+        f"(z = {without:.1f}), not for those in which it is 1 (z = {with_event:.1f}): {name} "
+        "seems to mark the censored rows"
+    )
+    return Question("swapped censoring", text, (Reading({"event": _negated(name, rows.arrays)}),))
+
+
+def is_time(column: Column) -> bool:
+    """Say whether a column is called a time, and holds more than ten numbers of at least 0."""
+    if column.words is not None or column.values.dtype.kind not in "iuf":
+        return False
+    if not FOLLOWED_FOR.fullmatch(_key(column.name)):
+        return False
+    known = column.values[np.isfinite(column.values)]
+    return bool(known.size and known.min() >= 0 and np.unique(known).size > 10)
+
+
+def like_time(rows: Rows, column: Column) -> bool:
+    """Say whether numbers ≥ 0 are shorter for events of higher p, and p is off on average.
+
+    For suggestions only: a protective feature of a miscalibrated model looks the same.
+    """
+    p, y, x = rows.risks, rows.labels, column.values
+    if p is None or column.words is not None or x.dtype.kind not in "iuf" or not column.complete:
+        return False
+    if not x.size or x.min() < 0 or x.max() <= 1 or np.unique(x).size < 0.2 * x.size:
+        return False
+    event, spread = y == 1, max(float(np.sqrt(p @ (1.0 - p))), 1e-9)
+    if event.sum() < 20 or abs(float(np.sum(y - p))) < 3.0 * spread:
+        return False
+    if np.ptp(p[event]) == 0.0 or np.ptp(x[event]) == 0:
+        return False
+    rho = np.corrcoef(rankdata(p[event]), rankdata(x[event]))[0, 1]
+    return bool(rho * np.sqrt(event.sum()) < -3.0)
+
+
+def follow_up(rows: Rows) -> Question | None:
+    """Ask where a column called a time stands unused beside a label of two classes.
+
+    A label that was found by its name is doubted only.
+    """
+    if rows.followed or rows.risks is None:
+        return None
+    for column in rows.unused:
+        if is_time(column):
+            options = {"label": None, "event": rows.outcome, "time": column.sql}
+            reading = Reading(
+                options | {"horizon": "NUMBER"}, f"rows were followed for {column.name}"
+            )
+            text = (
+                f"if {column.name} is how long rows were followed, {rows.outcome} = 0 may be an "
+                "event that was not seen yet"
+            )
+            return Question("follow-up", text, (reading,), asks="label" in rows.named)
+    return None
+
+
+def dependent_rows(rows: Rows) -> Question | None:
+    """Doubt independence where rows share a value, and their residuals are alike beyond chance.
+
+    At least half of the rows share a value of a column of at least max(10, n / 200) values with 1
+    to 200 others; the sum of products of residuals over pairs of rows of one value is above 3.5
+    standard errors of independent rows and above 2 standard errors over values. Columns that follow
+    from the predictions, as a predicted class does, are left out.
+    """
+    n = rows.n
+    if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
+        return None
+    if (p := rows.risks) is not None:
+        residuals = rows.labels - p
+    else:
+        top = rows.probs.argmax(axis=1)
+        residuals = (top == rows.labels) - rows.probs.max(axis=1)
+    for column in rows.unused:
+        if column.coded is None or column.counts is None or not column.complete:
+            continue
+        if not max(10.0, n / 200.0) <= column.n_values <= 0.75 * n:
+            continue
+        shared = column.counts[(column.counts >= 2) & (column.counts <= 201)].sum()
+        alike = shared >= n / 2.0 and _are_alike(residuals, column.coded[0])
+        if alike and not _follows(rows.probs, column):
+            text = (
+                f"rows of one {column.name} have outcomes that are more alike than independent "
+                "ones, and p-values take rows for independent"
+            )
+            reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
+            return Question("dependent rows", text, (reading,), asks=False)
+    return None
+
+
+def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
+    """Say whether pairs of rows of one group have residuals alike beyond chance."""
+    r = residuals - residuals.mean()
+    size, sums = np.bincount(groups).astype(np.float64), np.bincount(groups, r)
+    cross = sums**2 - np.bincount(groups, r * r)
+    of_chance = float(np.sqrt(2.0 * np.sum(size * (size - 1.0)))) * float(np.var(r))
+    of_groups = float(np.sqrt(cross @ cross))
+    if of_chance <= 0.0 or of_groups <= 0.0:
+        return False
+    return bool(cross.sum() > 3.5 * of_chance and cross.sum() > 2.0 * of_groups)
+
+
+def _follows(probs: FloatArray, column: Column) -> bool:
+    """Say whether a column is a function of the predictions: of the top class, or steps of p."""
+    assert column.coded is not None
+    groups = column.coded[0]
+    if probs.ndim == 2 and probs.shape[1] > 2:
+        top = probs.argmax(axis=1)
+        return bool(np.unique(top * (groups.max() + 1) + groups).size == np.unique(top).size)
+    p = probs if probs.ndim == 1 else probs[:, 1]
+    along = groups[np.argsort(p, kind="stable")]
+    return bool(np.count_nonzero(np.diff(along)) <= column.n_values - 1)
+
+
+def outcomes_to_come(left_out: int, n: int) -> Question | None:
+    """Doubt what is left where more than 1 % of n rows have no outcome, or were left out by it."""
+    if left_out <= 0.01 * n:
+        return None
+    text = (
+        f"{left_out} of {n} rows have no outcome and are left out: if outcomes of one kind come "
+        "earlier, the others are a biased part. Keep the rows whose outcome would be known by now "
+        "whichever it is"
+    )
+    return Question("outcomes to come", text, (Reading({"where": "EXPR"}),), asks=False)
+
+
+#: Guards of rows and unused columns, in the order in which they are asked.
+GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
+    *(train_rows, repeated_rows, second_set, predicted_class, confidences, against_outcomes),
+    *(follow_up, dependent_rows),
+)

@@ -1,0 +1,180 @@
+"""What guards look at, and the questions that they return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest.errors import Reading
+
+#: A name, or one in double quotes: it needs no brackets within an expression.
+PLAIN_NAME = re.compile(r'(?:[A-Za-z_]\w*|"[^"]+")')
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the data say against the way they were read, and the readings they support.
+
+    Attributes
+    ----------
+    guard : str
+        Name of the guard.
+    text : str
+        What was seen, a clause without a full stop.
+    readings : tuple of Reading
+        Other readings, of which each says when it is the right one.
+    asks : bool
+        Whether no verdict may be given before the user has answered; if not, it is a doubt.
+    """
+
+    guard: str
+    text: str
+    readings: tuple[Reading, ...] = ()
+    asks: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column that nobody named: ``values`` (n,) are numbers, booleans, or codes into ``words``.
+
+    A code of −1, a NaN or an infinite value is a missing cell. ``sql`` is the name as an expression
+    has it.
+    """
+
+    name: str
+    values: AnyArray
+    words: tuple[str, ...] | None = None
+    sql: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.sql:
+            plain = PLAIN_NAME.fullmatch(self.name)
+            quoted = self.name.replace('"', '""')
+            object.__setattr__(self, "sql", self.name if plain else f'"{quoted}"')
+
+    @classmethod
+    def of(cls, name: str, values: AnyArray) -> Self:
+        """Return a column of an array of any type; text is coded, None is a missing cell."""
+        if values.dtype.kind in "biuf":
+            return cls(name, values)
+        places: dict[str, int] = {}
+        cells = (None if v is None or v != v else str(v).strip() for v in values.tolist())
+        coded = [-1 if c is None else places.setdefault(c, len(places)) for c in cells]
+        return cls(name, np.array(coded, dtype=np.int64), tuple(places))
+
+    @cached_property
+    def coded(self) -> tuple[IntArray, tuple[str, ...]] | None:
+        """Codes (n,) of text, whole numbers and booleans, and the words; None for fractions."""
+        if self.words is not None:
+            return self.values, self.words
+        values = self.values
+        if values.dtype.kind == "f":
+            known = np.isfinite(values)
+            if (values[known] % 1.0 != 0.0).any():
+                return None
+            levels, places = np.unique(np.where(known, values, np.inf), return_inverse=True)
+            places = np.where(known, places.ravel(), -1)
+            return places, tuple(f"{v:.0f}" for v in levels.tolist() if np.isfinite(v))
+        levels, places = np.unique(values, return_inverse=True)
+        return places.ravel(), tuple(str(int(v)) for v in levels.tolist())
+
+    @cached_property
+    def counts(self) -> IntArray | None:
+        """Rows of each value, (k,); None for fractions."""
+        if self.coded is None:
+            return None
+        rows, words = self.coded
+        return np.bincount(rows + 1, minlength=len(words) + 1)[1:]
+
+    @property
+    def n_values(self) -> int:
+        """Number of distinct values; 0 for fractions."""
+        return 0 if self.counts is None else int(np.count_nonzero(self.counts))
+
+    @property
+    def complete(self) -> bool:
+        """Whether no cell is missing."""
+        if self.coded is not None:
+            return bool(self.coded[0].min(initial=0) >= 0)
+        return bool(np.isfinite(self.values).all())
+
+    def equals(self, word: str) -> str:
+        """Return the expression that is true where the column has a value."""
+        if self.words is not None:
+            literal = word.replace("'", "''")
+            return f"{self.sql} = '{literal}'"
+        if self.values.dtype.kind == "b":
+            return self.sql if word == "1" else f"NOT {self.sql}"
+        return f"{self.sql} = {word}"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What guards look at: rows as they were read, and the columns that nobody named.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n,) or (n, K)
+        Probability of the event, or of every class.
+    labels : ndarray of shape (n,)
+        0 and 1, or the number of the class; for follow-up 1 where the event was seen by the
+        horizon.
+    weights : ndarray of shape (n,), optional
+        Weights of rows, those of censoring included.
+    clusters, by : ndarray of shape (n,), optional
+        Clusters and subgroups that the user named.
+    unused : tuple of Column
+        Columns that nobody named.
+    said : mapping of str to str
+        Options by name, as they are written: ``{"probs": "risk", "label": "died"}``.
+    named : frozenset of str
+        Options that the user gave; others were found by the names of columns.
+    followed : bool
+        Whether follow-up stands in the place of labels.
+    arrays : bool
+        Whether readings are written for arrays in Python, not in SQL over columns.
+    """
+
+    probs: FloatArray
+    labels: IntArray
+    weights: FloatArray | None = None
+    clusters: AnyArray | None = None
+    by: AnyArray | None = None
+    unused: tuple[Column, ...] = ()
+    said: Mapping[str, str] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    followed: bool = False
+    arrays: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def risks(self) -> FloatArray | None:
+        """Probability of the event of two classes, (n,); None for more classes."""
+        if self.probs.ndim == 1:
+            return self.probs
+        return self.probs[:, 1] if self.probs.shape[1] == 2 else None
+
+    @property
+    def outcome(self) -> str:
+        """The label or event, as it was said."""
+        name = "event" if self.followed else "label"
+        return self.said.get(name, "the labels" if self.arrays else name)
+
+    def words(self, option: str) -> str:
+        """Return an option as it was said, or its name."""
+        return self.said.get(option, option)
+
+    def where(self, condition: str) -> str:
+        """Return a condition, and the one that was said before it."""
+        before = self.said.get("where")
+        return condition if before is None else f"({before}) AND {condition}"

@@ -1,0 +1,386 @@
+"""Guards on rows of known truth: which question is raised, with which readings, and which not."""
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.data import doubts
+from caltest.data.questions import Column, Rows
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError
+
+
+def drawn(n=400, seed=0, low=0.0):
+    """Return calibrated predictions of at least ``low`` with their outcomes, and the generator."""
+    rng = np.random.default_rng(seed)
+    p = low + (1.0 - low) * rng.beta(1.2, 1.8, n)
+    return p, (rng.random(n) < p).astype(int), rng
+
+
+def rows_of(p, y, named=(), **columns):
+    """Return rows named ``risk`` and ``died`` beside columns that nobody named."""
+    facts = {k: columns.pop(k) for k in ("weights", "clusters", "by", "said") if k in columns}
+    said = {"probs": "risk", "label": "died"} | dict(facts.pop("said", {}))
+    unused = tuple(Column.of(name, np.asarray(cells)) for name, cells in columns.items())
+    return Rows(np.asarray(p), np.asarray(y), unused=unused, said=said, named=frozenset(named),
+                **facts)  # fmt: skip
+
+
+def raised(rows):
+    """Return the names of the guards that raise a question."""
+    return [question.guard for question in doubts.questions(rows)]
+
+
+def options_of(question):
+    return [dict(reading.options) for reading in question.readings]
+
+
+def test_ordinary_tables_raise_no_question():
+    p, y, rng = drawn()
+    columns = {
+        "age": rng.integers(20, 90, 400), "sex": rng.choice(["f", "m"], 400),
+        "x": rng.normal(size=400), "day": np.arange(400), "flag": rng.random(400) < 0.5,
+    }  # fmt: skip
+    assert raised(rows_of(p, y, **columns)) == []
+
+
+def test_probability_of_the_other_outcome_is_asked_about_with_both_readings():
+    p, y, _ = drawn()
+    question = doubts.against_outcomes(rows_of(1.0 - p, y))
+    assert options_of(question) == [{"probs": "1 - risk"}, {"label": "NOT died"}]
+    assert "area under the ROC curve 0.2" in question.text
+    assert question.asks
+
+
+def test_a_calibrated_and_a_useless_model_are_not_against_the_outcomes():
+    p, y, rng = drawn()
+    assert doubts.against_outcomes(rows_of(p, y)) is None
+    assert doubts.against_outcomes(rows_of(rng.permutation(p), y)) is None
+
+
+def test_two_columns_of_probabilities_are_asked_about_by_their_order():
+    p, y, _ = drawn()
+    rows = rows_of(np.column_stack([p, 1.0 - p]), y, said={"probs": "p_no, p_yes"})
+    assert options_of(doubts.against_outcomes(rows))[0] == {"probs": "p_yes, p_no"}
+
+
+def test_outcomes_shared_by_a_day_are_no_order_of_rows():
+    rng = np.random.default_rng(3)
+    day = np.repeat(np.arange(6), 200)
+    p = np.repeat([0.2, 0.25, 0.3, 0.6, 0.65, 0.7], 200) + rng.normal(0, 0.01, 1200)
+    y = np.repeat([1, 1, 0, 0, 0, 1], 200)
+    assert doubts.against_outcomes(rows_of(p, y)) is not None
+    assert doubts.against_outcomes(rows_of(p, y, day=day)) is None
+    assert doubts.against_outcomes(rows_of(p, y, clusters=day)) is None
+
+
+def test_weights_enter_the_evidence_by_their_mean_weight():
+    p, y, _ = drawn(200)
+    assert doubts.against_outcomes(rows_of(1.0 - p, y, weights=np.full(200, 7.0))) is not None
+    few = np.where(np.arange(200) < 6, 1.0, 1e-9)
+    assert doubts.against_outcomes(rows_of(1.0 - p, y, weights=few)) is None
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_class_that_was_predicted_is_no_outcome(classes):
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet(np.ones(classes), 200)
+    follows = probs.argmax(axis=1)
+    p = probs if classes > 2 else probs[:, 1]
+    question = doubts.predicted_class(rows_of(p, follows))
+    assert options_of(question) == [{"label": "COLUMN"}]
+    drawn_y = (probs.cumsum(axis=1) > rng.random((200, 1))).argmax(axis=1)
+    assert doubts.predicted_class(rows_of(p, drawn_y)) is None
+
+
+def test_certain_predictions_that_come_true_are_no_predicted_class():
+    # -log(1 - p) of a p of 1 is no evidence, however many rows there are
+    y = np.tile([0, 1], 10_000)
+    assert doubts.predicted_class(rows_of(y.astype(float), y)) is None
+    assert doubts.predicted_class(rows_of(np.where(y, 0.9999, 0.0001), y)) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (("LABEL_0", "LABEL_1"), {"predicted_label": "answer"}),
+        (("neg", "pos"), {"label": "(answer = 'pos') = (died = 1)"}),
+        (("it's", "so"), {"label": "(answer = 'so') = (died = 1)"}),
+        ((0, 1), {"predicted_label": "answer"}),
+    ],
+)
+def test_confidences_of_answers_are_asked_about_with_the_mapping(words, options):
+    p, y, _ = drawn()
+    guess = (p >= 0.5).astype(int)
+    sure = np.where(guess == 1, p, 1.0 - p)
+    rows = rows_of(sure, y, answer=np.asarray(words)[guess])
+    question = next(q for q in doubts.questions(rows) if q.guard == "confidences")
+    assert options_of(question) == [options]
+
+
+def test_an_expression_as_label_stands_in_brackets_in_the_reading_of_confidences():
+    p, y, _ = drawn()
+    guess = (p >= 0.5).astype(int)
+    rows = rows_of(np.where(guess == 1, p, 1.0 - p), y, answer=np.array(["n", "j"])[guess],
+                   said={"label": "age >= 65"})  # fmt: skip
+    assert options_of(doubts.confidences(rows)) == [
+        {"label": "(answer = 'j') = (CAST(age >= 65 AS INTEGER) = 1)"}
+    ]
+
+
+def test_calibrated_predictions_above_one_half_are_no_confidences():
+    p, y, rng = drawn(1000, low=0.5)
+    sex = rng.choice(["f", "m"], 1000)
+    assert doubts.confidences(rows_of(p, y, sex=sex)) is None
+    # the outcome once more, in words: it agrees with the label in every row
+    assert doubts.confidences(rows_of(p, y, state=np.array(["alive", "dead"])[y])) is None
+
+
+def test_train_rows_are_asked_about_with_every_other_part():
+    p, y, rng = drawn()
+    parts = rng.choice(["Train", "val", "test"], 400)
+    question = doubts.train_rows(rows_of(p, y, split=parts))
+    assert options_of(question) == [{"where": "split = 'test'"}, {"where": "split = 'val'"}]
+    more = doubts.train_rows(rows_of(p, y, split=parts, said={"where": "age > 60"}))
+    assert options_of(more)[0] == {"where": "(age > 60) AND split = 'test'"}
+
+
+@pytest.mark.parametrize(("name", "held"), [("is_train", "0"), ("In Train", "0"), ("holdout", "1")])
+def test_a_flag_of_train_rows_is_asked_about(name, held):
+    p, y, rng = drawn()
+    column = Column.of(name, rng.integers(0, 2, 400))
+    rows = Rows(p, y, unused=(column,))
+    assert options_of(doubts.train_rows(rows)) == [{"where": f"{column.sql} = {held}"}]
+
+
+@pytest.mark.parametrize("words", [("test", "val"), ("train", "bus"), ("train",)])
+def test_columns_with_other_words_are_no_split(words):
+    p, y, rng = drawn()
+    assert doubts.train_rows(rows_of(p, y, mode=rng.choice(words, 400))) is None
+
+
+def repeated(models=3, n=150, seed=5):
+    p, y, rng = drawn(n, seed)
+    many = np.clip(np.tile(p, models) + rng.normal(0, 0.01, n * models), 0, 1)
+    return many, np.tile(y, models), np.tile(np.arange(n), models), np.repeat([*"abc"[:models]], n)
+
+
+def test_several_predictions_of_one_outcome_are_asked_about():
+    p, y, row, model = repeated()
+    question = doubts.repeated_rows(rows_of(p, y, id=row, model=model))
+    assert options_of(question) == [
+        {"where": "model = 'a'"}, {"by": "model"}, {"clusters": "id"}
+    ]  # fmt: skip
+    assert "450 predictions of 150 outcomes" in question.text
+
+
+def test_two_columns_may_tell_predictions_apart():
+    p, y, row, _ = repeated(2)
+    p, y, row = np.tile(p, 2), np.tile(y, 2), np.tile(row, 2)
+    seed, size = np.tile(np.repeat([1, 2], 150), 2), np.repeat(["s", "l"], 300)
+    question = doubts.repeated_rows(rows_of(p, y, id=row, seed=seed, size=size))
+    assert options_of(question)[0] == {"where": "seed = 1 AND size = 's'"}
+
+
+def test_subgroups_that_tell_predictions_apart_are_an_answer_and_others_are_not():
+    p, y, row, model = repeated()
+    assert doubts.repeated_rows(rows_of(p, y, id=row, model=model, by=model)) is None
+    sex = np.where(row % 2 == 0, "f", "m")
+    assert doubts.repeated_rows(rows_of(p, y, id=row, model=model, by=sex)) is not None
+
+
+def test_repeated_measurements_with_outcomes_of_their_own_are_not_asked_about():
+    p, y, rng = drawn(450)
+    patient, visit = np.tile(np.arange(150), 3), np.repeat([1, 2, 3], 150)
+    assert doubts.repeated_rows(rows_of(p, y, patient=patient, visit=visit)) is None
+    rare = (rng.random(450) < 0.004).astype(int)  # one label a patient is chance here
+    assert doubts.repeated_rows(rows_of(p, rare, patient=patient, visit=visit)) is None
+
+
+def test_a_second_column_of_predictions_is_asked_about_unless_one_was_named():
+    p, y, rng = drawn()
+    other = np.clip(p + rng.normal(0, 0.02, 400), 0, 1)
+    question = doubts.second_set(rows_of(p, y, recalibrated=other))
+    assert options_of(question) == [{"probs": "risk"}, {"probs": "recalibrated"}]
+    assert doubts.second_set(rows_of(p, y, named=["probs"], recalibrated=other)) is None
+    assert doubts.second_set(rows_of(p, y, x=rng.random(400))) is None
+
+
+def test_a_second_family_of_columns_is_asked_about():
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 300)
+    columns = {f"raw_{k}": probs[::-1, k] for k in range(3)}
+    rows = rows_of(probs, np.zeros(300, dtype=int), said={"probs": "p0, p1, p2"}, **columns)
+    assert options_of(doubts.second_set(rows))[1] == {"probs": "raw_0, raw_1, raw_2"}
+
+
+def test_percents_are_refused_with_the_division():
+    with pytest.raises(DoubtfulInputError, match="risk is 42 in row 1") as caught:
+        doubts.scales(np.array([1.0, 42.0, 7.0]), "risk", "risk")
+    assert [dict(r.options) for r in caught.value.readings] == [{"probs": "risk / 100"}]
+    assert caught.value.readings[0].when == ""
+
+
+def test_percents_beside_fractions_have_two_readings():
+    with pytest.raises(DoubtfulInputError, match=r"0\.83 in row 1") as caught:
+        doubts.scales(np.array([91.0, 0.83, 7.0]), "risk", '"my risk"')
+    assert [r.when for r in caught.value.readings] == ["0.83 means 0.83 %", "0.83 means 83 %"]
+    mixed = 'CASE WHEN "my risk" < 1 THEN "my risk" ELSE "my risk" / 100 END'
+    assert caught.value.readings[1].options == {"probs": mixed}
+
+
+@pytest.mark.parametrize(("top", "sql"), [(42.0, None), (1e4, "risk")])
+def test_values_in_no_known_unit_are_refused_without_a_reading(top, sql):
+    with pytest.raises(InvalidPredictionsError) as caught:
+        doubts.scales(np.array([0.5, top]), "risk", sql)
+    assert not caught.value.readings
+    assert doubts.scales(np.array([0.5, 1.0 + 1e-9]), "risk", sql) is None
+
+
+def test_cumulative_columns_are_asked_about_with_their_differences():
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 300)
+    question = doubts.cumulative(probs.cumsum(axis=1), ["c1", "c2", '"c 3"'])
+    assert options_of(question) == [{"probs": 'c1, c2 - c1, "c 3" - c2'}]
+    assert doubts.cumulative(probs, ["a", "b", "c"]) is None
+    assert doubts.cumulative(np.eye(3)[:, ::-1][[0, 0, 0]], ["a", "b", "c"]) is None
+
+
+def test_codes_of_an_outcome_are_asked_about_value_by_value():
+    question = doubts.event_codes(Column.of("state", np.array(["alive", "dead", "alive"])), "label")
+    assert options_of(question) == [{"label": "state = 'alive'"}, {"label": "state = 'dead'"}]
+    status = Column.of("status", np.array([1, 2, 3, 1]))
+    followed = doubts.event_codes(status, "event", of_followup=True)
+    assert options_of(followed) == [{"event": "status = CODE", "competing": "status = CODE"}]
+    assert not followed.readings[0].complete
+    assert doubts.event_codes(Column.of("y", np.array([0.0, 1.0])), "label") is None
+    assert doubts.event_codes(Column.of("y", np.array([True, False])), "label") is None
+
+
+def test_columns_with_the_words_of_the_label_may_be_the_predicted_class():
+    answer = Column.of("answer", np.array(["class=a", "class=b"]))
+    other = Column.of("site", np.array(["x", "y"]))
+    readings = doubts.predicted_class_readings(["A", "B"], [answer, other], "p")
+    assert [dict(r.options) for r in readings] == [{"predicted_label": "answer"}]
+
+
+def followed(n=400, seed=0, swap=False):
+    """Return calibrated risks by time 5 with follow-up, perhaps with swapped codes."""
+    p, _, rng = drawn(n, seed)
+    time = rng.exponential(-5.0 / np.log1p(-np.clip(p, 1e-3, 1 - 1e-3)))
+    lost = rng.uniform(2.0, 12.0, n)
+    event = (time <= lost) != swap
+    return p, ct.Followup(np.minimum(time, lost), event.astype(int), horizon=5)
+
+
+def test_swapped_codes_of_censoring_are_asked_about():
+    p, seen = followed(swap=True)
+    asked = doubts.doubts_of_followup(p, seen, said={"probs": "risk", "event": "status"})
+    assert [q.guard for q in asked] == ["swapped censoring"]
+    assert options_of(asked[0]) == [{"event": "NOT status"}]
+
+
+def test_survival_in_the_place_of_risk_is_asked_about():
+    p, seen = followed()
+    assert doubts.doubts_of_followup(p, seen) == ()
+    asked = doubts.doubts_of_followup(1.0 - p, seen, said={"probs": "surv", "event": "died"})
+    assert options_of(asked[0]) == [{"probs": "1 - surv"}]
+
+
+def test_a_time_beside_a_label_is_asked_about_if_the_label_was_named():
+    p, y, rng = drawn()
+    years = rng.exponential(5.0, 400)
+    question = doubts.follow_up(rows_of(p, y, named=["label"], years=years))
+    assert question.asks
+    assert options_of(question) == [
+        {"label": None, "event": "died", "time": "years", "horizon": "NUMBER"}
+    ]
+    assert not doubts.follow_up(rows_of(p, y, years=years)).asks
+    assert doubts.follow_up(rows_of(p, y, age=years)) is None
+    assert doubts.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
+
+
+def test_numbers_that_fall_with_the_predictions_of_events_look_like_times():
+    p, seen = followed(seed=2)
+    rows = rows_of(p, seen.event)
+    assert doubts.like_time(rows, Column.of("dauer", seen.time))
+    assert not doubts.like_time(rows, Column.of("x", np.random.default_rng(0).random(400) * 9))
+
+
+def test_outcomes_of_one_value_that_are_alike_are_doubted():
+    rng = np.random.default_rng(4)
+    patient = np.repeat(np.arange(100), 5)
+    effect = np.repeat(rng.normal(size=100), 5)
+    p = rng.beta(2, 2, 500)
+    y = (rng.random(500) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - 1.5 * effect))).astype(int)
+    question = doubts.dependent_rows(rows_of(p, y, patient=patient))
+    assert not question.asks
+    assert options_of(question) == [{"clusters": "patient"}]
+    assert doubts.dependent_rows(rows_of(p, y, clusters=patient)) is None
+    free = (rng.random(500) < p).astype(int)
+    assert doubts.dependent_rows(rows_of(p, free, patient=patient)) is None
+
+
+def test_a_column_that_follows_from_the_predictions_is_no_cluster():
+    rng = np.random.default_rng(6)
+    probs = rng.dirichlet(np.full(40, 0.2), 2000)
+    y = np.where(rng.random(2000) < 0.6, probs.argmax(axis=1), rng.integers(0, 20, 2000))
+    rows = rows_of(probs, y, guess=probs.argmax(axis=1))
+    assert doubts.dependent_rows(rows) is None
+
+
+def test_outcomes_to_come_are_doubted_above_one_percent():
+    assert doubts.outcomes_to_come(10, 1000) is None
+    assert "11 of 1000 rows have no outcome" in doubts.outcomes_to_come(11, 1000).text
+
+
+def test_an_answer_of_as_is_turns_questions_into_notes():
+    p, y, rng = drawn()
+    asked = doubts.questions(rows_of(1.0 - p, y, part=rng.choice(["train", "test"], 400)))
+    assert [q.guard for q in asked] == ["train and test", "against the outcomes"]
+    with pytest.raises(DoubtfulInputError, match="part tells rows") as caught:
+        doubts.answered(asked)
+    assert caught.value.readings == asked[0].readings
+    notes = doubts.answered(asked, as_is=True)
+    assert len(notes) == 2
+    assert all(note.startswith("read as it is, although") for note in notes)
+
+
+def test_arrays_raise_the_questions_that_need_no_columns():
+    p, y, _ = drawn()
+    assert doubts.doubts_of_arrays(p, y) == ()
+    (question,) = doubts.doubts_of_arrays(1.0 - p, y)
+    assert options_of(question) == [{"probs": "1 - probs"}, {"label": "1 - labels"}]
+    (question,) = doubts.doubts_of_arrays(p, (p > 0.4).astype(int))
+    assert question.guard == "predicted class"
+    p, seen = followed(swap=True)
+    (question,) = doubts.doubts_of_arrays(p, seen)
+    assert options_of(question) == [{"event": "1 - event"}]
+
+
+def test_many_arrays_are_looked_at_in_part():
+    p, y, _ = drawn(200_000)
+    two = np.column_stack([1.0 - p, p])
+    assert doubts.doubts_of_arrays(two, y) == ()
+    (question,) = doubts.doubts_of_arrays(two, 1 - y, weights=np.ones(200_000))
+    assert options_of(question)[0] == {"probs": "probs[:, ::-1]"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (np.array(["b", None, "a"], dtype=object), ("b", "a")),
+        (np.array([3, 1, 3]), ("1", "3")),
+        (np.array([2.0, np.nan, 0.0]), ("0", "2")),
+        (np.array([True, False]), ("0", "1")),
+    ],
+)
+def test_columns_are_coded_by_their_values(cells, words):
+    column = Column.of("x", cells)
+    rows, found = column.coded
+    assert found == words
+    missing = np.array([c is None or c != c for c in cells.tolist()])
+    np.testing.assert_array_equal(rows < 0, missing)
+    assert Column.of("y", np.array([0.5, 1.0])).coded is None
+
+
+def test_names_that_are_no_plain_words_are_quoted():
+    assert Column.of('a "b"', np.arange(3)).sql == '"a ""b"""'
+    assert Column.of("user", np.arange(3)).sql == "user"
