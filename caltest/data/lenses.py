@@ -13,6 +13,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray, codes, is_whole, largest, whole
 from caltest._base.written import Written, name_of
+from caltest.data.memorised import memorises
 from caltest.data.predictions import NamedClasses, Predictions
 from caltest.errors import StatisticError
 from caltest.results import FoldSummary
@@ -394,7 +395,16 @@ class Aligned(Lens):
         assert induced.folds is not None
         w = np.ones(induced.n) if induced.weights is None else induced.weights
         shifts = shifts_of(induced.probs, induced.folds, w)
-        return cls(lens, shifts, _summary(induced.take(w > 0.0), w[w > 0.0]))
+        summary = _summary(induced.take(w > 0.0), w[w > 0.0])
+        # Whole clusters lie in one fold, so that no model has seen another row of theirs
+        if induced.n_clusters is None:
+            found = _memorises(induced, shifts)
+            summary = replace(summary, memorised=found and induced.followup is None)
+        return cls(lens, shifts, summary)
+
+    def apart(self, data: Predictions) -> Predictions:
+        """Return the rows of the lens with their folds, and with levels as they are."""
+        return self.lens(data)
 
     def __call__(self, data: Predictions) -> Predictions:
         induced = self.lens(data)
@@ -417,6 +427,16 @@ class Aligned(Lens):
 
     def __repr__(self) -> str:
         return repr(self.lens)
+
+
+def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
+    """Return whether models memorise groups: of two classes the event, else any class tells."""
+    assert induced.folds is not None
+    fold, probs = induced.folds, induced.probs
+    inside, aligned = largest(probs) < 1.0, probs.copy()
+    aligned[inside] = moved(probs[inside], shifts[fold[inside]])
+    classes = range(1 if induced.n_classes == 2 else induced.n_classes)
+    return any(memorises(probs[:, c], aligned[:, c], fold) for c in classes)
 
 
 def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:

@@ -337,6 +337,8 @@ def seen_through(
     induced = lens(data)
     facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
     alike = all(fact is None for fact in facts)
+    if isinstance(lens, Aligned) and lens.summary.memorised:
+        return induced  # which is tested within folds
     # Sums take one pass; below that many rows they save nothing
     if statistics and alike and induced.n > MANY and induced.n_classes == 2:
         sums = problem_of_tally(Tally.of(induced, lens=Canonical()))

@@ -18,6 +18,7 @@ from caltest.data.lenses import LensLike
 from caltest.errors import DegenerateDataWarning, StatisticError
 from caltest.inference._input import ROWS, Analysis
 from caltest.inference.null import Null, holm, max_t, null_distribution, result_of
+from caltest.inference.within_folds import memorised, tested_within_folds
 from caltest.nulls import (
     BLOCK,
     Batches,
@@ -150,6 +151,7 @@ def calibration_test(
         return _tested(analysis, statistic, null, run, early_stop)
     data, through, induced = analysis.rows, analysis.lens, analysis.induced
     refuse_bets(data, statistic)
+    within = memorised(analysis)
     if data.by is not None:
 
         def ask(part: Predictions) -> CalibrationTestResult:
@@ -161,8 +163,14 @@ def calibration_test(
             return of_worst(each_subgroup(data, ask), analysis)
         whole = ask(replace(data, by=None))
         go_on(whole.ended)
-        parts = on_shared_labels(each_subgroup(data, ask), data, induced, statistic, run)
+        parts = each_subgroup(data, ask)
+        if within:
+            note = "whether subgroups are calibrated alike is not tested: models memorise groups"
+            return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))
+        parts = on_shared_labels(parts, data, induced, statistic, run)
         return replace(whole, subgroups=alike(parts, induced, run))
+    if within:
+        return tested_within_folds(analysis, statistic, null, run)
     apart = (data.horizon, data.crossed, data.followup)  # other nulls then say why not
     if isinstance(null, OneRowPerCluster) and all(fact is None for fact in apart):
         return _by_one_row_per_cluster(analysis, statistic, null, run)

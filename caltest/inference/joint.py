@@ -25,6 +25,7 @@ from caltest.inference._input import (
 )
 from caltest.inference.calibration import calibration_test, refuse_bets, with_subgroups
 from caltest.inference.null import Null, holm, max_t, result_of
+from caltest.inference.within_folds import memorised
 from caltest.nulls import BLOCK, RedrawLabels, Run, SharedRedraws, Workers, simulate_by
 from caltest.nulls.laws import SimulatedNull
 from caltest.results import JointTestResult, ending
@@ -118,6 +119,10 @@ def joint_test(
     if data.followup is not None:  # which knows of one event only
         looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
         return _on_shared_draws(looks[0].units, looks, None, statistics, run)
+    if data.folds is not None and any(
+        memorised(Analysis.of_data("joint_test", data, lens)) for lens in {first, *rest}
+    ):
+        return _holm(data, statistics, lenses, run)
     if all(lens == first for lens in rest):  # draw what the one lens shows, of very many rows sums
         looks = [Analysis.of_data("joint_test", data, first, rng, statistics)] * len(statistics)
         return _on_shared_draws(looks[0].units, looks, None, statistics, run)

@@ -544,6 +544,11 @@ class FoldSummary(Record):
     moved: float = entry("The largest |d_k|, by which the mean prediction of a fold is moved.")
     contrast: float = entry("Σ w d r / √Σ w² d² v over rows: N(0, 1) if models know no label.")
     random: float = entry("The chance that folds of rows dealt at random differ as much.")
+    memorised: bool = entry(
+        "Whether models memorise groups of rows, and whether the test was made within folds.",
+        default=False,
+    )
+    within: bool = False
 
     @property
     def share(self) -> float:
@@ -551,21 +556,39 @@ class FoldSummary(Record):
         return 1.0 - 1.0 / self.count
 
     @property
+    def _within(self) -> str:
+        """How a test within folds differs, in one sentence."""
+        return (
+            "models memorise groups of rows, such as sites (close predictions lie in one fold far "
+            "more often than by chance): the statistic is computed within folds, without "
+            "alignment, and its excess over the noise floor is divided by "
+            f"{self.share**-0.5:.3g}. This has about half the power of fresh rows"
+        )
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about cross-validated predictions."""
-        notes = [
+        aligned = (
             "folds are aligned, each moved to the mean prediction of all rows: it is asked whether "
             "predictions are too high or low in all, and how they are spread, not whether one fold "
-            "is too high beside another",
+            "is too high beside another"
+        )
+        notes = [
+            self._within if self.within else aligned,
             "models of other folds know these labels, which makes p-values approximate; they are "
             f"about models fitted on {100 * self.share:.0f} % of the rows, not one refitted on all",
         ]
+        if self.memorised and not self.within:
+            notes.append(
+                "models memorise groups of rows, such as sites: errors of aligned folds are then "
+                "larger than those of fresh rows, and only tests are made within folds"
+            )
         if self.random < UNLIKELY:
             notes.append(
                 f"folds differ more than rows dealt at random (p = {self.random:.0e}): if they are "
                 "sites or periods ask by= for each, what they share is not tested"
             )
-        if self.contrast < MIRRORED:
+        if self.contrast < MIRRORED and not self.within:
             notes.append(
                 "folds with more events have lower predictions, as cross-validation by itself "
                 "makes them: this would fail any test, and was taken out by aligning the folds"
@@ -573,8 +596,11 @@ class FoldSummary(Record):
         return tuple(notes)
 
     def __str__(self) -> str:
+        levels = f"levels moved by at most {self.moved:.2g}"
+        if self.within:
+            levels = "tested within folds, as models memorise groups of rows"
         return (
-            f"{_sizes(self)} · levels moved by at most {self.moved:.2g} · about "
+            f"{_sizes(self)} · {levels} · about "
             f"models fitted on {100 * self.share:.0f} % of the rows"
         )
 
