@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
 from inspect import Signature, signature
 from os import PathLike
 from types import BuiltinFunctionType, FunctionType
@@ -83,8 +83,11 @@ def explained(function: Function) -> Function:
 
     @wraps(function)
     def call(*values: object, **options: object) -> object:
-        refuse_misfit(function.__qualname__, takes, values, options)
-        return function(*values, **options)
+        try:
+            return function(*values, **options)
+        except TypeError:  # of the call itself, or raised within it
+            refuse_misfit(function.__qualname__, takes, values, options)
+            raise
 
     return cast(Function, call)
 
@@ -148,6 +151,10 @@ class _OfInit:
         return Signature(parameters)
 
 
+#: The parameters of a class, looked up once.
+_parameters = cache(signature)
+
+
 class Written:
     """Prints a dataclass as it would be written: options only where they are not the default."""
 
@@ -157,7 +164,10 @@ class Written:
 
     def __new__(cls, *values: object, **options: object) -> Self:
         if values or options:  # a pickle comes without
-            refuse_misfit(cls.__name__, signature(cls), values, options)
+            try:
+                _parameters(cls).bind(*values, **options)  # type: ignore[arg-type]
+            except TypeError:
+                refuse_misfit(cls.__name__, signature(cls), values, options)
         return super().__new__(cls)
 
     def __repr__(self) -> str:

@@ -296,6 +296,8 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
             and (meanings := _without_rounding(values)) is not None
         ):
             return (values if np.array_equal(meanings, values) else meanings), None
+        if (few.astype(np.float32) != few).any():  # numbers of fewer bits are such of 32
+            return values, None
         telling = np.unique(few).size >= ENOUGH and bool((few * 128.0 % 1.0).any())
         names = list(TYPES) if telling else ["float32"]
     for name in names:
@@ -427,11 +429,16 @@ def doubts(
 ) -> Iterator[str]:
     """Say what the values may be in truth."""
     top, n = largest(probs), len(probs)
-    if not folds and _fitted(probs, labels):
-        yield (
-            "predictions add up to exactly the number of events: were they fitted to these labels, "
-            "or cross-validated? Test rows that were not used, or pass folds="
-        )
+    # Residuals of every class add up to 0 where chance would not have them do so
+    sums = probs.sum(axis=0) - np.bincount(labels, minlength=probs.shape[1])
+    if not folds and np.abs(sums).max() < 1e-6:
+        thousandths = 1000.0 * probs
+        surprising = (1.0 - np.square(probs).sum(axis=1)).sum() >= 2.0 * MISSES
+        if surprising and np.abs(thousandths - np.rint(thousandths)).max() > 1e-9:
+            yield (
+                "predictions add up to exactly the number of events: were they fitted to these "
+                "labels, or cross-validated? Test rows that were not used, or pass folds="
+            )
     missed = float((1.0 - top).sum())
     if from_logits:
         logits = as_array(values, "probs").astype(np.float64)
@@ -448,12 +455,3 @@ def doubts(
             f"every label is the class of the largest probability, where {missed:.0f} misses of "
             f"{n} were to be expected: these may be predicted classes, not what was observed"
         )
-
-
-def _fitted(probs: FloatArray, labels: IntArray) -> bool:
-    """Say whether residuals of every class add up to 0, where chance would not have them do so."""
-    sums = probs.sum(axis=0) - np.bincount(labels, minlength=probs.shape[1])
-    if np.abs(sums).max() >= 1e-6 or (1.0 - np.square(probs).sum(axis=1)).sum() < 2.0 * MISSES:
-        return False
-    thousandths = 1000.0 * probs
-    return bool(np.abs(thousandths - np.rint(thousandths)).max() > 1e-9)

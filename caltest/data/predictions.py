@@ -37,7 +37,7 @@ from caltest.data.facts import (
 )
 from caltest.data.followup import UNKNOWN, Censoring, Followup
 from caltest.data.labels import as_rows, relabelled, stacked
-from caltest.data.numbers import as_array, doubts
+from caltest.data.numbers import SUM_EXACT, as_array, doubts, meant
 from caltest.errors import (
     DoubtfulInputWarning,
     InvalidPredictionsError,
@@ -256,6 +256,12 @@ class Predictions(NamedClasses):
         """
         facts = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
         facts |= {"ids": ids, "folds": folds, "features": features, "time": time}
+        options = (classes, horizon, pos_label, from_logits, renormalise, ordered)
+        others = (*[*facts.values()][1:], *options)
+        if all(other is None or other is False for other in others):
+            data = _of_plain_arrays(probs, labels)
+            if data is not None:
+                return data
         followup = labels if isinstance(labels, Followup) else None
         if followup is not None:
             facts["labels"] = followup.labels
@@ -415,6 +421,33 @@ class Predictions(NamedClasses):
 
 # ------------------------------------------------------------------------------
 # Arrays become predictions: values, then what is known of the rows, then follow-up.
+
+
+def _of_plain_arrays(probs: object, labels: object) -> Predictions | None:
+    """Return the predictions of float64 probabilities and whole-number labels in one pass.
+
+    None wherever something has to be done or said: shapes that do not fit, values that are no
+    probabilities or labels, rows that do not sum to 1, rounding that is undone.
+    """
+    if type(probs) is not np.ndarray or type(labels) is not np.ndarray:
+        return None
+    two = probs.ndim == 1
+    fit = probs.dtype == np.float64 and labels.dtype.kind in "biu" and labels.ndim == 1
+    fit = fit and probs.shape[:1] == labels.shape and labels.size > 0
+    if not (fit and (two or (probs.ndim == 2 and probs.shape[1] > 1))):
+        return None
+    n_classes = 2 if two else probs.shape[1]
+    within = probs.min() >= 0.0 and probs.max() <= 1.0  # which NaN is not
+    if not (within and labels.min() >= 0 and labels.max() < n_classes):
+        return None
+    values, rounded = meant(probs, "float64")
+    if rounded or not (two or (np.abs(values.sum(axis=1) - 1.0) <= SUM_EXACT).all()):
+        return None
+    rows = np.column_stack([1.0 - values, values]) if two else np.ascontiguousarray(values)
+    data = Predictions(rows, labels.astype(np.int64))
+    for doubt in doubts(data.probs, data.labels, probs, from_logits=False):
+        warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
+    return data
 
 
 def _refuse_tables(probs: object, labels: object) -> None:

@@ -50,6 +50,8 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
     ``facts`` are those of :meth:`Predictions.of`. Beside a table, labels and facts may be names of
     its columns or arrays. ``drop_missing`` and ``drop_labels`` leave out rows of tables and arrays.
     """
+    if type(probs) is np.ndarray and not facts:
+        return Predictions.of(probs, labels)
     options: Fields = {**facts}
     choices = {what: options.pop(what) for what in _CHOICES & options.keys()}
     if not is_table(probs) and not any(choices.values()):

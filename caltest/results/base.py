@@ -300,7 +300,8 @@ class Result(Record):
 def _plain_names(value: object) -> object:
     if isinstance(value, tuple):  # words within tuples lose their control characters, too
         return tuple(map(_plain_names, value))
-    return printable(value) if type(value) is str else value
+    clean = type(value) is not str or value.isprintable()  # most names: nothing to take out
+    return value if clean else printable(str(value))
 
 
 def _plain(value: object) -> object:

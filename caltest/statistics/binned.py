@@ -15,7 +15,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import MOST_BINS, codes, is_whole, number, one_of, whole
 from caltest.data import Predictions
 from caltest.data.binning import FIXED, Binning, QuantileBins, UniformBins, VarianceTree, as_binning
-from caltest.data.distances import Distance, rowwise
+from caltest.data.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.nulls import RowScheme, Shortcut
 from caltest.nulls.compiled import kernel
@@ -140,7 +140,8 @@ class _BinnedError(Statistic):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
-        rowwise(self.distance)
+        if not (isinstance(self.distance, str) and self.distance in NAMED):
+            rowwise(self.distance)  # which refuses what is no distance
 
     def prepare(self, problem: Problem) -> BinnedError:
         return BinnedError.of(Cells.of(self.bins, problem), self.distance, self.combine)

@@ -68,8 +68,6 @@ class RowProblem(Problem):
     @staticmethod
     def of(data: Predictions) -> RowProblem:
         """Look at data as a statistic does: label 1 is the event, or what a lens has said."""
-        pass  # moved
-
         plain = data.n_classes == 2 and not data.induced
         return row_problem(OneVsRest(1)(data) if plain else data)
 

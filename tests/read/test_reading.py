@@ -249,3 +249,35 @@ def test_a_predictions_is_passed_through():
     assert Predictions.of(data, weights=[2]).in_ratios().weights is None
     assert Predictions.of(data, [0]).labels.tolist() == [0]
     assert ct.calibration_test(data).n == 1
+
+
+PLAIN = np.random.default_rng(3).dirichlet([1.0, 2.0, 3.0], 80)
+
+
+@pytest.mark.parametrize(
+    "probs", [PLAIN, PLAIN[:, 0], PLAIN[:, 0].round(2), np.asfortranarray(PLAIN)]
+)
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint16])
+def test_plain_arrays_are_read_as_lists_of_the_same_numbers(probs, kind):
+    labels = (np.arange(80) % 2).astype(kind)
+    short, long = Predictions.of(probs, labels), Predictions.of(probs.tolist(), labels.tolist())
+    np.testing.assert_array_equal(short.probs, long.probs)
+    np.testing.assert_array_equal(short.labels, long.labels)
+    assert (short.labels.dtype, short.notes) == (np.int64, long.notes)
+    assert short.probs.flags.c_contiguous
+
+
+WRONG = [
+    (np.array([0.5, np.nan]), np.array([0, 1])),
+    (np.array([0.5, 1.2]), np.array([0, 1])),
+    (np.array([0.5, 0.2]), np.array([0, 2])),
+    (np.array([0.5, 0.2]), np.array([0, -1])),
+    (np.array([0.5, 0.2]), np.array([0, 1, 1])),
+    (np.array([[0.5, 0.2], [0.5, 0.5]]), np.array([0, 1])),
+    (np.empty(0), np.empty(0, dtype=np.int64)),
+]
+
+
+@pytest.mark.parametrize(("probs", "labels"), WRONG)
+def test_plain_arrays_are_refused_as_lists_are(probs, labels):
+    assert refusal(probs, labels) == refusal(probs.tolist(), labels.tolist())
