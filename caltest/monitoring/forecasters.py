@@ -19,12 +19,13 @@ from caltest.inference._input import admitted
 from caltest.inference.dependence import neighbours
 from caltest.monitoring.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.results import format_value
+from caltest.results.rendering import Columns, attributes
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
 V_OPT = 10.0
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ComparisonMonitor(Watch):
     """Evidence that one forecaster is better than another, which may be looked at after every row.
 
@@ -65,7 +66,6 @@ class ComparisonMonitor(Watch):
 
     score: Literal["brier", "log"] = "brier"
     bound: float | None = None
-    columns: ClassVar[tuple[str, ...]] = ("n", "difference", "low", "high", "evidence", "alarm")
     number: ClassVar[str] = "difference"
 
     def __post_init__(self) -> None:
@@ -212,6 +212,10 @@ class ComparisonMonitor(Watch):
 
     def _procedure(self) -> list[str]:
         return self._rules(f"ComparisonMonitor({self.score!r})", f"alpha={self.alpha:g}")
+
+    def _tables(self) -> list[Columns]:
+        names = ("n", "difference", "low", "high", "evidence", "alarm")
+        return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def __repr__(self) -> str:
         a, b = map(format_evalue, self.logs)

@@ -30,13 +30,13 @@ from caltest.nulls.bets import (
     leader,
 )
 from caltest.results import format_p
-from caltest.results.rendering import percent
+from caltest.results.rendering import Columns, attributes, percent
 from caltest.statistics import RowProblem
 from caltest.tallies import AnyTally, Source, TallyProblem
 from caltest.tallies.grid import UNIT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Monitor(Watch):
     """Evidence against calibration that may be looked at, and acted on, after every row.
 
@@ -109,7 +109,6 @@ class Monitor(Watch):
     onset: int | None = None
     onset_time: float | None = None
     number: ClassVar[str] = "evidence"
-    columns: ClassVar[tuple[str, ...]] = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -330,6 +329,10 @@ class Monitor(Watch):
         rules = [f"run length {self.run_length}" if self.change else f"alpha={self.alpha:g}"]
         rules += ["rows of one time independent"] * self.independent
         return self._rules("Monitor(change=True)" if self.change else "Monitor()", *rules)
+
+    def _tables(self) -> list[Columns]:
+        names = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
+        return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def __repr__(self) -> str:
         return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"

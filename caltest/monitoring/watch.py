@@ -32,7 +32,7 @@ MOST_POINTS = 512
 LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Watch(Result):
     """A monitor as a value: an update returns a new one, and the old one stays as it was."""
 
@@ -141,17 +141,17 @@ class Watch(Result):
         past = np.ascontiguousarray(points[:, : self.width]).tobytes()
         return moved | {"every": every, "past": past, "clock": clock}
 
-    def _foot(self) -> list[str]:
-        """Return the lines that end a report, with a doubt where outcomes may have come late."""
+    def _remarks(self) -> list[str]:
+        """Return the remarks of all results, after a doubt where outcomes may have come late."""
         if self.horizon > 1 or self.neighbours <= AGREEING:
-            return super()._foot()
+            return super()._remarks()
         doubt = (
-            f"  Note: neighbouring rows agree more than chance (z = {self.neighbours:.1f}): where "
+            f"Note: neighbouring rows agree more than chance (z = {self.neighbours:.1f}): where "
             "a forecast is made before the last outcome is known, say how many steps ahead by "
             "horizon= (--horizon); where rows of one time depend on each other, name their times "
             "by time= (--time)."
         )
-        return [doubt, *super()._foot()]
+        return [doubt, *super()._remarks()]
 
     def _points(self, timed: bool = False) -> FloatArray:
         points = np.frombuffer(self.past).reshape(-1, self.width)

@@ -43,7 +43,7 @@ from caltest.results import (
 )
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, TOGETHER
-from caltest.results.base import Drawing, described, entry
+from caltest.results.base import Drawing
 from caltest.results.rendering import Columns, percent, spread_of
 from caltest.statistics import (
     E50,
@@ -150,14 +150,24 @@ DRAWN: dict[str, Callable[[Any], Drawing]] = {
 }
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class Section(Record):
-    """A part of a report: what it means, and the answers that it shows."""
+    """A part of a report: what it means, and the answers that it shows.
 
-    key: str = entry("What it is, for programs and for people.")
+    Attributes
+    ----------
+    key, title : str
+        What it is, for programs and for people.
+    meaning : str
+        How to read it, in a sentence or two.
+    results : tuple of Result
+        The answers, which have tables and words of their own.
+    """
+
+    key: str
     title: str
-    meaning: str = entry("How to read it, in a sentence or two.")
-    results: tuple[Result, ...] = entry("The answers, which have tables and words of their own.")
+    meaning: str
+    results: tuple[Result, ...]
 
     @property
     def pictured(self) -> bool:
@@ -179,22 +189,39 @@ class Section(Record):
         return svg
 
 
-@described(title="Calibration report", procedure="{0.profile} report")
+@dataclass(frozen=True, eq=False)
 class Report(Result):
-    """The answer of :func:`caltest.report`; ``save`` writes it as a page."""
+    """The answer of :func:`caltest.report`; ``save`` writes it as a page.
 
-    name: str = entry("What the report is about.")
-    profile: str = entry("For whom it is.", '{"clinical", "ml", "weather", "llm"}')
-    audit: AuditReport = entry("The verdict, and its reasons.")
-    summary: tuple[str, ...] = entry(
-        "What was found, how large it is and how sure that is, in sentences."
-    )
-    sections: tuple[Section, ...] = entry(
-        "The parts, each with its results, in the order of the profile."
-    )
-    unexamined: tuple[str, ...] = entry("What was not examined, and why.")
-    paragraph: str = entry("What to paste into a paper.")
+    Attributes
+    ----------
+    name : str
+        What the report is about.
+    profile : {"clinical", "ml", "weather", "llm"}
+        For whom it is.
+    audit : AuditReport
+        The verdict, and its reasons.
+    summary : tuple of str
+        What was found, how large it is and how sure that is, in sentences.
+    sections : tuple of Section
+        The parts, each with its results, in the order of the profile.
+    unexamined : tuple of str
+        What was not examined, and why.
+    paragraph : str
+        What to paste into a paper.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    name: str
+    profile: str
+    audit: AuditReport
+    summary: tuple[str, ...]
+    sections: tuple[Section, ...]
+    unexamined: tuple[str, ...]
+    paragraph: str
     endings: ClassVar[tuple[str, ...]] = (*FORMS, ".json")
+    title: ClassVar[str] = "Calibration report"
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -214,8 +241,7 @@ class Report(Result):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was done to the rows on the way in, and whether the simulation was interrupted."""
-        *remarks, _, _ = self._foot()
-        return tuple(remark.strip() for remark in remarks)
+        return tuple(self._remarks())
 
     @property
     def lead(self) -> Section | None:
@@ -259,6 +285,9 @@ class Report(Result):
             f"n_resamples {self.n_resamples}, seed {seed}. Each line says how a number was made, "
             "the last one what all have in common."
         )
+
+    def _procedure(self) -> list[str]:
+        return [f"{self.profile} report"]
 
     def __str__(self) -> str:
         lines = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
@@ -404,7 +433,7 @@ Triple = tuple[float, float, float]
 MOST_LISTED = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataSummary(Result):
     """Of which rows a report is."""
 
@@ -420,7 +449,6 @@ class DataSummary(Result):
     impossible: int
     lens: str
     tallied: bool = False
-    procedure: ClassVar[str] = "rows of the report · {0.lens}"
 
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
@@ -441,6 +469,9 @@ class DataSummary(Result):
             tallied=view.from_sums,
             **view.facts,
         )
+
+    def _procedure(self) -> list[str]:
+        return ["rows of the report", self.lens]
 
     def _tables(self) -> list[Columns]:
         names = first_of(self.classes, 20)
@@ -479,8 +510,6 @@ class Measures(Result):
     omitted: tuple[str, ...]
     level: float
     lens: str
-    columns: ClassVar[tuple[str, ...]] = ("measure", "value", "low", "high", "meaning")
-    procedure: ClassVar[str] = "measures of calibration · {0.lens} · {0._percent} intervals"
 
     @classmethod
     def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
@@ -511,6 +540,13 @@ class Measures(Result):
             if low > calibrated or high < calibrated:
                 wrong.append(f"{name} ({low:.3g} to {high:.3g}) leaves out {calibrated:g}")
         return wrong
+
+    def _procedure(self) -> list[str]:
+        return ["measures of calibration", self.lens, f"{self._percent} intervals"]
+
+    def _tables(self) -> list[Columns]:
+        names = ("measure", "value", "low", "high", "meaning")
+        return [{name: vars(self)[name] for name in names}]
 
     def _in_words(self) -> list[str]:
         return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []
@@ -656,8 +692,6 @@ class ClassTable(Result):
     deviation: FloatArray
     in_sd: FloatArray
     lens: str
-    columns: ClassVar = ("name", "count", "predicted", "observed", "deviation", "in_sd")
-    procedure: ClassVar[str] = "means of every class"
 
     @classmethod
     def of(cls, view: View) -> ClassTable:
@@ -674,6 +708,13 @@ class ClassTable(Result):
         names = tuple(data.class_name(int(c)) for c in worst)
         columns = (events.sum(axis=0), predicted, observed, gap, in_sd)
         return cls(names, *(column[worst] for column in columns), **view.facts)
+
+    def _procedure(self) -> list[str]:
+        return ["means of every class"]
+
+    def _tables(self) -> list[Columns]:
+        names = ("name", "count", "predicted", "observed", "deviation", "in_sd")
+        return [{name: vars(self)[name] for name in names}]
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)

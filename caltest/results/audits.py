@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import nan
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from caltest._base.arrays import BoolArray
 from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
-from caltest.results.base import ClusterSummary, Record, Result, Subgroups, described, entry
+from caltest.results.base import ClusterSummary, Record, Result, Subgroups
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import (
     Columns,
@@ -88,28 +89,50 @@ LESS_IMPORTANT = (
 )
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class AuditRow(Record):
-    """One line of an audit: a lens, the question it asks, and the answer."""
+    """One line of an audit: a lens, the question it asks, and the answer.
 
-    lens: str = entry("What is looked at, as a recipe and in words.")
+    Attributes
+    ----------
+    lens, question : str
+        What is looked at, as a recipe and in words.
+    subject : str
+        For programs: "event", "top", "ranks", "classes" or "vector".
+    aspect : {"error", "classes", "ordered", "shape", "score", "groups", "segments"}
+        A binned error; those of every class, or cumulative probability; statistics without bins and
+        how sure the vector is, in sd from chance; errors of subgroups; those of segments.
+    test : CalibrationTestResult
+        The test that decides.
+    pvalue, adjusted : float
+        Of the row; and adjusted for the number of rows.
+    critical : float
+        The 1 − alpha point of the null: smaller errors pass as noise.
+    verdict : Finding
+        What was found.
+    worst : str
+        Of several tests, the one that is shown, beside the p-value of all.
+    detail : str
+        What else should be known, in a sentence; or nothing.
+    search : SegmentSearch or None
+        That of segments, where these are asked about.
+    groups : Subgroups or None
+        Those of subgroups, each judged by itself.
+    """
+
+    lens: str
     question: str
-    subject: str = entry('For programs: "event", "top", "ranks", "classes" or "vector".')
-    aspect: str = entry(
-        "A binned error; those of every class, or cumulative probability; statistics without bins "
-        "and how sure the vector is, in sd from chance; errors of subgroups; those of segments.",
-        '{"error", "classes", "ordered", "shape", "score", "groups", "segments"}',
-    )
-    test: CalibrationTestResult = entry("The test that decides.")
-    pvalue: float = entry("Of the row; and adjusted for the number of rows.")
+    subject: str
+    aspect: str
+    test: CalibrationTestResult
+    pvalue: float
     adjusted: float
-    critical: float = entry("The 1 − alpha point of the null: smaller errors pass as noise.")
-    verdict: Finding = entry("What was found.")
-    worst: str = entry("Of several tests, the one that is shown, beside the p-value of all.")
-    detail: str = entry("What else should be known, in a sentence; or nothing.")
-    search: SegmentSearch | None = entry("That of segments, where these are asked about.",
-                                         default=None)  # fmt: skip
-    groups: Subgroups | None = entry("Those of subgroups, each judged by itself.", default=None)
+    critical: float
+    verdict: Finding
+    worst: str
+    detail: str
+    search: SegmentSearch | None = None
+    groups: Subgroups | None = None
 
     @property
     def shown(self) -> tuple[str, str, str]:
@@ -120,39 +143,62 @@ class AuditRow(Record):
         return test.shown_estimate, test.shown_floor, ""
 
 
-@described(plotter="forests.adjusted")
+@dataclass(frozen=True, eq=False)
 class AuditReport(Result):
-    """The answer of :func:`caltest.audit`; ``print`` shows it as a report."""
+    """The answer of :func:`caltest.audit`; ``print`` shows it as a report.
 
-    verdict: AuditVerdict = entry("One of three without a tolerance, of four with one.")
-    summary: tuple[str, ...] = entry("The verdict in sentences.")
-    direction: str = entry(
-        'Of the event of two classes ``"too high"`` or ``"too low"``; of the top class '
-        '``"overconfident"``, ``"underconfident"`` or ``"mixed"``; ``""`` where none is known.'
-    )
-    rows: tuple[AuditRow, ...] = entry("One row a lens, with adjusted p-values.")
-    accuracy: float = entry("Of the top class, or the event: how often, and mean probability.")
+    Attributes
+    ----------
+    verdict : AuditVerdict
+        One of three without a tolerance, of four with one.
+    summary : tuple of str
+        The verdict in sentences.
+    direction : str
+        Of the event of two classes ``"too high"`` or ``"too low"``; of the top class
+        ``"overconfident"``, ``"underconfident"`` or ``"mixed"``; ``""`` where none is known.
+    rows : tuple of AuditRow
+        One row a lens, with adjusted p-values.
+    accuracy, confidence : float
+        Of the top class, or the event: how often, and mean probability.
+    low, high : float
+        Bounds of the error of the first row, each at ``alpha``, or NaN.
+    alpha, tolerance : float
+        The settings; ``tolerance`` may be None.
+    impossible : int
+        Observed labels whose predicted probability was exactly 0.
+    observed, predicted : float
+        Of the event of two classes: how often it was, and its mean prediction; or NaN.
+    slope, slope_low, slope_high : float
+        Of the log-odds of that event, with its interval (1 − ``alpha``), where a row of it is
+        rejected and the interval does not hold 1; or NaN.
+    unsearched : tuple of str
+        Columns not used that could be features.
+    search_call : str
+        What searches them: a command, or else a call.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    verdict: AuditVerdict
+    summary: tuple[str, ...]
+    direction: str
+    rows: tuple[AuditRow, ...]
+    accuracy: float
     confidence: float
-    low: float = entry("Bounds of the error of the first row, each at ``alpha``, or NaN.")
+    low: float
     high: float
-    alpha: float = entry("The settings; ``tolerance`` may be None.")
+    alpha: float
     tolerance: float | None
-    impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
+    impossible: int
 
-    observed: float = entry(
-        "Of the event of two classes: how often it was, and its mean prediction; or NaN.",
-        default=nan,
-    )
+    observed: float = nan
     predicted: float = nan
-    slope: float = entry(
-        "Of the log-odds of that event, with its interval (1 − ``alpha``), where a row of it is "
-        "rejected and the interval does not hold 1; or NaN.",
-        default=nan,
-    )
+    slope: float = nan
     slope_low: float = nan
     slope_high: float = nan
-    unsearched: tuple[str, ...] = entry("Columns not used that could be features.", default=())
-    search_call: str = entry("What searches them: a command, or else a call.", default="")
+    unsearched: tuple[str, ...] = ()
+    search_call: str = ""
+    plotter: ClassVar[str] = "forests.adjusted"
 
     @property
     def rejects(self) -> bool:
@@ -235,8 +281,7 @@ class AuditReport(Result):
         table += [""] * (len(groups) > 1)
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"
         verdict = [headline, "", *self.summary, *self.details, ""]
-        *notes, _, _ = map(str.strip, self._foot())
-        foot = [*notes, "", *(row.test.recipe for row in self.rows)]
+        foot = [*self._remarks(), "", *(row.test.recipe for row in self.rows)]
         return "\n".join(table), "\n".join(verdict), "\n".join(foot)
 
     def _columns(self, width: int) -> dict[str, list[str]]:
@@ -284,35 +329,60 @@ SHOWN |= {"difference": "difference", "interval": "interval", "at least": "at_le
 SHOWN |= {"evidence": "evidence", "pvalue": "pvalue"}
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class Segment(Record):
-    """Rows that one or two conditions single out, or all rows."""
+    """Rows that one or two conditions single out, or all rows.
 
-    name: str = entry('In words, such as "age > 71 and site = B".')
-    conditions: tuple[Condition, ...] = entry(
-        'Column, kind ("number", "date", "level", "other", "missing"), low and high of '
-        "low < x ≤ high, and the level; of other levels those that are not meant.",
-        "tuple of tuple",
-    )
-    depth: int = entry("The number of conditions.")
-    n: int = entry("The number of rows, and their weight.")
+    Attributes
+    ----------
+    name : str
+        In words, such as "age > 71 and site = B".
+    conditions : tuple of tuple
+        Column, kind ("number", "date", "level", "other", "missing"), low and high of low < x ≤
+        high, and the level; of other levels those that are not meant.
+    depth : int
+        The number of conditions.
+    n, weight : int
+        The number of rows, and their weight.
+    predicted, observed : float
+        Mean prediction and share of events, weighted.
+    difference, low, high : float
+        Observed minus predicted, with an interval that holds for all segments searched together.
+    chance : float
+        The standard deviation of the difference if it is calibrated.
+    ratio, ratio_low, ratio_high : float
+        Observed over expected events (O:E), with its interval.
+    shift : float
+        The shift of the log-odds that fits best; ±30 stands for infinite ones.
+    gain : float
+        What this shift gains in log-likelihood, in nats.
+    price : float
+        The logarithm of how many segments share this price.
+    evidence : float
+        Gain less price.
+    pvalue : float
+        Adjusted for the search.
+    """
+
+    name: str
+    conditions: tuple[Condition, ...]
+    depth: int
+    n: int
     weight: float
-    predicted: float = entry("Mean prediction and share of events, weighted.")
+    predicted: float
     observed: float
-    difference: float = entry(
-        "Observed minus predicted, with an interval that holds for all segments searched together."
-    )
+    difference: float
     low: float
     high: float
-    chance: float = entry("The standard deviation of the difference if it is calibrated.")
-    ratio: float = entry("Observed over expected events (O:E), with its interval.")
+    chance: float
+    ratio: float
     ratio_low: float
     ratio_high: float
-    shift: float = entry("The shift of the log-odds that fits best; ±30 stands for infinite ones.")
-    gain: float = entry("What this shift gains in log-likelihood, in nats.")
-    price: float = entry("The logarithm of how many segments share this price.")
-    evidence: float = entry("Gain less price.")
-    pvalue: float = entry("Adjusted for the search.")
+    shift: float
+    gain: float
+    price: float
+    evidence: float
+    pvalue: float
 
     @property
     def on_average(self) -> bool:
@@ -330,47 +400,72 @@ class Segment(Record):
         return min(abs(self.low), abs(self.high)) if self.on_average else 0.0
 
 
-@described(
-    title="Segments",
-    procedure="segments of {0.min_rows} rows · {0.lens} · {0.null} null",
-    plotter="forests.segments",
-)
+@dataclass(frozen=True, eq=False)
 class SegmentSearch(Result):
-    """The answer of :func:`caltest.segment_search`."""
+    """The answer of :func:`caltest.segment_search`.
 
-    lens: str = entry("Through which lens the event was seen, and how labels were drawn.")
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns that were searched, and those that were not.
+    lens, null : str
+        Through which lens the event was seen, and how labels were drawn.
+    pvalue, pvalue_error : float
+        Of "calibrated in every segment"; and its Monte Carlo standard error, 0 of enumeration.
+    finding : Finding
+        ``"miscalibrated"``, also ``"(impossible outcome)"``, or ``"no evidence"``.
+    alpha : float
+        The chance that any segment of a calibrated model is listed.
+    bar : float
+        Evidence above it is listed: more than calibrated models show, in nats.
+    n_segments : int
+        The number of segments that were searched.
+    min_rows, dropped : int
+        The rows that a segment has at least.
+    whole : Segment
+        All rows.
+    segments : tuple of Segment
+        The short list, without echoes of those before.
+    strongest : tuple of Segment
+        Where none is listed, the five of most evidence.
+    error, error_low, error_by_prediction : float
+        √D, the strong calibration error found on rows that were not learnt from; its lower bound,
+        wrong with a chance of ``alpha``; and that found by the prediction alone.
+    reach : tuple of tuple
+        Shares of the rows, and the difference there that is found with a chance of 0.8.
+    impossible : int
+        Observed labels whose predicted probability was exactly 0.
+    learner : str or None
+        What taught one more column on half of the rows.
+    clusters : ClusterSummary or None
+        Where rows come in clusters.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    columns: tuple[str, ...]
+    lens: str
     null: str
-    pvalue: float = entry(
-        'Of "calibrated in every segment"; and its Monte Carlo standard error, 0 of enumeration.'
-    )
+    pvalue: float
     pvalue_error: float
-    finding: Finding = entry(
-        '``"miscalibrated"``, also ``"(impossible outcome)"``, or ``"no evidence"``.'
-    )
-    alpha: float = entry("The chance that any segment of a calibrated model is listed.")
-    bar: float = entry("Evidence above it is listed: more than calibrated models show, in nats.")
-    n_segments: int = entry("The number of segments that were searched.")
-    min_rows: int = entry("The rows that a segment has at least.")
-    columns: tuple[str, ...] = entry(  # type: ignore[misc]
-        "The columns that were searched, and those that were not."
-    )
+    finding: Finding
+    alpha: float
+    bar: float
+    n_segments: int
+    min_rows: int
     dropped: tuple[str, ...]
-    whole: Segment = entry("All rows.")
-    segments: tuple[Segment, ...] = entry("The short list, without echoes of those before.")
-    strongest: tuple[Segment, ...] = entry("Where none is listed, the five of most evidence.")
-    error: float = entry(
-        "√D, the strong calibration error found on rows that were not learnt from; its lower "
-        "bound, wrong with a chance of ``alpha``; and that found by the prediction alone."
-    )
+    whole: Segment
+    segments: tuple[Segment, ...]
+    strongest: tuple[Segment, ...]
+    error: float
     error_low: float
     error_by_prediction: float
-    reach: tuple[tuple[float, float | None], ...] = entry(
-        "Shares of the rows, and the difference there that is found with a chance of 0.8.",
-        "tuple of tuple",
-    )
-    impossible: int = entry("Observed labels whose predicted probability was exactly 0.")
-    learner: str | None = entry("What taught one more column on half of the rows.", default=None)
-    clusters: ClusterSummary | None = entry("Where rows come in clusters.", default=None)
+    reach: tuple[tuple[float, float | None], ...]
+    impossible: int
+    learner: str | None = None
+    clusters: ClusterSummary | None = None
+    title: ClassVar[str] = "Segments"
+    plotter: ClassVar[str] = "forests.segments"
 
     @property
     def table(self) -> Columns:
@@ -414,6 +509,9 @@ class SegmentSearch(Result):
             raise StatisticError(f"features: there is no column {absent!r} among {available}")
         every = np.ones(next(iter(columns.values())).values.size, dtype=bool)
         return np.logical_and.reduce([every, *(holds(c, columns[c[0]]) for c in conditions)])
+
+    def _procedure(self) -> list[str]:
+        return [f"segments of {self.min_rows} rows", self.lens, f"{self.null} null"]
 
     def _tables(self) -> list[Columns]:
         return [self.table]

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from base64 import b85decode, b85encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from html import escape
 from importlib import import_module
-from inspect import cleandoc
 from pathlib import Path
-from textwrap import indent, wrap
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from caltest._base.arrays import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
-from caltest.results import rendering as tables
-from caltest.results import verdicts
-from caltest.results.rendering import Columns, aligned, attributes, format_p, percent
+from caltest.results import rendering, verdicts
+from caltest.results.rendering import (
+    Columns,
+    Content,
+    aligned,
+    attributes,
+    format_p,
+    listed_fields,
+    percent,
+)
 from caltest.results.verdicts import Finding
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class Drawing(Protocol):
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "bytes": lambda v: v if isinstance(v, bytes) else zlib.decompress(b85decode(v)),
     "float": lambda v: float("nan") if v is None else v,  # JSON has no NaN
+    "tuple[float, ...]": lambda vs: tuple(float("nan") if v is None else v for v in vs),
     "FloatArray": partial(np.asarray, dtype=np.float64),
     "IntArray": partial(np.asarray, dtype=np.int64),
     **{kind.__name__: kind for kind in verdicts.Verdict.__subclasses__()},
@@ -76,9 +80,14 @@ def go_on(*ends: str) -> None:
         raise KeyboardInterrupt
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Record:
-    """A result, or a part of one: frozen, with a dictionary form and its inverse."""
+    """A result, or a part of one: frozen, with a dictionary form and its inverse.
+
+    Two records are equal if they are of one class and their dictionary forms are: NaN equals NaN,
+    arrays are compared by their values, and null distributions are left out. So pickling and JSON
+    give equal records.
+    """
 
     #: The classes by name, so that records within records can be rebuilt.
     kinds: ClassVar[dict[str, type[Record]]] = {}
@@ -96,11 +105,26 @@ class Record:
             elif isinstance(value, (str, tuple)):
                 object.__setattr__(self, f.name, _plain_names(value))
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, others = vars(self), vars(other)
+        return all(_plain(mine[name]) == _plain(others[name]) for name in self._kept())
+
+    def __hash__(self) -> int:
+        values = vars(self)
+        return hash((type(self), *(_hashable(_plain(values[name])) for name in self._kept())))
+
+    def _kept(self) -> list[str]:
+        """Return the names of the fields of its dictionary form, in their order there."""
+        ordered = sorted(fields(self), key=lambda field: bool(field.kw_only))
+        return [field.name for field in ordered if "transient" not in field.metadata]
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and dictionaries, without null distributions."""
-        fields_of_kind = sorted(fields(self), key=lambda field: bool(field.kw_only))
-        names = [field.name for field in fields_of_kind if "transient" not in field.metadata]
-        return {"kind": type(self).__name__} | {k: _plain(vars(self)[k]) for k in names}
+        return {"kind": type(self).__name__} | {k: _plain(vars(self)[k]) for k in self._kept()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return :meth:`as_dict` as JSON."""
@@ -137,7 +161,7 @@ class Record:
         return vars(import_module(f"caltest.plots.{module}"))[function](self, ax, **options)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result(Record):
     """What all answers share.
 
@@ -175,18 +199,13 @@ class Result(Record):
     followup: Record | None = None
     version: str = __version__
 
-    #: The field that is the result as a single number, if one is.
+    #: What its text begins with.
+    title: ClassVar[str] = ""
+    #: The attribute that is the result as a single number, if one is.
     number: ClassVar[str | None] = None
-    #: The columns of its table, attributes or "head=attribute", those of the records in some fields
-    #: where these are named; none where the table is a list of its fields.
-    columns: ClassVar[tuple[str, ...]] = ()
-    records: ClassVar[tuple[str, ...]] = ()
-    #: What is shown of it where it is that of a subgroup, and what all subgroups are asked.
+    #: The attributes shown where it is the result of a subgroup, and the joint null hypothesis.
     of_subgroups: ClassVar[tuple[str, ...]] = ()
     of_all: ClassVar[str] = "calibrated in every subgroup"
-    #: What its report begins with, and its recipe, as a template.
-    title: ClassVar[str] = ""
-    procedure: ClassVar[str] = ""
 
     def __float__(self) -> float:
         if self.number is None:
@@ -202,8 +221,8 @@ class Result(Record):
         return " · ".join([*self._procedure(), *draws, *data])
 
     def _procedure(self) -> list[str]:
-        """Return what the recipe begins with: what was computed, of what, and how."""
-        return [self.procedure.format(self)]
+        """Return the first parts of the recipe: what was computed, through which lens, and how."""
+        return [type(self).__name__]
 
     @property
     def _percent(self) -> str:
@@ -223,78 +242,63 @@ class Result(Record):
         weighted = f", weighted: effective n = {self.effective_n or 0.0:.1f}"
         return facts + ("" if self.effective_n is None else weighted)
 
-    def _foot(self) -> list[str]:
-        """Return the lines that end a report."""
-        cut = ["  Interrupted: simulated numbers rest on the resamples drawn until then."]
-        cut = cut if self.ended == "interrupted" else []
-        followed = [] if self.followup is None else [f"  follow-up   {self.followup}"]
-        notes = [f"  Note: {note}." for note in self.notes]
-        return [*cut, *followed, *notes, "", f"  {self.recipe}"]
+    def _tables(self) -> list[Columns]:
+        """Return the tables that show it; by default one that lists its fields."""
+        return [listed_fields({f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only})]
 
-    def _tables(self) -> list[tables.Columns]:
-        """Return what its tables show: one value, or one a row, in every column."""
-        if not self.columns:  # a list of its fields
-            values_of = {f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only}
-            plain = {k: v for k, v in values_of.items() if isinstance(v, (str, int, float, tuple))}
-            texts = [tables.cell(name, value) for name, value in plain.items()]
-            return [{"": [name.replace("_", " ") for name in plain], "value": texts}]
-        heads = {head: name or head for head, _, name in (c.partition("=") for c in self.columns)}
-        parts = [vars(self)[name] for name in self.records]
-        rows = [row for part in parts for row in (part if isinstance(part, tuple) else [part])]
-        table = tables.attributes(rows or [self], heads)
-        if not rows and isinstance(next(iter(table.values()))[0], (tuple, np.ndarray)):
-            return [{head: values for head, (values,) in table.items()}]
-        return [table]
-
-    def _all_tables(self) -> list[tables.Columns]:
-        """Return its tables, and that of its subgroups."""
-        return [*self._tables(), *(groups.table for groups in self._groups())]
-
-    def _groups(self) -> list[Subgroups]:
-        """Return what subgroups show, if it was asked."""
-        groups: Subgroups | int | None = vars(self).get("subgroups")
-        return [groups] if isinstance(groups, Record) else []
+    def _in_words(self) -> list[str]:
+        """Return the finding in sentences."""
+        return []
 
     def _facts(self) -> list[str]:
-        """Return the lines that its text shows in place of tables."""
+        """Return the lines that its text shows in place of tables; none by default."""
         return []
 
     def _appendix(self) -> list[str]:
         """Return the lines that its text shows below the finding."""
         return [line for groups in self._groups() for line in ("", str(groups))]
 
-    def _in_words(self) -> list[str]:
-        """Return the finding in sentences."""
-        return []
+    def _remarks(self) -> list[str]:
+        """Return how it ended, how rows were followed, and its notes, in sentences."""
+        cut = "Interrupted: simulated numbers rest on the resamples drawn until then."
+        followed = [] if self.followup is None else [f"follow-up   {self.followup}"]
+        notes = [f"Note: {note}." for note in self.notes]
+        return [*[cut] * (self.ended == "interrupted"), *followed, *notes]
 
-    def _sentences(self) -> list[str]:
-        groups = [text for part in self._groups() for text in part.in_words()]
-        foot = [line.strip() for line in self._foot() if line.strip()]
-        return [*self._in_words(), *groups, *foot]
+    def _foot(self) -> list[str]:
+        """Return the lines that end its text: remarks and the recipe."""
+        return [*(f"  {remark}" for remark in self._remarks()), "", f"  {self.recipe}"]
+
+    def _groups(self) -> list[Subgroups]:
+        """Return the results of subgroups, in a list that is empty if there are none."""
+        groups: Subgroups | int | None = vars(self).get("subgroups")
+        return [groups] if isinstance(groups, Record) else []
+
+    def _all_tables(self) -> list[Columns]:
+        """Return its tables, and the table of its subgroups."""
+        return [*self._tables(), *(groups.table for groups in self._groups())]
+
+    def _content(self) -> Content:
+        """Return the four things from which all its forms are made."""
+        of_groups = [text for groups in self._groups() for text in groups.in_words()]
+        sentences = [*self._in_words(), *of_groups, *self._remarks()]
+        return Content(self.title, self._all_tables(), sentences, self.recipe)
 
     def __str__(self) -> str:
-        facts = self._facts()
-        lines = facts or [line for table in self._tables() for line in (*tables.aligned(table), "")]
-        words = [f"  {line}" for text in self._in_words() for line in text.split("\n")]
-        below = [*words, *self._appendix(), *self._foot()]
-        if lines[-1] == "" and (below[0] == "" or not (facts or words)):
-            lines.pop()
-        return "\n".join([*([self.title] if self.title else []), *lines, *below])
+        lines, below = self._facts(), [*self._appendix(), *self._foot()]
+        return rendering.text(self.title, lines or self._tables(), self._in_words(), below)
 
     def to_markdown(self) -> str:
-        """Return the result as tables of Markdown, with what was found and how it was made."""
-        texts = [tables.markdown(table) for table in self._all_tables()]
-        return "\n\n".join([*texts, *map(tables.markdown_text, self._sentences())]) + "\n"
+        """Return the result as tables of Markdown, the finding and the recipe."""
+        return rendering.document_markdown(self._content())
 
     def to_latex(self) -> str:
         """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""
-        recipe = " ".join(self.recipe.split())
-        return "\n\n".join([f"% {recipe}", *map(tables.latex, self._all_tables())]) + "\n"
+        return rendering.document_latex(self._content())
 
     def _repr_html_(self) -> str:
         """Show the result in a notebook."""
-        sentences = [f"<p>{escape(text)}</p>" for text in self._sentences()]
-        return "\n".join(["<div>", *map(tables.html, self._all_tables()), *sentences, "</div>"])
+        return rendering.document_html(self._content())
 
 
 def _plain_names(value: object) -> object:
@@ -318,106 +322,19 @@ def _plain(value: object) -> object:
     return None if value != value else value  # JSON has no NaN
 
 
+def _hashable(value: object) -> object:
+    """Return a plain value with tuples in place of its lists and dictionaries."""
+    if isinstance(value, dict):
+        return tuple((name, _hashable(v)) for name, v in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
 def _frozen(value: object) -> object:
     if isinstance(value, list):
         return tuple(_frozen(v) for v in value)
     if isinstance(value, dict) and "kind" in value:
         return Record.kinds[value["kind"]].from_dict(value)
     return value
-
-
-# ------------------------------------------------------------------------------
-# The description of a result: what its fields mean, its title, its table and its picture.
-
-
-Class = TypeVar("Class", bound=type)
-
-
-#: What types are called in documentation.
-TYPES = {"FloatArray": "ndarray{}", "IntArray": "ndarray{}, int"}
-
-
-#: The end of every list of attributes.
-SHARED = "n, n_classes, n_resamples, seed, ended, notes, version\n    As for every :class:`Result`"
-
-
-def entry(
-    meaning: str, kind: str = "", *, default: object = MISSING, transient: bool = False
-) -> Any:
-    """Describe a field: what it means, and its type in words where that says more.
-
-    Fields after it without a description share this one. A transient field is no part of the
-    dictionary form.
-    """
-    metadata = {"meaning": meaning, "kind": kind} | ({"transient": True} if transient else {})
-    return field(default=default, metadata=metadata, repr=not transient, compare=not transient)
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(entry, field))
-def described(
-    *,
-    eq: bool = True,
-    title: str = "",
-    number: str = "",
-    procedure: str = "",
-    shape: str = "",
-    columns: str = "",
-    records: str = "",
-    of_subgroups: str = "",
-    plotter: str = "",
-    draws: str = "",
-) -> Callable[[Class], Class]:
-    """Make a frozen dataclass of a class, with all that is printed, drawn and documented of it.
-
-    ``title`` heads its text; ``number`` is the field that stands for it; ``procedure`` is a
-    template of what its recipe begins with; ``columns`` are the attributes of its table, or
-    "head=attribute", of the records in the fields ``records`` if these are given, and
-    ``of_subgroups`` those of a table of subgroups; ``plotter`` is the function of
-    :mod:`caltest.plots` that draws it; ``shape`` is that of its arrays; ``draws`` says what
-    ``n_resamples`` counts.
-    """
-    words = {"title": title, "number": number, "procedure": procedure, "plotter": plotter}
-    lists = {"columns": columns, "records": records, "of_subgroups": of_subgroups}
-    facts = words | {name: tuple(listed.split()) for name, listed in lists.items()}
-
-    def make(cls: Class) -> Class:
-        for name, value in facts.items():
-            if value:
-                setattr(cls, name, value)
-        dataclass(frozen=True, eq=eq)(cls)
-        cls.__doc__ = _documented(cls, shape, draws)
-        return cls
-
-    return make
-
-
-def _documented(cls: Any, shape: str, draws: str) -> str:
-    """Return a docstring with the section on attributes that its fields tell."""
-    names: list[str] = []
-    parts: list[str] = []
-    entries = [f for f in fields(cls) if not f.kw_only]
-    for j, one in enumerate(entries):
-        names.append(one.name)
-        if j + 1 < len(entries) and "meaning" not in entries[j + 1].metadata:
-            continue
-        first = entries[j + 1 - len(names)]
-        kind = first.metadata["kind"] or _in_words(str(first.type), shape)
-        text = "\n".join(f"    {line}" for line in wrap(first.metadata["meaning"], 92))
-        parts.append(f"{', '.join(names)} : {kind}\n{text}")
-        names = []
-    if len(entries) < len(fields(cls)):  # what all results share comes by keyword
-        parts.append(SHARED + (f"; ``n_resamples`` {draws}." if draws else "."))
-    listed = "\n".join(["Attributes", "----------", *parts])
-    head, notes, rest = re.split(r"(\n\nNotes\n|\Z)", cleandoc(cls.__doc__), maxsplit=1)
-    return indent(f"{head}\n\n{listed}{notes}{rest}\n", "    ").lstrip()
-
-
-def _in_words(kind: str, shape: str) -> str:
-    """Return an annotation as documentation says it."""
-    for name, words in TYPES.items():
-        kind = kind.replace(name, words.format(f" of shape {shape}" if shape else ""))
-    kind = re.sub(r"tuple\[(\w+), (\.\.\.|\1(, \1)*)\]", r"tuple of \1", kind)
-    return kind.replace(" | None", " or None")
 
 
 # ------------------------------------------------------------------------------
@@ -449,34 +366,53 @@ def _sizes(parts: ClusterSummary | FoldSummary) -> str:
     return f"{parts.count} of {parts.smallest}{larger} rows"
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class ClusterSummary(Record):
-    """The clusters behind a test, and the dependence that its null distribution allows for."""
+    """The clusters behind a test, and the dependence that its null distribution allows for.
 
-    count: int = entry("The number of clusters, and their rows.")
+    Attributes
+    ----------
+    count, smallest, largest : int
+        The number of clusters, and their rows.
+    effective : float
+        (Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster.
+    shared : float
+        Clusters expected to have a rarer label, if they shared labels.
+    dependence, correctness : float or None
+        λ, the degree to which rows of a cluster share their label in what is redrawn, and that to
+        which they share whether the likeliest label is right; None where not tried.
+    in_parts : float
+        The largest λ of a part of the rows: where some agree more than all.
+    estimated : bool
+        Whether λ is the upper 95 % limit of what labels show, or given.
+    inflation : float
+        κ, above 1 where labels of a cluster agree more than any redraw allows: replicates of a
+        statistic of degree d in the residuals are multiplied by κ^{d/2}.
+    size_effect : float
+        z of the association of the size of a cluster and its residuals.
+    inflation_applied : bool
+        False where replicates could not be multiplied, because the statistic sees labels and the
+        scheme was asked for by name: p-values are then too small where κ > 1.
+    name : str
+        What the clusters are called, of two columns.
+    beside : ClusterSummary or None
+        The clusters of the second column.
+    """
+
+    count: int
     smallest: int
     largest: int
-    effective: float = entry("(Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster.")
-    shared: float = entry("Clusters expected to have a rarer label, if they shared labels.")
-    dependence: float | None = entry(
-        "λ, the degree to which rows of a cluster share their label in what is redrawn, and that "
-        "to which they share whether the likeliest label is right; None where not tried."
-    )
+    effective: float
+    shared: float
+    dependence: float | None
     correctness: float | None
-    in_parts: float = entry("The largest λ of a part of the rows: where some agree more than all.")
-    estimated: bool = entry("Whether λ is the upper 95 % limit of what labels show, or given.")
-    inflation: float = entry(
-        "κ, above 1 where labels of a cluster agree more than any redraw allows: replicates of a "
-        "statistic of degree d in the residuals are multiplied by κ^{d/2}."
-    )
-    size_effect: float = entry("z of the association of the size of a cluster and its residuals.")
-    inflation_applied: bool = entry(
-        "False where replicates could not be multiplied, because the statistic sees labels and "
-        "the scheme was asked for by name: p-values are then too small where κ > 1.",
-        default=True,
-    )
-    name: str = entry("What the clusters are called, of two columns.", default="")
-    beside: ClusterSummary | None = entry("The clusters of the second column.", default=None)
+    in_parts: float
+    estimated: bool
+    inflation: float
+    size_effect: float
+    inflation_applied: bool = True
+    name: str = ""
+    beside: ClusterSummary | None = None
 
     @property
     def along(self) -> tuple[ClusterSummary, ...]:
@@ -532,23 +468,35 @@ class ClusterSummary(Record):
         return f"{columns} · {degrees(kinds, self.estimated)}{parts}{more}"
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class FoldSummary(Record):
     """The folds of cross-validated predictions, and what aligning their levels has changed.
 
     Of more than two classes levels are those of the likeliest class.
+
+    Attributes
+    ----------
+    count, smallest, largest : int
+        The number of folds, and their rows.
+    moved : float
+        The largest |d_k|, by which the mean prediction of a fold is moved.
+    contrast : float
+        Σ w d r / √Σ w² d² v over rows: N(0, 1) if models know no label.
+    random : float
+        The chance that folds of rows dealt at random differ as much.
+    memorised : bool
+        Whether models memorise groups of rows, such as sites.
+    within : bool
+        Whether the test was made within folds.
     """
 
-    count: int = entry("The number of folds, and their rows.")
+    count: int
     smallest: int
     largest: int
-    moved: float = entry("The largest |d_k|, by which the mean prediction of a fold is moved.")
-    contrast: float = entry("Σ w d r / √Σ w² d² v over rows: N(0, 1) if models know no label.")
-    random: float = entry("The chance that folds of rows dealt at random differ as much.")
-    memorised: bool = entry(
-        "Whether models memorise groups of rows, and whether the test was made within folds.",
-        default=False,
-    )
+    moved: float
+    contrast: float
+    random: float
+    memorised: bool = False
     within: bool = False
 
     @property
@@ -606,20 +554,31 @@ class FoldSummary(Record):
         )
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class HorizonSummary(Record):
-    """Forecasts several steps ahead, and the dependence of overlapping outcomes that is allowed."""
+    """Forecasts several steps ahead, and the dependence of overlapping outcomes that is allowed.
 
-    horizon: int = entry("By how many times forecasts are ahead.")
-    times: int = entry("The number of different times.")
-    dependence: float | None = entry(
-        "As of clusters, of rows less than ``horizon`` times apart; None where not tried, or where "
-        "blocks of four horizons are the units instead.",
-        default=None,
-    )
+    Attributes
+    ----------
+    horizon : int
+        By how many times forecasts are ahead.
+    times : int
+        The number of different times.
+    dependence, correctness : float or None
+        As of clusters, of rows less than ``horizon`` times apart; None where not tried, or where
+        blocks of four horizons are the units instead.
+    estimated : bool
+        Whether λ is the upper 95 % limit of what labels show.
+    rows : int
+        The number of rows; several may have one time.
+    """
+
+    horizon: int
+    times: int
+    dependence: float | None = None
     correctness: float | None = None
-    estimated: bool = entry("Whether λ is the upper 95 % limit of what labels show.", default=True)
-    rows: int = entry("The number of rows; several may have one time.", default=0)
+    estimated: bool = True
+    rows: int = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -672,32 +631,47 @@ def worst_of(tests: Sequence[Certain | None]) -> int:
     return max(tested, key=lambda j: tested[j].certain_error(share))
 
 
-@described(plotter="forests.forest")
+@dataclass(frozen=True, eq=False)
 class Subgroups(Record):
-    """The same question, asked of every subgroup by itself, and whether they differ."""
+    """The same question, asked of every subgroup by itself, and whether they differ.
 
-    names: tuple[str, ...] = entry("The subgroups, in the order of their names.")
-    counts: tuple[int, ...] = entry("Their numbers of rows.")
-    tests: tuple[Any, ...] = entry(
-        "What was asked of each; None where it cannot be tested, which ``notes`` explain.",
-        "tuple of Result or None",
-    )
-    adjusted: tuple[float | None, ...] = entry("Their p-values, adjusted for their number.")
-    pvalue: float = entry("The smallest of these.")
-    adjust: str = entry("By Holm, of subgroups that share rows by max-T.", '{"Holm", "max-T"}')
-    n: int = entry("Rows of all together, each counted once.")
-    alike: tuple[float | None, ...] = entry(
-        'The adjusted p-value of "calibrated, or not, as other rows are"; None if not tested.',
-        default=(),
-    )
-    notes: tuple[str, ...] = entry("What could not be tested, and why.", default=())
-    predicted: tuple[float, ...] = entry(
-        "Mean prediction of each, how often the event was, and what an audit says of it.",
-        "tuple of float, tuple of float, tuple of Finding or None",
-        default=(),
-    )
+    Attributes
+    ----------
+    names : tuple of str
+        The subgroups, in the order of their names.
+    counts : tuple of int
+        Their numbers of rows.
+    tests : tuple of Result or None
+        What was asked of each; None where it cannot be tested, which ``notes`` explain.
+    adjusted : tuple[float or None, ...]
+        Their p-values, adjusted for their number.
+    pvalue : float
+        The smallest of these.
+    adjust : {"Holm", "max-T"}
+        By Holm, of subgroups that share rows by max-T.
+    n : int
+        Rows of all together, each counted once.
+    alike : tuple[float or None, ...]
+        The adjusted p-value of "calibrated, or not, as other rows are"; None if not tested.
+    notes : tuple of str
+        What could not be tested, and why.
+    predicted, observed, findings : tuple of float, tuple of float, tuple of Finding or None
+        Mean prediction of each, how often the event was, and what an audit says of it.
+    """
+
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    tests: tuple[Any, ...]
+    adjusted: tuple[float | None, ...]
+    pvalue: float
+    adjust: str
+    n: int
+    alike: tuple[float | None, ...] = ()
+    notes: tuple[str, ...] = ()
+    predicted: tuple[float, ...] = ()
     observed: tuple[float, ...] = ()
     findings: tuple[Finding | None, ...] = ()
+    plotter: ClassVar[str] = "forests.forest"
 
     @property
     def tested(self) -> list[Any]:
@@ -784,25 +758,43 @@ class Subgroups(Record):
 # What results say of follow-up.
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class FollowupSummary(Record):
-    """How far rows were followed, in results of :class:`caltest.Followup`."""
+    """How far rows were followed, in results of :class:`caltest.Followup`.
 
-    horizon: float = entry("By when the event occurs.")
-    events: int = entry(
-        "Rows with the event by the horizon, with a competing event, free of both at the horizon, "
-        "and unknown as they were censored before."
-    )
+    Attributes
+    ----------
+    horizon : float
+        By when the event occurs.
+    events, competing, free, unknown : int
+        Rows with the event by the horizon, with a competing event, free of both at the horizon, and
+        unknown as they were censored before.
+    strata : int
+        Strata in which the curve of censoring was fitted.
+    by_prediction : bool
+        Whether these are groups by rank of the prediction.
+    heaviest : float
+        The largest weight.
+    effective_n, share : float
+        (Σ W)² / Σ W², and its share of all rows.
+    lost : float
+        1 − Σ W / n: rows that no row followed to the horizon stands for.
+    smallest : int
+        Rows of the smallest stratum.
+    """
+
+    horizon: float
+    events: int
     competing: int
     free: int
     unknown: int
-    strata: int = entry("Strata in which the curve of censoring was fitted.")
-    by_prediction: bool = entry("Whether these are groups by rank of the prediction.")
-    heaviest: float = entry("The largest weight.")
-    effective_n: float = entry("(Σ W)² / Σ W², and its share of all rows.")
+    strata: int
+    by_prediction: bool
+    heaviest: float
+    effective_n: float
     share: float
-    lost: float = entry("1 − Σ W / n: rows that no row followed to the horizon stands for.")
-    smallest: int = entry("Rows of the smallest stratum.")
+    lost: float
+    smallest: int
 
     @property
     def known(self) -> int:

@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from caltest._base.written import several
-from caltest.results.base import Record, Result, described, entry
-from caltest.results.rendering import format_p, format_value
+from caltest.results.base import Record, Result
+from caltest.results.rendering import Columns, attributes, format_p, format_value
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: What a plan knows the length of intervals of by a formula.
 FORMULAS = ("O:E", "intercept", "slope")
 
 
-@described(
-    title="Test of equivalence",
-    number="pvalue",
-    procedure="{0.statistic} · {0.lens} · error ≥ {0.tolerance:g} tested by inversion",
-    columns="statistic lens estimate tolerance pvalue smallest_tolerance",
-    plotter="lines.limits",
-    draws="draws of cell sums, 0 for exact tests",
-)
+@dataclass(frozen=True, eq=False)
 class EquivalenceTestResult(Result):
-    """The answer of :func:`caltest.equivalence_test`."""
+    """The answer of :func:`caltest.equivalence_test`.
 
-    statistic: str = entry("The recipe, as it would be written in Python.")
+    Attributes
+    ----------
+    statistic, lens : str
+        The recipe, as it would be written in Python.
+    estimate : float
+        The statistic of the observed data.
+    tolerance : float
+        As asked for.
+    pvalue : float
+        The chance of so small an error if the true one is ``tolerance``.
+    smallest_tolerance : float
+        The smallest one accepted: the upper bound of the error.
+    alpha : float
+        As asked for.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` draws of cell sums, 0 for exact tests.
+    """
+
+    statistic: str
     lens: str
-    estimate: float = entry("The statistic of the observed data.")
-    tolerance: float = entry("As asked for.")
-    pvalue: float = entry("The chance of so small an error if the true one is ``tolerance``.")
-    smallest_tolerance: float = entry("The smallest one accepted: the upper bound of the error.")
-    alpha: float = entry("As asked for.")
+    estimate: float
+    tolerance: float
+    pvalue: float
+    smallest_tolerance: float
+    alpha: float
+    title: ClassVar[str] = "Test of equivalence"
+    number: ClassVar[str] = "pvalue"
+    plotter: ClassVar[str] = "lines.limits"
 
     @property
     def equivalent(self) -> bool:
         """Whether the error is shown to be smaller: ``smallest_tolerance`` ≤ ``tolerance``."""
         return self.smallest_tolerance <= self.tolerance
+
+    def _procedure(self) -> list[str]:
+        hypothesis = f"error ≥ {self.tolerance:g} tested by inversion"
+        return [self.statistic, self.lens, hypothesis]
+
+    def _tables(self) -> list[Columns]:
+        names = ("statistic", "lens", "estimate", "tolerance", "pvalue", "smallest_tolerance")
+        return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def _in_words(self) -> list[str]:
         p = format_p(self.pvalue)
@@ -46,41 +71,79 @@ class EquivalenceTestResult(Result):
         ]
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class GateCheck(Record):
-    """One check of a gate: an error, or how much larger it is than another, and its limit."""
+    """One check of a gate: an error, or how much larger it is than another, and its limit.
 
-    question: str = entry("What is checked, in words and as a recipe.")
+    Attributes
+    ----------
+    question, statistic : str
+        What is checked, in words and as a recipe.
+    estimate : float
+        The statistic, or the difference of the roots of two.
+    corrected, low, high : float
+        The estimate less its noise, and bounds of the error.
+    limit : float
+        The tolerance or the margin.
+    verdict : GateVerdict
+        Passed when high ≤ limit, failed when low > limit.
+    rows : int or None
+        Rows that would bring the bounds as close to each other as the limit is to 0, unless they
+        are.
+    """
+
+    question: str
     statistic: str
-    estimate: float = entry("The statistic, or the difference of the roots of two.")
-    corrected: float = entry("The estimate less its noise, and bounds of the error.")
+    estimate: float
+    corrected: float
     low: float
     high: float
-    limit: float = entry("The tolerance or the margin.")
-    verdict: GateVerdict = entry("Passed when high ≤ limit, failed when low > limit.")
-    rows: int | None = entry("Rows that would bring the bounds as close to each other as the limit "
-                             "is to 0, unless they are.")  # fmt: skip
+    limit: float
+    verdict: GateVerdict
+    rows: int | None
 
 
-@described(
-    title="Calibration gate",
-    records="checks",
-    columns="check=question statistic observed=estimate without_noise=corrected low high limit "
-    "finding=verdict",
-    plotter="lines.limits",
-)
+@dataclass(frozen=True, eq=False)
 class GateResult(Result):
-    """The answer of :func:`caltest.gate`; ``print`` shows it as a report."""
+    """The answer of :func:`caltest.gate`; ``print`` shows it as a report.
 
-    verdict: GateVerdict = entry("Passed when all checks have passed, failed when one has failed.")
-    checks: tuple[GateCheck, ...] = entry("What was checked.")
-    names: tuple[str, ...] = entry("The model, and the one it is compared with, if any.")
-    lens: str = entry("The lens, as it would be written in Python.")
-    alpha: float = entry("Chance of a wrong finding, at most, over all checks.")
+    Attributes
+    ----------
+    verdict : GateVerdict
+        Passed when all checks have passed, failed when one has failed.
+    checks : tuple of GateCheck
+        What was checked.
+    names : tuple of str
+        The model, and the one it is compared with, if any.
+    lens : str
+        The lens, as it would be written in Python.
+    alpha : float
+        Chance of a wrong finding, at most, over all checks.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    verdict: GateVerdict
+    checks: tuple[GateCheck, ...]
+    names: tuple[str, ...]
+    lens: str
+    alpha: float
+    title: ClassVar[str] = "Calibration gate"
+    plotter: ClassVar[str] = "lines.limits"
 
     def _procedure(self) -> list[str]:
         limits = ", ".join(f"{c.question} ≤ {c.limit:g}" for c in self.checks)
         return [f"gate: {limits}", self.lens, f"alpha={self.alpha:g}"]
+
+    def _tables(self) -> list[Columns]:
+        names = {
+            "check": "question",
+            "statistic": "statistic",
+            "observed": "estimate",
+            "without_noise": "corrected",
+            **{"low": "low", "high": "high", "limit": "limit", "finding": "verdict"},
+        }
+        return [attributes(self.checks, names)]
 
     def _in_words(self) -> list[str]:
         words = [f"Verdict: {self.verdict.upper()}"]
@@ -105,39 +168,63 @@ WORDS = {
 }
 
 
-@described(
-    title="Plan",
-    number="n",
-    procedure="plan of {0.purpose} · {0.statistic} · {0.lens} · like {0.like} · {0.method}, "
-    "alpha={0.alpha:g}",
-    columns="purpose statistic lens alternative n low high",
-    plotter="lines.planned",
-    draws="data sets that were simulated, 0 for a formula; ``n`` rows are needed",
-)
+@dataclass(frozen=True, eq=False)
 class Plan(Result):
-    """The answer of :func:`caltest.plan`."""
+    """The answer of :func:`caltest.plan`.
 
-    statistic: str = entry("The recipe, as it would be written in Python.")
+    Attributes
+    ----------
+    statistic, lens : str
+        The recipe, as it would be written in Python.
+    purpose : str
+        "test", "interval", "equivalence", "comparison" or "monitoring".
+    method : {"formula", "simulation"}
+        How ``n`` was found.
+    low, high : int
+        Between which ``n`` lies in 95 % of simulations (Monte Carlo error).
+    power, alpha, width, tolerance : float or None
+        As asked for.
+    like, alternative : str
+        What rows are like, and what is true of them.
+    points : tuple of (float, float)
+        Rows that were tried, with the power or the mean length.
+    present : int or None
+        Rows that were given.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` counts simulated data sets, 0
+        for a formula; ``n`` counts the rows that are needed.
+    """
+
+    statistic: str
     lens: str
-    purpose: str = entry('"test", "interval", "equivalence", "comparison" or "monitoring".')
-    method: str = entry("How ``n`` was found.", '{"formula", "simulation"}')
-    low: int = entry("Between which ``n`` lies in 95 % of simulations (Monte Carlo error).")
+    purpose: str
+    method: str
+    low: int
     high: int
-    power: float | None = entry("As asked for.")
+    power: float | None
     alpha: float
     width: float | None
     tolerance: float | None
-    like: str = entry("What rows are like, and what is true of them.")
+    like: str
     alternative: str
-    points: tuple[tuple[float, float], ...] = entry(
-        "Rows that were tried, with the power or the mean length.", "tuple of (float, float)"
-    )
-    present: int | None = entry("Rows that were given.")
+    points: tuple[tuple[float, float], ...]
+    present: int | None
+    title: ClassVar[str] = "Plan"
+    number: ClassVar[str] = "n"
+    plotter: ClassVar[str] = "lines.planned"
 
     @property
     def more(self) -> int | None:
         """How many rows are needed beside those that were given."""
         return None if self.present is None else max(self.n - self.present, 0)
+
+    def _procedure(self) -> list[str]:
+        how = f"{self.method}, alpha={self.alpha:g}"
+        return [f"plan of {self.purpose}", self.statistic, self.lens, f"like {self.like}", how]
+
+    def _tables(self) -> list[Columns]:
+        names = ("purpose", "statistic", "lens", "alternative", "n", "low", "high")
+        return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def _in_words(self) -> list[str]:
         goal = WORDS[self.purpose].format(
@@ -151,37 +238,67 @@ class Plan(Result):
         return words
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class GradeTest(Record):
-    """One grade, or all of them together."""
+    """One grade, or all of them together.
 
-    name: str = entry("What it is called.")
-    n: int = entry("Rows, and how many of these had the event.")
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    n, events : int
+        Rows, and how many of these had the event.
+    rate, probability : float
+        The observed frequency, and the (mean) prediction.
+    exact_pvalue, jeffreys_pvalue : float
+        By the (Poisson-)binomial law; by Jeffreys' prior.
+    adjusted : float
+        The one of the method that was asked for, after Holm.
+    interval : tuple of float
+        Of the frequency, by the same method.
+    verdict : GradeVerdict
+        What ``adjusted`` says at the level of the test.
+    """
+
+    name: str
+    n: int
     events: int
-    rate: float = entry("The observed frequency, and the (mean) prediction.")
+    rate: float
     probability: float
-    exact_pvalue: float = entry("By the (Poisson-)binomial law; by Jeffreys' prior.")
+    exact_pvalue: float
     jeffreys_pvalue: float
-    adjusted: float = entry("The one of the method that was asked for, after Holm.")
-    interval: tuple[float, float] = entry("Of the frequency, by the same method.")
-    verdict: GradeVerdict = entry("What ``adjusted`` says at the level of the test.")
+    adjusted: float
+    interval: tuple[float, float]
+    verdict: GradeVerdict
 
 
-@described(
-    title="Tests of grades",
-    records="grades portfolio",
-    columns="grade=name n events rate predicted=probability exact_pvalue "
-    "Jeffreys_pvalue=jeffreys_pvalue adjusted interval finding=verdict",
-    plotter="forests.grades",
-)
+@dataclass(frozen=True, eq=False)
 class GradeTests(Result):
-    """The answer of :func:`caltest.grade_tests`."""
+    """The answer of :func:`caltest.grade_tests`.
 
-    grades: tuple[GradeTest, ...] = entry("A row for each grade.")
-    portfolio: GradeTest = entry("All rows together.")
-    alternative: str = entry("How the risk would differ.", '{"greater", "less", "two-sided"}')
-    method: str = entry("What is adjusted and judged.", '{"exact", "jeffreys"}')
-    alpha: float = entry("Chance of any wrong finding; intervals are of level 1 − ``alpha``.")
+    Attributes
+    ----------
+    grades : tuple of GradeTest
+        A row for each grade.
+    portfolio : GradeTest
+        All rows together.
+    alternative : {"greater", "less", "two-sided"}
+        How the risk would differ.
+    method : {"exact", "jeffreys"}
+        What is adjusted and judged.
+    alpha : float
+        Chance of any wrong finding; intervals are of level 1 − ``alpha``.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    grades: tuple[GradeTest, ...]
+    portfolio: GradeTest
+    alternative: str
+    method: str
+    alpha: float
+    title: ClassVar[str] = "Tests of grades"
+    plotter: ClassVar[str] = "forests.grades"
 
     @property
     def rejected(self) -> tuple[GradeTest, ...]:
@@ -193,6 +310,16 @@ class GradeTests(Result):
         how = {"exact": "exact binomial", "jeffreys": "Jeffreys"}[self.method]
         words = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
         return [words, f"Holm, alpha={self.alpha:g}", f"{100 * (1 - self.alpha):g} % intervals"]
+
+    def _tables(self) -> list[Columns]:
+        names = {
+            **{"grade": "name", "n": "n", "events": "events", "rate": "rate"},
+            "predicted": "probability",
+            "exact_pvalue": "exact_pvalue",
+            "Jeffreys_pvalue": "jeffreys_pvalue",
+            **{"adjusted": "adjusted", "interval": "interval", "finding": "verdict"},
+        }
+        return [attributes((*self.grades, self.portfolio), names)]
 
     def _in_words(self) -> list[str]:
         names: dict[str, list[str]] = {}

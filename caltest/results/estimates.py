@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.results.base import Record, Result, Subgroups, described, entry
+from caltest.results.base import Record, Result, Subgroups
 from caltest.results.rendering import Columns, format_p, format_value, listed, spread_of
 
 #: What a method is called, and how the bias is known.
@@ -27,31 +28,60 @@ sign within a cell cancel, so the true error can be larger than that, but not
 smaller: the low end is a bound of the true error, too, the high end is not."""
 
 
-@described(
-    title="Confidence interval",
-    of_subgroups="estimate low high pvalue",
-    number="estimate",
-    plotter="lines.interval",
-    draws="draws for the bounds, 0 where nothing was drawn",
-)
+@dataclass(frozen=True, eq=False)
 class ConfidenceIntervalResult(Result):
-    """The answer of :func:`caltest.confidence_interval`."""
+    """The answer of :func:`caltest.confidence_interval`.
 
-    statistic: str = entry("The recipe, as it would be written in Python.")
+    Attributes
+    ----------
+    statistic, lens, method : str
+        The recipe, as it would be written in Python.
+    estimate : float
+        The statistic of the observed data.
+    low, high : float or None
+        The interval; of one bound the open side is the end of the range.
+    level : float
+        Probability with which such an interval contains the value.
+    side : {"two-sided", "lower", "upper"}
+        Which bounds were asked for.
+    null_mean : float
+        What a calibrated model would show on average: the noise floor.
+    bias : float
+        What noise adds at the error that is there.
+    corrected : float
+        ``estimate - bias``; of squared errors negative if less than noise.
+    contains_zero : bool
+        Whether the data are compatible with calibration, at this level.
+    pvalue : float or None
+        Of calibration, by inversion: it decides ``contains_zero``.
+    n_cells : int or None
+        Occupied cells of a binned error.
+    subgroups : Subgroups or None
+        Those of subgroups, which cover together.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` counts draws for the
+        bounds, 0 where nothing was drawn.
+    """
+
+    statistic: str
     lens: str
     method: str
-    estimate: float = entry("The statistic of the observed data.")
-    low: float | None = entry("The interval; of one bound the open side is the end of the range.")
+    estimate: float
+    low: float | None
     high: float | None
-    level: float = entry("Probability with which such an interval contains the value.")
-    side: str = entry("Which bounds were asked for.", '{"two-sided", "lower", "upper"}')
-    null_mean: float = entry("What a calibrated model would show on average: the noise floor.")
-    bias: float = entry("What noise adds at the error that is there.")
-    corrected: float = entry("``estimate - bias``; of squared errors negative if less than noise.")
-    contains_zero: bool = entry("Whether the data are compatible with calibration, at this level.")
-    pvalue: float | None = entry("Of calibration, by inversion: it decides ``contains_zero``.")
-    n_cells: int | None = entry("Occupied cells of a binned error.")
-    subgroups: Subgroups | None = entry("Those of subgroups, which cover together.", default=None)
+    level: float
+    side: str
+    null_mean: float
+    bias: float
+    corrected: float
+    contains_zero: bool
+    pvalue: float | None
+    n_cells: int | None
+    subgroups: Subgroups | None = None
+    title: ClassVar[str] = "Confidence interval"
+    number: ClassVar[str] = "estimate"
+    plotter: ClassVar[str] = "lines.interval"
+    of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return the lower limit, which has a level of its own, and the estimate."""
@@ -99,39 +129,78 @@ class ConfidenceIntervalResult(Result):
         return f"{answer}, p-value of calibration {format_p(self.pvalue)}"
 
 
-@described(number="slope", title="Cox recalibration", plotter="lines.cox")
+@dataclass(frozen=True, eq=False)
 class CoxRecalibration(Result):
-    """The answer of :func:`caltest.cox_recalibration`."""
+    """The answer of :func:`caltest.cox_recalibration`.
 
-    intercept: float = entry("a in logit P(y = 1) = a + b logit p; calibrated are a = 0, b = 1.")
-    intercept_se: float = entry("By the observed information; of clusters, weights the jackknife.")
-    intercept_interval: tuple[float, float] = entry("Its confidence interval.")
-    slope: float = entry("The estimate of b, its standard error and its interval, likewise.")
+    Attributes
+    ----------
+    intercept : float
+        a in logit P(y = 1) = a + b logit p; calibrated are a = 0, b = 1.
+    intercept_se : float
+        By the observed information; of clusters, weights the jackknife.
+    intercept_interval : tuple of float
+        Its confidence interval.
+    slope, slope_se, slope_interval : float
+        The estimate of b, its standard error and its interval, likewise.
+    covariance : float
+        The covariance of the two estimates.
+    offset_intercept : float
+        a when b = 1: calibration-in-the-large on the logit scale.
+    offset_intercept_se : float
+        Its standard error.
+    offset_intercept_interval : tuple of float
+        Its confidence interval.
+    lr, lr_pvalue : float
+        Likelihood ratio of (0, 1) against both free, χ² with 2 degrees of freedom.
+    lr_intercept, lr_intercept_pvalue : float
+        Of a = 0 given b = 1, one degree of freedom.
+    lr_slope, lr_slope_pvalue : float
+        Of b = 1 with a free; the two add up to ``lr``. With clusters or weights these three are
+        Wald statistics of the jackknife variance, with follow-up of that of influence functions.
+    events : int
+        How many observations had the event.
+    level : float
+        The level of the intervals.
+    method : {"wald", "profile"}
+        How they were made.
+    lens : str
+        Through which lens the event was seen.
+    oe, oe_se, oe_interval : float or None
+        With follow-up: O:E, the standard error of its logarithm, and its interval.
+    link : {"logit", "cloglog"}
+        Of the model.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    intercept: float
+    intercept_se: float
+    intercept_interval: tuple[float, float]
+    slope: float
     slope_se: float
     slope_interval: tuple[float, float]
-    covariance: float = entry("The covariance of the two estimates.")
-    offset_intercept: float = entry("a when b = 1: calibration-in-the-large on the logit scale.")
-    offset_intercept_se: float = entry("Its standard error.")
-    offset_intercept_interval: tuple[float, float] = entry("Its confidence interval.")
-    lr: float = entry("Likelihood ratio of (0, 1) against both free, χ² with 2 degrees of freedom.")
+    covariance: float
+    offset_intercept: float
+    offset_intercept_se: float
+    offset_intercept_interval: tuple[float, float]
+    lr: float
     lr_pvalue: float
-    lr_intercept: float = entry("Of a = 0 given b = 1, one degree of freedom.")
+    lr_intercept: float
     lr_intercept_pvalue: float
-    lr_slope: float = entry(
-        "Of b = 1 with a free; the two add up to ``lr``. With clusters or weights these three are "
-        "Wald statistics of the jackknife variance, with follow-up of that of influence functions."
-    )
+    lr_slope: float
     lr_slope_pvalue: float
-    events: int = entry("How many observations had the event.")
-    level: float = entry("The level of the intervals.")
-    method: str = entry("How they were made.", '{"wald", "profile"}')
-    lens: str = entry("Through which lens the event was seen.")
-    oe: float | None = entry(
-        "With follow-up: O:E, the standard error of its logarithm, and its interval.", default=None
-    )
+    events: int
+    level: float
+    method: str
+    lens: str
+    oe: float | None = None
     oe_se: float | None = None
     oe_interval: tuple[float, float] | None = None
-    link: str = entry("Of the model.", '{"logit", "cloglog"}', default="logit")
+    link: str = "logit"
+    title: ClassVar[str] = "Cox recalibration"
+    number: ClassVar[str] = "slope"
+    plotter: ClassVar[str] = "lines.cox"
 
     def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the fitted frequencies at predictions between 0 and 1, and a band around them.
@@ -183,50 +252,114 @@ class CoxRecalibration(Result):
         return [f"{self.events} events in {self.n} observations."]
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class PooledEffect(Record):
-    """One measure of calibration at all sites, and its mean and spread over sites."""
+    """One measure of calibration at all sites, and its mean and spread over sites.
 
-    values: tuple[float, ...] = entry("The estimate of every site, and its standard error.")
+    Attributes
+    ----------
+    values, errors : tuple of float
+        The estimate of every site, and its standard error.
+    mean, mean_se : float
+        Over sites (random effects), and its standard error (Hartung & Knapp).
+    interval : tuple of float
+        The confidence interval of the mean.
+    prediction : tuple of float
+        Where the true value of a further site may lie.
+    tau : float
+        The standard deviation of the true values over sites, by REML.
+    i_squared : float
+        The share of variance that is not noise (Higgins & Thompson).
+    pvalue : float
+        Of the hypothesis that sites are calibrated on average.
+    q, q_pvalue : float
+        Cochran's Q, and its p-value: "do all sites have the same value?".
+    """
+
+    values: tuple[float, ...]
     errors: tuple[float, ...]
-    mean: float = entry("Over sites (random effects), and its standard error (Hartung & Knapp).")
+    mean: float
     mean_se: float
-    interval: tuple[float, float] = entry("The confidence interval of the mean.")
-    prediction: tuple[float, float] = entry("Where the true value of a further site may lie.")
-    tau: float = entry("The standard deviation of the true values over sites, by REML.")
-    i_squared: float = entry("The share of variance that is not noise (Higgins & Thompson).")
-    pvalue: float = entry("Of the hypothesis that sites are calibrated on average.")
-    q: float = entry('Cochran\'s Q, and its p-value: "do all sites have the same value?".')
+    interval: tuple[float, float]
+    prediction: tuple[float, float]
+    tau: float
+    i_squared: float
+    pvalue: float
+    q: float
     q_pvalue: float
 
 
-@described(shape="(G,)")
+@dataclass(frozen=True, eq=False)
 class CentreCurve(Record):
-    """The calibration curves of sites, and their mean, at G predictions."""
+    """The calibration curves of sites, and their mean, at G predictions.
 
-    at: FloatArray = entry("Where, predictions in increasing order.")
-    mean: FloatArray = entry("The mean frequency over sites: the mean of log-odds.")
-    interval: FloatArray = entry("Its confidence interval.", "ndarray of shape (G, 2)")
-    prediction: FloatArray = entry("That of a further site.", "ndarray of shape (G, 2)")
-    tau: FloatArray = entry("The standard deviation of true log-odds over sites.")
-    counts: IntArray = entry("How many sites have predictions there, at least 3.")
-    sites: tuple[str, ...] = entry("The sites that have a curve.")
-    curves: FloatArray = entry("NaN without predictions.", "ndarray of shape (sites, G)")
+    Attributes
+    ----------
+    at : ndarray of shape (G,)
+        Where, predictions in increasing order.
+    mean : ndarray of shape (G,)
+        The mean frequency over sites: the mean of log-odds.
+    interval : ndarray of shape (G, 2)
+        Its confidence interval.
+    prediction : ndarray of shape (G, 2)
+        That of a further site.
+    tau : ndarray of shape (G,)
+        The standard deviation of true log-odds over sites.
+    counts : ndarray of shape (G,), int
+        How many sites have predictions there, at least 3.
+    sites : tuple of str
+        The sites that have a curve.
+    curves : ndarray of shape (sites, G)
+        NaN without predictions.
+    """
+
+    at: FloatArray
+    mean: FloatArray
+    interval: FloatArray
+    prediction: FloatArray
+    tau: FloatArray
+    counts: IntArray
+    sites: tuple[str, ...]
+    curves: FloatArray
 
 
-@described(title="Calibration over sites", plotter="forests.sites")
+@dataclass(frozen=True, eq=False)
 class MetaAnalysis(Result):
-    """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out."""
+    """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out.
 
-    sites: tuple[str, ...] = entry("The sites, in the order of their names.")
-    counts: tuple[int, ...] = entry("Their rows, and how many of these had the event.")
+    Attributes
+    ----------
+    sites : tuple of str
+        The sites, in the order of their names.
+    counts, events : tuple of int
+        Their rows, and how many of these had the event.
+    log_oe : PooledEffect
+        Logarithm of observed over expected events; 0 is calibrated.
+    intercept : PooledEffect
+        Cox's intercept given slope 1; calibration means 0.
+    slope : PooledEffect
+        Cox's slope; calibration means 1.
+    level : float
+        Of the intervals.
+    lens : str
+        Through which lens the event was seen.
+    curve : CentreCurve or None
+        With ``curve=True``, those of sites.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    sites: tuple[str, ...]
+    counts: tuple[int, ...]
     events: tuple[int, ...]
-    log_oe: PooledEffect = entry("Logarithm of observed over expected events; 0 is calibrated.")
-    intercept: PooledEffect = entry("Cox's intercept given slope 1; calibration means 0.")
-    slope: PooledEffect = entry("Cox's slope; calibration means 1.")
-    level: float = entry("Of the intervals.")
-    lens: str = entry("Through which lens the event was seen.")
-    curve: CentreCurve | None = entry("With ``curve=True``, those of sites.", default=None)
+    log_oe: PooledEffect
+    intercept: PooledEffect
+    slope: PooledEffect
+    level: float
+    lens: str
+    curve: CentreCurve | None = None
+    title: ClassVar[str] = "Calibration over sites"
+    plotter: ClassVar[str] = "forests.sites"
 
     def _procedure(self) -> list[str]:
         how = f"{len(self.sites)} sites, REML, {self._percent} Hartung–Knapp intervals"
@@ -264,39 +397,73 @@ def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float,
     return tuple(np.exp(values).tolist()) if isinstance(values, tuple) else float(np.exp(values))
 
 
-@described(
-    number="mean_score",
-    title="mean score = miscalibration − discrimination + uncertainty",
-    procedure="CORP({0.score!r}) decomposition · {0.lens}",
-    plotter="lines.decomposition",
-)
+@dataclass(frozen=True, eq=False)
 class CORPDecomposition(Result):
-    """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``."""
+    """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``.
 
-    mean_score: float = entry("S(p, y), the mean score of the predictions; smaller is better.")
-    miscalibration: float = entry("S(p, y) − S(p̂, y) ≥ 0, p̂ isotonic: what recalibration gains.")
-    discrimination: float = entry("S(ȳ, y) − S(p̂, y) ≥ 0, ȳ the share of events: the ranking.")
-    uncertainty: float = entry("S(ȳ, y), the score of the best constant prediction.")
-    score: str = entry("The score.", '{"brier", "log"}')
-    lens: str = entry("Through which lens the event was seen.")
-    fit: IsotonicFit | None = entry(
-        "p̂; not part of the dictionary form.", "IsotonicFit", default=None, transient=True
+    Attributes
+    ----------
+    mean_score : float
+        S(p, y), the mean score of the predictions; smaller is better.
+    miscalibration : float
+        S(p, y) − S(p̂, y) ≥ 0, p̂ isotonic: what recalibration gains.
+    discrimination : float
+        S(ȳ, y) − S(p̂, y) ≥ 0, ȳ the share of events: the ranking.
+    uncertainty : float
+        S(ȳ, y), the score of the best constant prediction.
+    score : {"brier", "log"}
+        The score.
+    lens : str
+        Through which lens the event was seen.
+    fit : IsotonicFit
+        p̂; not part of the dictionary form.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    mean_score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+    score: str
+    lens: str
+    fit: IsotonicFit | None = field(
+        default=None, repr=False, compare=False, metadata={"transient": True}
     )
+    title: ClassVar[str] = "mean score = miscalibration − discrimination + uncertainty"
+    number: ClassVar[str] = "mean_score"
+    plotter: ClassVar[str] = "lines.decomposition"
+
+    def _procedure(self) -> list[str]:
+        return [f"CORP({self.score!r}) decomposition", self.lens]
 
 
-@described(
-    number="mean_score",
-    title="Brier score = reliability − resolution + uncertainty"
-    " + within variance − within covariance",
-    procedure="Brier decomposition over {0.bins} · {0.lens}",
-    plotter="lines.decomposition",
-)
+@dataclass(frozen=True, eq=False)
 class BrierDecomposition(Result):
     """A Brier score taken apart over the cells of a partition.
 
     ``mean_score = reliability − resolution + uncertainty + within_variance − within_covariance``,
     exactly. With ḡ_b and r̄_b the mean prediction and the frequencies of the labels in cell b, r̄
     those of all rows and e_i the outcome as a vector:
+
+    Attributes
+    ----------
+    mean_score : float
+        The Brier score.
+    reliability : float
+        Σ_b (n_b / n) ‖ḡ_b − r̄_b‖² ≥ 0: miscalibration between cells.
+    resolution : float
+        Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ.
+    uncertainty : float
+        1 − ‖r̄‖², the score of always predicting r̄.
+    within_variance : float
+        (1/n) Σ_i ‖p_i − ḡ_b‖²: spread of predictions within cells.
+    within_covariance : float
+        (2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): as far as it is right.
+    bins, lens : str
+        The partition, and the lens through which it was made.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
 
     Notes
     -----
@@ -305,14 +472,22 @@ class BrierDecomposition(Result):
     sum is exact for any cells (Stephenson, Coelho & Jolliffe 2008).
     """
 
-    mean_score: float = entry("The Brier score.")
-    reliability: float = entry("Σ_b (n_b / n) ‖ḡ_b − r̄_b‖² ≥ 0: miscalibration between cells.")
-    resolution: float = entry("Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ.")
-    uncertainty: float = entry("1 − ‖r̄‖², the score of always predicting r̄.")
-    within_variance: float = entry("(1/n) Σ_i ‖p_i − ḡ_b‖²: spread of predictions within cells.")
-    within_covariance: float = entry("(2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): as far as it is right.")
-    bins: str = entry("The partition, and the lens through which it was made.")
+    mean_score: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+    bins: str
     lens: str
+    title: ClassVar[str] = (
+        "Brier score = reliability − resolution + uncertainty + within variance − within covariance"
+    )
+    number: ClassVar[str] = "mean_score"
+    plotter: ClassVar[str] = "lines.decomposition"
+
+    def _procedure(self) -> list[str]:
+        return [f"Brier decomposition over {self.bins}", self.lens]
 
 
 @dataclass(frozen=True, eq=False)

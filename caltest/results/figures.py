@@ -2,94 +2,144 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray, number
 from caltest.errors import StatisticError
-from caltest.results.base import Result, described, entry, short
+from caltest.results.base import Result, short
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import Columns
 from caltest.results.verdicts import AuditVerdict
 
 
-@described(
-    eq=False,
-    shape="(L,)",
-    columns="predicted count_a count_b difference low high",
-    title="Difference of two reliability curves",
-    plotter="panels.difference",
-)
+@dataclass(frozen=True, eq=False)
 class ReliabilityDifference(Result):
-    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use."""
+    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use.
 
-    predicted: FloatArray = entry("Mean prediction of both models in the bin; increasing.")
-    difference: FloatArray = entry("Outcome − prediction of model a minus that of model b.")
-    low: FloatArray = entry("The confidence band of the difference.")
+    Attributes
+    ----------
+    predicted : ndarray of shape (L,)
+        Mean prediction of both models in the bin; increasing.
+    difference : ndarray of shape (L,)
+        Outcome − prediction of model a minus that of model b.
+    low, high : ndarray of shape (L,)
+        The confidence band of the difference.
+    count_a, count_b : ndarray of shape (L,), int
+        Rows of the two models in the bin.
+    cell : ndarray of shape (L,), int
+        Numbers of the bins, for which neighbours follow each other.
+    names : tuple of str
+        The two models.
+    name, subject : str
+        The event; ``subject`` is ``"top"`` for the top class.
+    lens, bins, level, simultaneous : str
+        The recipe.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    predicted: FloatArray
+    difference: FloatArray
+    low: FloatArray
     high: FloatArray
-    count_a: IntArray = entry("Rows of the two models in the bin.")
+    count_a: IntArray
     count_b: IntArray
-    cell: IntArray = entry("Numbers of the bins, for which neighbours follow each other.")
-    names: tuple[str, str] = entry("The two models.")
-    name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
+    cell: IntArray
+    names: tuple[str, str]
+    name: str
     subject: str
-    lens: str = entry("The recipe.")
+    lens: str
     bins: str
     level: float
     simultaneous: bool
+    title: ClassVar[str] = "Difference of two reliability curves"
+    plotter: ClassVar[str] = "panels.difference"
 
     def _procedure(self) -> list[str]:
         band = f"{'simultaneous ' * self.simultaneous}confidence band of the difference"
         return [self.bins, self.lens, f"{self._percent} {band}"]
 
+    def _tables(self) -> list[Columns]:
+        names = ("predicted", "count_a", "count_b", "difference", "low", "high")
+        return [{name: vars(self)[name] for name in names}]
+
     def _in_words(self) -> list[str]:
         return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
 
 
-@described(
-    eq=False,
-    shape="(M,)",
-    columns="bins size estimate null_mean low high pvalue",
-    title="Sensitivity to the bins",
-    plotter="lines.sensitivity",
-)
+@dataclass(frozen=True, eq=False)
 class BinSensitivity(Result):
-    """The answer of :func:`caltest.bin_sensitivity`: one row a binning."""
+    """The answer of :func:`caltest.bin_sensitivity`: one row a binning.
 
-    bins: tuple[str, ...] = entry("The binnings.")
-    size: IntArray = entry("Their numbers of bins: as asked for, or of occupied cells.")
-    estimate: FloatArray = entry("The ECE, its noise floor, the band of its null, and its p-value.")
+    Attributes
+    ----------
+    bins : tuple of str
+        The binnings.
+    size : ndarray of shape (M,), int
+        Their numbers of bins: as asked for, or of occupied cells.
+    estimate, null_mean, low, high, pvalue : ndarray of shape (M,)
+        The ECE, its noise floor, the band of its null, and its p-value.
+    lens, distance, level : str
+        The recipe.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    bins: tuple[str, ...]
+    size: IntArray
+    estimate: FloatArray
     null_mean: FloatArray
     low: FloatArray
     high: FloatArray
     pvalue: FloatArray
-    lens: str = entry("The recipe.")
+    lens: str
     distance: str
     level: float
+    title: ClassVar[str] = "Sensitivity to the bins"
+    plotter: ClassVar[str] = "lines.sensitivity"
 
     def _procedure(self) -> list[str]:
         kinds = " / ".join(dict.fromkeys(map(short, self.bins)))
         ece = f"ECE({kinds}, distance={self.distance})"
         return [ece, self.lens, f"{self._percent} noise band"]
 
+    def _tables(self) -> list[Columns]:
+        names = ("bins", "size", "estimate", "null_mean", "low", "high", "pvalue")
+        return [{name: vars(self)[name] for name in names}]
 
-@described(
-    number="at_most",
-    title="Test by the confidence band",
-    procedure="confidence band between {0.between[0]:g} and {0.between[1]:g} · {0.lens} · "
-    "{0._percent}",
-)
+
+@dataclass(frozen=True, eq=False)
 class BandTest(Result):
-    """The answer of :meth:`ReliabilityFit.band_test`."""
+    """The answer of :meth:`ReliabilityFit.band_test`.
 
-    at_least: float = entry("So far apart are outcome and prediction somewhere, 0 if unknown.")
-    at_most: float = entry("And nowhere further: the smallest tolerance; NaN if the band crosses.")
-    crosses: bool = entry("Whether the curve is not increasing, which refutes calibration, too.")
-    tolerance: float = entry("What was asked.", "float, tuple of float")
+    Attributes
+    ----------
+    at_least : float
+        So far apart are outcome and prediction somewhere, 0 if unknown.
+    at_most : float
+        And nowhere further: the smallest tolerance; NaN if the band crosses.
+    crosses : bool
+        Whether the curve is not increasing, which refutes calibration, too.
+    tolerance, between : float, tuple of float
+        What was asked.
+    lens, level : str
+        The recipe.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    at_least: float
+    at_most: float
+    crosses: bool
+    tolerance: float
     between: tuple[float, float]
-    lens: str = entry("The recipe.")
+    lens: str
     level: float
+    title: ClassVar[str] = "Test by the confidence band"
+    number: ClassVar[str] = "at_most"
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -100,6 +150,10 @@ class BandTest(Result):
             return AuditVerdict.CANNOT_TELL
         verdicts = AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE
         return verdicts[self.at_least == 0.0]
+
+    def _procedure(self) -> list[str]:
+        low, high = self.between
+        return [f"confidence band between {low:g} and {high:g}", self.lens, self._percent]
 
     def _in_words(self) -> list[str]:
         if self.crosses:
@@ -117,30 +171,48 @@ class BandTest(Result):
         ]
 
 
-@described(
-    eq=False,
-    shape="(m,)",
-    title="Reliability curve without bins",
-    plotter="lines.fitted",
-    draws="replicates for the band, 0 for none",
-)
+@dataclass(frozen=True, eq=False)
 class ReliabilityFit(Result):
-    """The answer of :func:`caltest.reliability_fit`: a curve without bins."""
+    """The answer of :func:`caltest.reliability_fit`: a curve without bins.
 
-    predicted: FloatArray = entry("Predictions, increasing, and the estimated frequency there.")
+    Attributes
+    ----------
+    predicted, fitted : ndarray of shape (m,)
+        Predictions, increasing, and the estimated frequency there.
+    low, high : ndarray of shape (m,)
+        NaN without a band; of fit="band" ``low`` of the left neighbour and ``high`` of the right
+        one hold between them.
+    spread : ndarray of shape (len(SPREAD_EDGES) − 1,), int
+        Histogram.
+    name, subject : str
+        The event; ``subject`` is ``"top"`` for the top class.
+    fit : {"isotonic", "smooth", "band", "lowess"}
+        The kind of curve.
+    band : {"consistency", "confidence", "none"}
+        If calibrated, or of the truth.
+    lens, level, simultaneous : str
+        The recipe.
+    test : CalibrationTestResult or None
+        The test of the error that belongs to the curve.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` replicates for the band, 0 for none.
+    """
+
+    predicted: FloatArray
     fitted: FloatArray
-    low: FloatArray = entry('NaN without a band; of fit="band" ``low`` of the left neighbour and '
-                            "``high`` of the right one hold between them.")  # fmt: skip
+    low: FloatArray
     high: FloatArray
-    spread: IntArray = entry("Histogram.", "ndarray of shape (len(SPREAD_EDGES) − 1,), int")
-    name: str = entry('The event; ``subject`` is ``"top"`` for the top class.')
+    spread: IntArray
+    name: str
     subject: str
-    fit: str = entry("The kind of curve.", '{"isotonic", "smooth", "band", "lowess"}')
-    band: str = entry("If calibrated, or of the truth.", '{"consistency", "confidence", "none"}')
-    lens: str = entry("The recipe.")
+    fit: str
+    band: str
+    lens: str
     level: float
     simultaneous: bool
-    test: CalibrationTestResult | None = entry("The test of the error that belongs to the curve.")
+    test: CalibrationTestResult | None
+    title: ClassVar[str] = "Reliability curve without bins"
+    plotter: ClassVar[str] = "lines.fitted"
 
     @property
     def deviation(self) -> FloatArray:
@@ -236,41 +308,63 @@ COLUMNS = (
 )
 
 
-@described(
-    eq=False,
-    shape="(L,)",
-    procedure="{0.bins} · {0.lens} · {0.shown_band}",
-    title="Reliability curve",
-    plotter="panels.reliability",
-    draws="replicates for the bars, 0 where they are computed",
-)
+@dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Result):
-    """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin."""
+    """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin.
 
-    component: IntArray = entry(
-        "The induced class, 0 of two, else 0 … K'−1, and subgroups in turn."
-    )
-    cell: IntArray = entry("The number of the bin, as the binning numbers them.")
-    bin_low: FloatArray = entry(
-        "Edges of ``UniformBins`` and ``EdgeBins``, else extreme predictions."
-    )
+    Attributes
+    ----------
+    component : ndarray of shape (L,), int
+        The induced class, 0 of two, else 0 … K'−1, and subgroups in turn.
+    cell : ndarray of shape (L,), int
+        The number of the bin, as the binning numbers them.
+    bin_low, bin_high : ndarray of shape (L,)
+        Edges of ``UniformBins`` and ``EdgeBins``, else extreme predictions.
+    count : ndarray of shape (L,), int
+        Rows in the bin; empty bins are left out.
+    predicted, observed : ndarray of shape (L,)
+        Mean prediction, increasing, and frequency of the outcome.
+    low, high : ndarray of shape (L,)
+        The bars, as frequencies; NaN when there are none.
+    spread : ndarray of shape (J, len(SPREAD_EDGES) − 1), int
+        Histogram of every component.
+    names : tuple of str
+        What the components are.
+    subject : str
+        What is looked at: "event", "top", "ranks", "classes" or "vector".
+    lens, bins, band : str
+        The recipe; ``band`` is ``"none"`` without bars.
+    level : float
+        Of the bars.
+    simultaneous : bool
+        Whether ``level`` is for all bars together.
+    tests : tuple of CalibrationTestResult
+        The test of every component's ECE.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` counts replicates for the
+        bars, 0 where they are computed.
+    """
+
+    component: IntArray
+    cell: IntArray
+    bin_low: FloatArray
     bin_high: FloatArray
-    count: IntArray = entry("Rows in the bin; empty bins are left out.")
-    predicted: FloatArray = entry("Mean prediction, increasing, and frequency of the outcome.")
+    count: IntArray
+    predicted: FloatArray
     observed: FloatArray
-    low: FloatArray = entry("The bars, as frequencies; NaN when there are none.")
+    low: FloatArray
     high: FloatArray
-    spread: IntArray = entry(
-        "Histogram of every component.", "ndarray of shape (J, len(SPREAD_EDGES) − 1), int"
-    )
-    names: tuple[str, ...] = entry("What the components are.")
-    subject: str = entry('What is looked at: "event", "top", "ranks", "classes" or "vector".')
-    lens: str = entry('The recipe; ``band`` is ``"none"`` without bars.')
+    spread: IntArray
+    names: tuple[str, ...]
+    subject: str
+    lens: str
     bins: str
     band: str
-    level: float = entry("Of the bars.")
-    simultaneous: bool = entry("Whether ``level`` is for all bars together.")
-    tests: tuple[CalibrationTestResult, ...] = entry("The test of every component's ECE.")
+    level: float
+    simultaneous: bool
+    tests: tuple[CalibrationTestResult, ...]
+    title: ClassVar[str] = "Reliability curve"
+    plotter: ClassVar[str] = "panels.reliability"
 
     @property
     def deviation(self) -> FloatArray:
@@ -306,6 +400,9 @@ class ReliabilityCurve(Result):
         words = f"{'simultaneous ' * self.simultaneous}{kind} bars ({self.band})"
         return "no bars" if self.band == "none" else f"{self._percent} {words}"
 
+    def _procedure(self) -> list[str]:
+        return [self.bins, self.lens, self.shown_band]
+
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
         # Bars of clusters are normal, and may pass the ends of what a frequency can be.
@@ -314,27 +411,48 @@ class ReliabilityCurve(Result):
         return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]
 
 
-@described(eq=False, shape="(L,)", title="Reliability on the simplex", plotter="panels.simplex")
+@dataclass(frozen=True, eq=False)
 class ReliabilitySimplex(Result):
-    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell."""
+    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell.
 
-    bin_low: FloatArray = entry(
-        "The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else what predictions reach.",
-        "ndarray of shape (L, K)",
-    )
+    Attributes
+    ----------
+    bin_low, bin_high : ndarray of shape (L, K)
+        The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else what predictions reach.
+    count : ndarray of shape (L,), int
+        Rows in the cell; empty cells are left out.
+    predicted, observed : ndarray of shape (L, K)
+        Mean prediction, and frequencies of the classes, weighted.
+    pvalue : ndarray of shape (L,)
+        Of each cell: exact, or drawn where ``n_resamples`` is not 0.
+    adjusted : ndarray of shape (L,)
+        For the number of cells, by Holm if exact, by max-T if drawn.
+    names : tuple of str
+        The corners.
+    lens, bins : str
+        The recipe.
+    level : float
+        See ``significant``.
+    test : CalibrationTestResult
+        The test of the ECE over the cells.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    bin_low: FloatArray
     bin_high: FloatArray
-    count: IntArray = entry("Rows in the cell; empty cells are left out.")
-    predicted: FloatArray = entry(
-        "Mean prediction, and frequencies of the classes, weighted.", "ndarray of shape (L, K)"
-    )
+    count: IntArray
+    predicted: FloatArray
     observed: FloatArray
-    pvalue: FloatArray = entry("Of each cell: exact, or drawn where ``n_resamples`` is not 0.")
-    adjusted: FloatArray = entry("For the number of cells, by Holm if exact, by max-T if drawn.")
-    names: tuple[str, ...] = entry("The corners.")
-    lens: str = entry("The recipe.")
+    pvalue: FloatArray
+    adjusted: FloatArray
+    names: tuple[str, ...]
+    lens: str
     bins: str
-    level: float = entry("See ``significant``.")
-    test: CalibrationTestResult = entry("The test of the ECE over the cells.")
+    level: float
+    test: CalibrationTestResult
+    title: ClassVar[str] = "Reliability on the simplex"
+    plotter: ClassVar[str] = "panels.simplex"
 
     @property
     def deviation(self) -> FloatArray:

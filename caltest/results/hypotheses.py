@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import sqrt
 from statistics import NormalDist
 from typing import ClassVar, Protocol
 
 from caltest._base.arrays import RNG, FloatArray
 from caltest._base.written import several
-from caltest.results.base import ClusterSummary, Record, Result, Subgroups, described, entry, short
+from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
 from caltest.results.rendering import (
     SMALLEST_SHOWN,
     Columns,
@@ -29,43 +30,73 @@ from caltest.results.verdicts import ComparisonVerdict
 FEW_DRAWS = 20
 
 
-@described(
-    title="Test of calibration",
-    number="estimate",
-    columns="statistic lens shown_estimate shown_floor shown_p",
-    of_subgroups="shown_estimate shown_floor shown_p",
-    plotter="lines.null",
-)
-class CalibrationTestResult(Result):
-    """The answer of :func:`caltest.calibration_test`."""
+#: The columns of a test, of one or of several.
+SHOWN_OF_TEST = ("statistic", "lens", "shown_estimate", "shown_floor", "shown_p")
 
-    statistic: str = entry("Recipes, as in Python; where nothing was simulated null is exact.")
+
+@dataclass(frozen=True, eq=False)
+class CalibrationTestResult(Result):
+    """The answer of :func:`caltest.calibration_test`.
+
+    Attributes
+    ----------
+    statistic, lens, null : str
+        Recipes, as in Python; where nothing was simulated null is exact.
+    estimate : float
+        The statistic of the observed data.
+    pvalue : float
+        Chance that a calibrated model shows at least ``estimate``, never 0: the upper end of
+        ``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated.
+    pvalue_bracket : tuple of float
+        Bounds of the exact p-value; with 99 % confidence (Clopper–Pearson) if simulated.
+    pvalue_error : float
+        Monte Carlo standard error of ``pvalue``; 0 for the exact null.
+    null_mean, null_std : float
+        The noise floor: mean and sd of the statistic if calibrated.
+    two_sided : bool
+        Whether small values speak against calibration, too.
+    centre : float
+        From where a two-sided estimate is measured.
+    impossible : int
+        Observed labels of probability exactly 0; one refutes calibration.
+    clusters : ClusterSummary or None
+        Clusters, and their dependence.
+    subgroups : Subgroups or None
+        With ``by``: the test in each.
+    null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
+        Not part of the dictionary form.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    statistic: str
     lens: str
     null: str
-    estimate: float = entry("The statistic of the observed data.")
-    pvalue: float = entry(
-        "Chance that a calibrated model shows at least ``estimate``, never 0: the upper end of "
-        "``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated."
-    )
-    pvalue_bracket: tuple[float, float] = entry(
-        "Bounds of the exact p-value; with 99 % confidence (Clopper–Pearson) if simulated."
-    )
-    pvalue_error: float = entry("Monte Carlo standard error of ``pvalue``; 0 for the exact null.")
-    null_mean: float = entry("The noise floor: mean and sd of the statistic if calibrated.")
+    estimate: float
+    pvalue: float
+    pvalue_bracket: tuple[float, float]
+    pvalue_error: float
+    null_mean: float
     null_std: float
-    two_sided: bool = entry("Whether small values speak against calibration, too.")
-    centre: float = entry("From where a two-sided estimate is measured.")
-    impossible: int = entry("Observed labels of probability exactly 0; one refutes calibration.")
-    clusters: ClusterSummary | None = entry("Clusters, and their dependence.", default=None)
-    subgroups: Subgroups | None = entry("With ``by``: the test in each.", default=None)
-    null_distribution: NullDistribution | None = entry(
-        "Not part of the dictionary form.",
-        "ExactNull, SimulatedNull or AsymptoticNull, optional", default=None, transient=True,
-    )  # fmt: skip
+    two_sided: bool
+    centre: float
+    impossible: int
+    clusters: ClusterSummary | None = None
+    subgroups: Subgroups | None = None
+    null_distribution: NullDistribution | None = field(
+        default=None, repr=False, compare=False, metadata={"transient": True}
+    )
+    title: ClassVar[str] = "Test of calibration"
+    number: ClassVar[str] = "estimate"
+    plotter: ClassVar[str] = "lines.null"
+    of_subgroups: ClassVar[tuple[str, ...]] = ("shown_estimate", "shown_floor", "shown_p")
 
     def _procedure(self) -> list[str]:
         approximate = ", approximate" * (self.folds is not None)
         return [self.statistic, self.lens, f"{self.null} null{approximate}"]
+
+    def _tables(self) -> list[Columns]:
+        return [attributes([self], {name: name for name in SHOWN_OF_TEST})]
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return a lower limit of the error, at least 0, and the estimate, by which errors rank.
@@ -158,15 +189,34 @@ class CalibrationTestResult(Result):
         return sentences
 
 
-@described(title="Joint test of calibration", of_subgroups="pvalue", plotter="forests.adjusted")
+@dataclass(frozen=True, eq=False)
 class JointTestResult(Result):
-    """The answer of :func:`caltest.joint_test`."""
+    """The answer of :func:`caltest.joint_test`.
 
-    tests: tuple[CalibrationTestResult, ...] = entry("One a pair, with unadjusted p-values.")
-    adjusted: tuple[float, ...] = entry("Step-down adjusted p-values, in the same order.")
-    pvalue: float = entry("The smallest of them: a test of all hypotheses together.")
-    adjust: str = entry("How they were adjusted.", '{"max-T", "Holm"}', default="max-T")
-    subgroups: Subgroups | None = entry("With ``by``: the same tests in each.", default=None)
+    Attributes
+    ----------
+    tests : tuple of CalibrationTestResult
+        One a pair, with unadjusted p-values.
+    adjusted : tuple of float
+        Step-down adjusted p-values, in the same order.
+    pvalue : float
+        The smallest of them: a test of all hypotheses together.
+    adjust : {"max-T", "Holm"}
+        How they were adjusted.
+    subgroups : Subgroups or None
+        With ``by``: the same tests in each.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    tests: tuple[CalibrationTestResult, ...]
+    adjusted: tuple[float, ...]
+    pvalue: float
+    adjust: str = "max-T"
+    subgroups: Subgroups | None = None
+    title: ClassVar[str] = "Joint test of calibration"
+    plotter: ClassVar[str] = "forests.adjusted"
+    of_subgroups: ClassVar[tuple[str, ...]] = ("pvalue",)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return limit and estimate of the largest error that the first statistic shows."""
@@ -178,7 +228,7 @@ class JointTestResult(Result):
         return [f"[{pairs}]", self.adjust, f"{self.tests[0].null} null"]
 
     def _tables(self) -> list[Columns]:
-        names = {name: name for name in CalibrationTestResult.columns}
+        names = {name: name for name in SHOWN_OF_TEST}
         return [{**attributes(self.tests, names), "adjusted": self.adjusted}]
 
     def _in_words(self) -> list[str]:
@@ -193,16 +243,24 @@ class JointTestResult(Result):
 AS_FORECASTS = "  As forecasts, which is another question (proper scores, lower is better):"
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class ScoreDifference(Record):
-    """The difference of two models in a proper score of whole predictions; lower is better."""
+    """The difference of two models in a proper score of whole predictions; lower is better.
 
-    score: str = entry(
-        "Σ_k (p_k − 1{y = k})², of two classes (p − y)²; or −log p_y.", '{"Brier", "log"}'
-    )
-    mean_a: float | None = entry("Average scores; None where the log score is infinite.")
+    Attributes
+    ----------
+    score : {"Brier", "log"}
+        Σ_k (p_k − 1{y = k})², of two classes (p − y)²; or −log p_y.
+    mean_a, mean_b : float or None
+        Average scores; None where the log score is infinite.
+    difference, low, high, pvalue : float or None
+        With interval and p-value of a t-test, paired if rows are.
+    """
+
+    score: str
+    mean_a: float | None
     mean_b: float | None
-    difference: float | None = entry("With interval and p-value of a t-test, paired if rows are.")
+    difference: float | None
     low: float | None
     high: float | None
     pvalue: float | None
@@ -227,44 +285,74 @@ class ScoreDifference(Record):
         return f"{means} ({interval}), p {p}: {better}"
 
 
-@described(
-    of_subgroups="difference low high pvalue",
-    number="difference",
-    columns="tested lens estimate_a estimate_b difference low high pvalue finding",
-    plotter="forests.differences",
-    draws="replicates for ``pvalue``, 0 for ``method='z'``; ``n`` rows of the first model",
-)
+@dataclass(frozen=True, eq=False)
 class ComparisonResult(Result):
-    """The answer of :func:`caltest.compare` for two models."""
+    """The answer of :func:`caltest.compare` for two models.
 
-    statistic: str = entry("The one asked for, and the one tested, if no test of that is known.")
+    Attributes
+    ----------
+    statistic, tested : str
+        The one asked for, and the one tested, if no test of that is known.
+    lens : str
+        The lens, as it would be written in Python.
+    method : {"z", "swap"}
+        How the p-value was found.
+    hypothesis : str
+        What it is a p-value of, in words.
+    names : tuple of str
+        The two models.
+    estimate_a, estimate_b, difference : float
+        The tested statistic of both, and a − b: negative if a is better.
+    pvalue, pvalue_error : float
+        Two-sided, never 0; and its Monte Carlo standard error.
+    low, high : float or None
+        The interval of the difference; None by swapping, which has none.
+    level, margin : float
+        As asked for.
+    verdict : ComparisonVerdict
+        ``finding`` says it with names.
+    test_a, test_b : CalibrationTestResult
+        Each model's own test, with its noise floor.
+    interval_a, interval_b : tuple of float or None
+        Those of each model's ``statistic``, as :func:`confidence_interval` gives them, or None.
+    scores : tuple of ScoreDifference
+        Which model is the better forecaster: another question, which not all tallies answer.
+    paired : bool
+        Whether rows of both models are the same observations.
+    subgroups : Subgroups or None
+        The comparison in every subgroup.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`; ``n_resamples`` counts
+        replicates for ``pvalue``, 0 for ``method="z"``; ``n`` counts rows of the first model.
+    """
+
+    statistic: str
     tested: str
-    lens: str = entry("The lens, as it would be written in Python.")
-    method: str = entry("How the p-value was found.", '{"z", "swap"}')
-    hypothesis: str = entry("What it is a p-value of, in words.")
-    names: tuple[str, str] = entry("The two models.")
-    estimate_a: float = entry("The tested statistic of both, and a − b: negative if a is better.")
+    lens: str
+    method: str
+    hypothesis: str
+    names: tuple[str, str]
+    estimate_a: float
     estimate_b: float
     difference: float
-    pvalue: float = entry("Two-sided, never 0; and its Monte Carlo standard error.")
+    pvalue: float
     pvalue_error: float
-    low: float | None = entry("The interval of the difference; None by swapping, which has none.")
+    low: float | None
     high: float | None
-    level: float = entry("As asked for.")
+    level: float
     margin: float
-    verdict: ComparisonVerdict = entry("``finding`` says it with names.")
-    test_a: CalibrationTestResult = entry("Each model's own test, with its noise floor.")
+    verdict: ComparisonVerdict
+    test_a: CalibrationTestResult
     test_b: CalibrationTestResult
-    interval_a: tuple[float, float] | None = entry(
-        "Those of each model's ``statistic``, as :func:`confidence_interval` gives them, or None."
-    )
+    interval_a: tuple[float, float] | None
     interval_b: tuple[float, float] | None
-    scores: tuple[ScoreDifference, ...] = entry(
-        "Which model is the better forecaster: another question, which not all tallies answer."
-    )
-    paired: bool = entry("Whether rows of both models are the same observations.")
-    subgroups: Subgroups | None = entry("The comparison in every subgroup.", default=None)
+    scores: tuple[ScoreDifference, ...]
+    paired: bool
+    subgroups: Subgroups | None = None
     of_all: ClassVar[str] = "equal error in every subgroup"
+    number: ClassVar[str] = "difference"
+    plotter: ClassVar[str] = "forests.differences"
+    of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return how far the interval of the difference lies from 0, and the difference."""
@@ -293,6 +381,13 @@ class ComparisonResult(Result):
 
     def _procedure(self) -> list[str]:
         return [f"difference of {self.tested}", self.lens, self.method]
+
+    def _tables(self) -> list[Columns]:
+        names = (
+            *("tested", "lens", "estimate_a", "estimate_b"),
+            *("difference", "low", "high", "pvalue", "finding"),
+        )
+        return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def _rows(self) -> str:
         return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
@@ -379,18 +474,35 @@ def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, fl
     return difference.low, difference.high
 
 
-@described(plotter="forests.differences")
+@dataclass(frozen=True, eq=False)
 class ComparisonTable(Result):
-    """The answer of :func:`caltest.compare_models`: all pairs of several models."""
+    """The answer of :func:`caltest.compare_models`: all pairs of several models.
 
-    names: tuple[str, ...] = entry("The models, the smallest squared error first.")
-    pairs: tuple[ComparisonResult, ...] = entry("All pairs, with unadjusted p-values.")
-    adjusted: tuple[float, ...] = entry("Holm's p-values of the pairs.")
-    verdicts: tuple[ComparisonVerdict, ...] = entry("By these; ``findings`` has the names.")
-    indistinguishable: tuple[tuple[str, ...], ...] = entry(
-        "The largest sets of models of which no two can be told apart.", "tuple of tuple of str"
-    )
-    level: float = entry("Of intervals; 1 − ``level`` is the chance of any false difference.")
+    Attributes
+    ----------
+    names : tuple of str
+        The models, the smallest squared error first.
+    pairs : tuple of ComparisonResult
+        All pairs, with unadjusted p-values.
+    adjusted : tuple of float
+        Holm's p-values of the pairs.
+    verdicts : tuple of ComparisonVerdict
+        By these; ``findings`` has the names.
+    indistinguishable : tuple of tuple of str
+        The largest sets of models of which no two can be told apart.
+    level : float
+        Of intervals; 1 − ``level`` is the chance of any false difference.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    names: tuple[str, ...]
+    pairs: tuple[ComparisonResult, ...]
+    adjusted: tuple[float, ...]
+    verdicts: tuple[ComparisonVerdict, ...]
+    indistinguishable: tuple[tuple[str, ...], ...]
+    level: float
+    plotter: ClassVar[str] = "forests.differences"
 
     @property
     def findings(self) -> tuple[str, ...]:

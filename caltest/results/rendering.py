@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import repeat
 from math import floor, inf, isfinite, log10, nan
@@ -98,6 +99,69 @@ def format_p(p: float, alpha: float = nan) -> str:
 
 
 # ------------------------------------------------------------------------------
+# A result as a whole: its forms are made of the four things that it knows.
+
+
+#: Columns by their names, with one value a row.
+Columns = Mapping[str, Iterable[object]]
+
+
+@dataclass(frozen=True)
+class Content:
+    """The title, tables, sentences and recipe of a result.
+
+    Attributes
+    ----------
+    title : str
+        The first line of its text; may be empty.
+    tables : sequence of Columns
+        Columns by name, each with one value a row.
+    sentences : sequence of str
+        The finding, and remarks on it.
+    recipe : str
+        One line that says how the numbers were made.
+    """
+
+    title: str
+    tables: Sequence[Columns]
+    sentences: Sequence[str]
+    recipe: str
+
+
+def text(
+    title: str, lines: Sequence[str | Columns], sentences: Sequence[str], below: Sequence[str]
+) -> str:
+    """Return a result for a terminal: its title, lines or tables, sentences, and what follows."""
+    shown: list[str] = []
+    for line in lines:
+        shown += [line] if isinstance(line, str) else [*aligned(line), ""]
+    words = [f"  {line}" for sentence in sentences for line in sentence.split("\n")]
+    closing = [*words, *below]
+    is_list = isinstance(lines[0], str)
+    if shown[-1] == "" and (closing[0] == "" or not (is_list or words)):
+        shown.pop()  # one empty line is enough
+    return "\n".join([*[title] * bool(title), *shown, *closing])
+
+
+def document_markdown(content: Content) -> str:
+    """Return the tables of a result in Markdown, its sentences and its recipe."""
+    sentences = map(markdown_text, (*content.sentences, content.recipe))
+    return "\n\n".join([*map(markdown, content.tables), *sentences]) + "\n"
+
+
+def document_latex(content: Content) -> str:
+    """Return the tables of a result in LaTeX, under its recipe as a comment."""
+    recipe = " ".join(content.recipe.split())
+    return "\n\n".join([f"% {recipe}", *map(latex, content.tables)]) + "\n"
+
+
+def document_html(content: Content) -> str:
+    """Return the tables of a result, its sentences and its recipe as an element of a page."""
+    sentences = [f"<p>{escape(words)}</p>" for words in (*content.sentences, content.recipe)]
+    return "\n".join(["<div>", *map(html, content.tables), *sentences, "</div>"])
+
+
+# ------------------------------------------------------------------------------
 # Tables of results as text, in the languages of documents; names of classes stay text in all.
 
 
@@ -131,8 +195,11 @@ _LATEX = str.maketrans(
 _NUMBER = re.compile(r"[<+−-]?\s?\d|–?$")
 
 
-#: Columns by their names, with one value a row.
-Columns = Mapping[str, Iterable[object]]
+def listed_fields(values: Mapping[str, object]) -> Columns:
+    """Return a table with a row for every field that is text, a number or a tuple of these."""
+    plain = {k: v for k, v in values.items() if isinstance(v, (str, int, float, tuple))}
+    names = [name.replace("_", " ") for name in plain]
+    return {"": names, "value": [cell(name, value) for name, value in plain.items()]}
 
 
 def attributes(rows: Iterable[object], names: Mapping[str, str]) -> dict[str, list[Any]]:
