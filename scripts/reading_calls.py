@@ -1,0 +1,172 @@
+"""Record the reading calls of the tests of a tree, and compare what another tree makes of them.
+
+``python scripts/reading_calls.py record TREE FOLDER`` runs the tests of a checkout that read files,
+and keeps every call of ``read_predictions``, also those made by a command: the files by their
+content, the arguments, and the outcome as digests. ``python scripts/reading_calls.py compare FOLDER
+PAGE`` repeats the calls with the package on the path, follows the command that a refusal prints,
+and writes the table of what became of them. The record is rebuilt, never committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Folders of tests that read files, before and after the rooms were moved; documentation.
+TESTS = ("tests/io", "tests/read", "tests/cli", "tests/docs", "tests/inference/test_followup.py")
+#: Calls of one test that are kept: fuzzing makes hundreds of one kind.
+MOST = 40
+#: Characters of a message that are kept, and digits to which probabilities are compared.
+SHOWN, DIGITS = 240, 10
+
+
+# ------------------------------------------------------------------------------
+# What came of a call.
+
+
+def digest(values: Any) -> str:
+    """Return a hash of an array, of numbers to ten digits."""
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        array = np.round(array, DIGITS) + 0.0
+    data = array.tobytes() if array.dtype.kind in "fiub" else "\0".join(map(str, array.ravel()))
+    data = data if isinstance(data, bytes) else data.encode()
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def parts(data: Any) -> dict[str, Any]:
+    """Return what was read as sizes and digests: probabilities, labels, facts by name."""
+    facts = {}
+    for name in ("weights", "clusters", "crossed", "by", "ids", "folds", "times", "horizon"):
+        values = getattr(data, name, None)
+        if values is not None:
+            facts[name] = digest(np.unique(values, return_inverse=True)[1].astype(np.int64))
+    if getattr(data, "followup", None) is not None:
+        facts["followup"] = digest(data.followup.status.astype(np.int64))
+    classes = None if data.classes is None else list(data.classes)
+    read = {"n": data.n, "k": data.n_classes, "classes": classes, "facts": facts}
+    return read | {"probs": digest(data.probs), "labels": digest(data.labels.astype(np.int64))}
+
+
+def outcome(call: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
+    """Return what a call comes to, and the data or the error."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            data = call()
+    except Exception as error:
+        kind = type(error).__name__
+        return {"error": kind, "message": str(error)[:SHOWN]}, error
+    return parts(data), data
+
+
+# ------------------------------------------------------------------------------
+# The plug-in for pytest that records.
+
+
+class Recorder:
+    """Plug-in that keeps every call of ``read_predictions`` and the files that it is about."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls, self.test = folder, dict[str, Any](), ""
+        self.count: Counter[str] = Counter()
+        (folder / "files").mkdir(parents=True, exist_ok=True)
+
+    def pytest_configure(self) -> None:
+        """Put the recorder in the place of the function, before tests import it."""
+        import caltest
+
+        self.read = caltest.read_predictions
+        for module in (caltest, sys.modules[self.read.__module__]):
+            module.read_predictions = self  # type: ignore[attr-defined]
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        """Remember which test runs."""
+        self.test = item.nodeid
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the record."""
+        text = json.dumps([*self.calls.values()], indent=1, ensure_ascii=False, default=str)
+        (self.folder / "calls.json").write_text(text, encoding="utf-8")
+
+    def __call__(self, path: Any, *columns: Any, **options: Any) -> Any:
+        """Read, and record the call before its files change."""
+        listed = path if isinstance(path, (list, tuple)) else [path]
+        label = columns[1] if len(columns) > 1 else options.get("label")
+        paths = [p for one in listed for p in _matching(one)]
+        second = [p for p in (_matching(label) if isinstance(label, (str, Path)) else [])]
+        files = [self._kept(p) for p in paths]
+        given = dict(zip(("probs", "label"), columns, strict=False)) | options
+        given = {name: value for name, value in given.items() if value not in (None, False, ())}
+        if second:
+            given["label"] = {"file": self._kept(second[0])}
+        entry = {"test": self.test, "files": files, "options": given}
+        key = json.dumps([files, given], default=str, sort_keys=True)
+        known = key in self.calls or not files or self.count[self.test] >= MOST
+        try:
+            data = self.read(path, *columns, **options)
+        except Exception as error:
+            entry["outcome"] = outcome(_raising(error))[0]
+            raise
+        else:
+            entry["outcome"] = parts(data)
+            return data
+        finally:
+            if not known and "outcome" in entry:
+                self.count[self.test] += 1
+                self.calls[key] = entry
+
+    def _kept(self, path: Path) -> list[str]:
+        """Keep a file by its content; return its name and its hash."""
+        content = path.read_bytes()
+        name = hashlib.sha256(content).hexdigest()
+        kept = self.folder / "files" / name
+        if not kept.exists():
+            kept.write_bytes(content)
+        return [path.name, name]
+
+
+def _raising(error: Exception) -> Callable[[], Any]:
+    def call() -> Any:
+        raise error
+
+    return call
+
+
+def _matching(path: Any) -> list[Path]:
+    """Return the files that a path or a pattern names."""
+    path = Path(path)
+    if path.is_file():
+        return [path]
+    with contextlib.suppress(ValueError, OSError, NotImplementedError):
+        return sorted(p for p in path.parent.glob(path.name) if p.is_file())
+    return []
+
+
+def record(tree: Path, folder: Path) -> int:
+    """Run the tests of a tree that read files, with the recorder."""
+    code = (
+        f"import sys, pathlib; sys.path[:0] = [{str(tree)!r}, {str(Path(__file__).parent)!r}]\n"
+        "import pytest, reading_calls\n"
+        f"recorder = reading_calls.Recorder(pathlib.Path({str(folder.resolve())!r}))\n"
+        "sys.exit(pytest.main(sys.argv[1:], plugins=[recorder]))"
+    )
+    words = ["-q", "-n", "0", "-p", "no:cacheprovider", *(t for t in TESTS if (tree / t).exists())]
+    environment = os.environ | {"PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}"}
+    run = subprocess.run([sys.executable, "-c", code, *words], cwd=tree, env=environment)
+    return run.returncode
+
+
+if __name__ == "__main__":
+    verb, *paths = sys.argv[1:]
+    sys.exit({"record": record}[verb](*map(Path, paths)))
