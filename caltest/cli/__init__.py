@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 import os
-import shlex
 import sys
+import traceback
 import warnings
 from importlib import import_module
 from io import TextIOWrapper
@@ -15,13 +15,15 @@ import click
 
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.cli.remedies import INSTEAD, PLACES, path_of
-from caltest.errors import printable
+from caltest.cli.remedies import INSTEAD, lines
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, StatisticError, printable
 
 EXIT_CODES = """
-Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
---fail-on-miscalibration; 2 bad input; 130 interrupted.
+Exit codes: 0 done; with --fail-on-miscalibration 1 miscalibrated, 3 cannot tell;
+2 bad input; 70 unexpected error; 130 interrupted.
 """
+#: What only prints the trace of an unexpected error, wherever it stands.
+DEBUG = "--debug"
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {
     "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
@@ -61,9 +63,13 @@ NAMES: Any = dict.fromkeys(COMMANDS)  # of which click suggests one
     cls=Commands,
     commands=NAMES,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXIT_CODES.rstrip().replace("; 130", "; 3 a gate cannot tell; 130"),
+    epilog="Exit codes: 0 done; 1 miscalibrated or failed; 2 bad input; 3 cannot tell; "
+    "70 unexpected error; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="caltest")
+@click.option(
+    DEBUG, is_flag=True, expose_value=False, help="Show the trace of an unexpected error."
+)
 def cli() -> None:
     """Is this classifier calibrated, or is its calibration error real?"""
 
@@ -79,6 +85,8 @@ def _print(result: Any) -> None:
         print(result, flush=True)
 
 
+#: What to do about an error that nobody foresaw.
+UNEXPECTED = f"please report it with the output of the same command and {DEBUG}"
 #: What a terminal gets for letters that it does not have.
 ASCII = str.maketrans(
     {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}
@@ -96,14 +104,16 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     codecs.register_error("caltest", _in_ascii)
-    words = sys.argv[1:] if arguments is None else arguments
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    debug = DEBUG in words
+    words = [word for word in words if word != DEBUG]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="caltest")
     try:
         with warnings.catch_warnings(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning
-            outcome = cli.main(arguments, prog_name="caltest", standalone_mode=False, obj=words)
+            outcome = cli.main(words, prog_name="caltest", standalone_mode=False, obj=words)
         if not isinstance(outcome, tuple):  # --help and --version have printed already
             sys.exit(outcome)
         _print(outcome[0])
@@ -111,7 +121,7 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         shown = error
         if isinstance(error, click.NoSuchOption) and error.option_name in INSTEAD:
-            advice, _ = INSTEAD[error.option_name]
+            advice = INSTEAD[error.option_name][0]
             shown = click.UsageError(f"{error.message} {advice}", error.ctx)
         shown.show(sys.stderr)
         _show_ways_on(error, words)
@@ -123,20 +133,23 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(outcome[1])
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (InvalidPredictionsError, StatisticError, OSError, ImportError) as error:
         print(printable(f"caltest: {error}"), file=sys.stderr)
         _show_ways_on(error, words)
         sys.exit(2)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        print(printable(f"caltest: unexpected error ({reason}); {UNEXPECTED}"), file=sys.stderr)
+        sys.exit(70)
 
 
 def _show_ways_on(error: Exception, words: list[str]) -> None:
-    further, commands = path_of(error, words, cli)
-    for message in further:
-        print(printable(f"then: {message}"), file=sys.stderr)
-    for command in commands:
-        places = [word for word in shlex.split(command) if word in PLACES]
-        advice = f", with yours for {' and '.join(places)}" if places else ""
-        print(printable(f"run{advice}: {command}"), file=sys.stderr)
+    for line in lines(error, words, cli):
+        print(printable(line), file=sys.stderr)
+    if isinstance(error, DoubtfulInputError):
+        print("To read it as it was asked for, add --as-is.", file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:

@@ -15,8 +15,11 @@ import caltest as ct
 from caltest import plots
 from caltest._base import arrays as defaults
 from caltest.cli import options as o
-from caltest.cli.options import LEVELS, Outcome, Recipe, end_trial, finish, read, searchable_columns
+from caltest.cli.help import Verb, option
+from caltest.cli.inputs import LEVELS, Outcome, check_out, finish, read, searchable_columns
+from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
+from caltest.errors import Reading
 from caltest.plots.canvas import RECIPE_IN
 from caltest.results import ending
 
@@ -58,21 +61,26 @@ HONOURED_BY = {
 }
 
 
-@click.command(epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
+@click.command(cls=Verb, epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
 @o.FILE
-@o.FOLLOWUP
-@o.choice("--kind", KINDS, "What to draw.")
-@o.option("-o", "--out", type=o.TARGET, required=True, help="The picture: .pdf, .svg or .png.")
-@o.LENS
-@o.option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
-@o.choice("--band", BANDS, "Bars of the diagrams.")
-@o.option("--level", type=o.SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
-@o.option("--simultaneous", is_flag=True, help="The level is for all bars together.")
-@o.option("--log-odds", is_flag=True, help="An axis for rare events.")
 @o.second_model("A second model of the same rows.")
-@o.option("--no-recipe", is_flag=True, help="Leave out the line at the foot.")
+@o.MULTILABEL
+@o.BY
+@o.DESIGN
+@o.FOLLOWUP
+@o.IDS
+@o.choice("--kind", KINDS, "What to draw.")
+@o.LENS
+@option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
+@o.choice("--band", BANDS, "Bars of the diagrams.")
+@option("--level", type=o.SHARE, default=defaults.BAND_LEVEL, help="Level of bars and bands.")
+@option("--simultaneous", is_flag=True, help="The level is for all bars together.")
+@option("--log-odds", is_flag=True, help="An axis for rare events.")
 @o.SIMULATION
-@o.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@option("-o", "--out", type=o.TARGET, required=True, group="Output",
+        help="The picture: .pdf, .svg or .png.")  # fmt: skip
+@o.flag("--no-recipe", group="Output", rare=True, help="Leave out the line at the foot.")
+@o.JSON
 def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Outcome:
     """Draw a picture, and print its numbers.
 
@@ -88,21 +96,22 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
         if source is ParameterSource.COMMANDLINE and kind not in kinds:
             option = f"--{name.replace('_', '-')}"
             words = f"{option} is for --kind {', '.join(kinds)}, not for {kind}"
-            raise Refusal(words, (f"!{option}",), ("--kind", kinds[0]))
+            raise Refusal(words, Reading({name: None}, f"the picture is to be {kind}"),
+                          Reading({"kind": kinds[0]}, f"{option} is needed"))  # fmt: skip
     if kind in SITES and options["by"] is None:
         columns = (searchable_columns(options["file"], options) or {}).items()
-        few = [("--by", name) for name, count in columns if count <= LEVELS]
+        few = [name for name, count in columns if count <= LEVELS][:MOST]
         words = f"--kind {kind} shows subgroups, and needs a column that names those of rows: --by"
-        raise Refusal(words, *few[:MOST])
+        raise Refusal(words, *[Reading({"by": name}, f"{name} is the subgroup") for name in few])
     if (kind in PAIRS) != (against is not None):
-        ways = ("--against", "FILE") if kind in PAIRS else ("--kind", PAIRS[0])
-        raise Refusal(f"--kind {' and '.join(PAIRS)} need --against FILE, and only they", ways)
+        ways = {"against": "FILE"} if kind in PAIRS else {"kind": PAIRS[0]}
+        words = f"--kind {' and '.join(PAIRS)} need --against FILE, and only they"
+        raise Refusal(words, Reading(ways))
     if options["out"].suffix.lower() not in RECIPE_IN:
         words = f"-o: a picture ends in {', '.join(RECIPE_IN)}, not as {options['out']}"
-        raise Refusal(words, ("-o", str(options["out"].with_suffix(".svg"))))
+        raise Refusal(words, Reading({"out": str(options["out"].with_suffix(".svg"))}))
+    check_out(options | {"against": against})
     data = read(options, kind in PAIRS)
-    end_trial()
-
     names = [name for name, kinds in HONOURED_BY.items() if kind in kinds]
     arguments = {n: options[n] for n in names if options[n] is not None and n in VALUES}
     run = {name: options[name] for name in ("rng", "workers")}

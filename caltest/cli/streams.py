@@ -15,10 +15,12 @@ import caltest as ct
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.written import first_of, several
 from caltest.cli import options as o
-from caltest.cli.options import FACTS, Outcome, end_trial, read_file, this_command
+from caltest.cli.help import Verb, option
+from caltest.cli.inputs import Outcome, check_out, read_file, this_command
 from caltest.cli.remedies import Refusal
 from caltest.data.facts import are_dates, as_dates, as_times
 from caltest.data.numbers import row_numbers
+from caltest.errors import Reading
 from caltest.monitoring.watch import format_time
 from caltest.read.files import read_growing
 from caltest.read.state import fingerprint, locked, write
@@ -30,21 +32,23 @@ state changes as a whole or not at all, whenever the run ends.
 """
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(cls=Verb, epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@o.option("--state", required=True, type=o.TARGET, help="Keeps what is known.")
+@option("--state", required=True, type=o.TARGET, group="Input", help="File that keeps the state.")
 @o.ROWS
+@o.TIMES
 @o.LENS
-@o.option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
-@o.option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
-@o.option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
-@o.option("--rounded", is_flag=True, default=None,
+@option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
+@option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
+@option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
+@option("--rounded", is_flag=True, default=None,
           help="Probabilities of 0 may be rounded: no bet on rows that have one.")  # fmt: skip
-@o.option("--independent", is_flag=True, default=None,
+@option("--independent", is_flag=True, default=None,
           help="Rows of one --time are independent given the past.")  # fmt: skip
-@o.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
-@o.option("--plot", "picture", type=click.Path(path_type=Path), help="Also draw: .pdf, .svg, .png.")
-@o.option("--fail-on-alarm", "gate", is_flag=True, help="Exit with 1 once the alarm has rung.")
+@o.JSON
+@option("--plot", "picture", type=click.Path(path_type=Path), group="Output",
+        help="Also draw: .pdf, .svg, .png.")  # fmt: skip
+@o.flag("--fail-on-alarm", "gate", group="Output", help="Exit with 1 once an alarm was raised.")
 def monitor(
     files: tuple[Path, ...], state: Path, as_json: bool, picture: Path, gate: bool, **options: Any
 ) -> Outcome:
@@ -60,34 +64,24 @@ def monitor(
     """
     settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded", "independent")
     question = {name: options[name] for name in settings if options[name] is not None}
-    if options["drop_labels"]:
-        words = "monitor does not take --drop-label: rows without an outcome wait for it"
-        raise Refusal(words, ("!--drop-label",))
-    if clusters := options["clusters"]:
-        words = "monitor does not take --clusters: rows of one --time are one bet, however they "
-        words += "depend on each other, and all may depend on what was before"
-        time = ("--time", str(clusters)) if options["time"] is None else ()
-        raise Refusal(words, ("!--clusters", *time))
-    for name in filter(options.get, set(FACTS) - {"time"}):
-        words = f"monitor does not take --{name}: every row is a bet of its own"
-        raise Refusal(words, (f"!--{name}",))
     if options["independent"] and options["time"] is None:
-        raise Refusal("--independent is about the rows of one --time", ("!--independent",))
-    if not state.parent.is_dir():
-        raise FileNotFoundError(f"--state: there is no folder {state.parent}")
+        raise Refusal(
+            "--independent is about the rows of one --time", Reading({"independent": None})
+        )
+    check_out({"state": state, "picture": picture, "files": files})
     with locked(state):
         watch, records = stored(state, question) if state.exists() else (ct.Monitor(**question), {})
         if watch.change and options["alpha"] is not None:
             words = "--alpha is not for --change, which has --run-length"
-            raise Refusal(words, ("!--alpha",))
+            raise Refusal(words, Reading({"alpha": None}))
         if not watch.change and options["run_length"] is not None:
             words = "--run-length is for --change; without it, give --alpha"
-            raise Refusal(words, ("--change",), ("!--run-length",))
+            raise Refusal(words, Reading({"change": True}, "the model was calibrated at first"),
+                          Reading({"run_length": None}, "it may never have been"))  # fmt: skip
         paths = list(dict.fromkeys(map(Path.resolve, files)))
         tallies = {path: tally for path in paths if (tally := tally_in(path)) is not None}
         if not tallies:
             parts = [read(path, records, options) for path in paths]
-            end_trial()
             notes = [note for part in parts for note in part.notes[len(parts) > 1 :]]
             before = watch
             watch, records, counts, blocked = counted(
@@ -98,8 +92,8 @@ def monitor(
             raise click.UsageError("give tallies and files of rows in runs of their own")
         else:
             for name in (name for name in options if options[name] and name not in settings):
-                option = f"--{name.replace('_', '-')}"
-                raise Refusal(f"{option} is for files of rows, not tallies", (f"!{option}",))
+                flag = f"--{name.replace('_', '-')}"
+                raise Refusal(f"{flag} is for files of rows, not tallies", Reading({name: None}))
             (watch, records, counts), blocked = added(watch, records, tallies), None
             notes, unseen = [], []
         write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
@@ -113,7 +107,7 @@ def monitor(
     if as_json:
         return as_json_text(watch, counts, blocked), code
     is_lost = blocked and blocked.later and not blocked.unfinished
-    call = this_command("--drop-missing") if is_lost else ""
+    call = this_command(drop_missing=True) if is_lost else ""
     advice = "to go on without it, if neither whether nor when a label is known depends on it"
     return (f"{watch}\n{advice}, run: {call}" if call else watch), code
 
@@ -125,7 +119,7 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
         watch, records = ct.Monitor.from_dict(content["monitor"]), content["files"]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         new = str(state.with_name(f"{state.stem}-state.json"))
-        raise Refusal(f"{state} is no state of caltest monitor", ("--state", new)) from error
+        raise Refusal(f"{state} is no state of caltest monitor", Reading({"state": new})) from error
     for name, value in question.items():
         if vars(watch)[name] != value:
             raise Refusal(
@@ -395,9 +389,10 @@ def not_given(
     return notes
 
 
-def new_state(state: Path) -> tuple[str, str]:
-    """Return the option that names another state beside one."""
-    return "--state", str(state.with_stem(f"{state.stem}-new"))
+def new_state(state: Path) -> Reading:
+    """Return the reading that keeps another state beside one."""
+    name = str(state.with_stem(f"{state.stem}-new"))
+    return Reading({"state": name}, "the rows are of another model")
 
 
 def refuse_misfits(

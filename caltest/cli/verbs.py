@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,10 @@ import numpy as np
 import caltest as ct
 from caltest.cli import EXIT_CODES
 from caltest.cli import options as o
-from caltest.cli.options import (
-    LEVELS,
+from caltest.cli.help import Verb, column, elsewhere, option
+from caltest.cli.inputs import (
     Outcome,
-    Recipe,
     check_out,
-    end_trial,
     finish,
     leniency,
     read,
@@ -29,29 +28,21 @@ from caltest.cli.options import (
     this_command,
     with_searchable,
 )
+from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.data.predictions import refuse_unlike
-from caltest.errors import InPlace
+from caltest.errors import InPlace, Reading
 from caltest.inference.comparison import HYPOTHESES
 from caltest.inference.interval import METHODS as METHODS_INTERVAL
 from caltest.inference.interval import SIDES
-from caltest.read.files import read_forecasters, shared_ids
 from caltest.reports.findings import of_other_label
 from caltest.results.decisions import FORMULAS
 
+command = partial(click.command, cls=Verb)
+
+
 #: What a plan is like, if it is not a file.
 MODEL = "LogisticNormal"
-
-
-#: Why rows are not searched, and what can be asked instead.
-UNSEARCHED = {
-    "followup": "segments are not searched where rows were followed for a time: an audit asks "
-    "subgroups, of a column that is named before its outcomes are seen",
-    "folds": "segments are not searched in predictions of cross-validation: within a segment they "
-    "mirror its outcomes, as models of other folds know these. An audit asks subgroups of a column "
-    "with the levels of folds aligned, which allows for this in part; without --folds all rows are "
-    "taken for those of one model, and nothing is allowed for",
-}
 
 
 NULLS = ("auto", "exact", "asymptotic", "betting")
@@ -60,9 +51,13 @@ NULLS = ("auto", "exact", "asymptotic", "betting")
 PROFILES = ("ml", "clinical", "weather", "llm")
 
 
-@click.command(epilog=EXIT_CODES)
+@command(epilog=EXIT_CODES)
 @o.FILES
+@o.MULTILABEL
+@o.BY
+@o.DESIGN
 @o.FOLLOWUP
+@o.ORDERED
 @o.alpha("Chance of a false alarm, over all rows.")
 @o.TOLERANCE
 @o.choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
@@ -80,18 +75,21 @@ def audit(**options: Any) -> Outcome:
     data = with_searchable(read(options | {"whole": True}), options)
     report = ct.audit(data, **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
-        by = ("--by", report.unsearched[0])
-        remedy = ("segments", "!--by") if report.folds is None else by
-        report = replace(report, search_call=this_command(*remedy))
+        others = {"verb": "segments", "by": None} if report.folds is None else None
+        call = this_command(**(others or {"by": report.unsearched[0]}))
+        report = replace(report, search_call=call)
     return finish(report, report.verdict.failed, options)
 
 
-@click.command(epilog=EXIT_CODES)
+@command(epilog=EXIT_CODES)
 @o.FILES
+@o.MULTILABEL
+@o.BY
+@o.DESIGN
 @o.FOLLOWUP
 @o.LENS
 @o.statistic(FORMULAS)
-@o.option("--null", type=Recipe("null", NULLS), default="auto",
+@option("--null", type=Recipe("null", NULLS), default="auto",
           help=f"{', '.join(NULLS)}, or a scheme: WildSigns().")  # fmt: skip
 @o.alpha("Level of the test, for the exit code.")
 @o.N_RESAMPLES
@@ -118,8 +116,10 @@ def test(alpha: float, **options: Any) -> Outcome:
     return finish(result, pvalue <= alpha or result.impossible > 0, options)
 
 
-@click.command(epilog=EXIT_CODES)
+@command(epilog=EXIT_CODES)
 @o.FILES
+@o.BY
+@o.DESIGN
 @o.FOLLOWUP
 @o.LENS
 @o.statistic(FORMULAS)
@@ -156,14 +156,15 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
     return finish(result, bool(result.excluding), options)
 
 
-@click.command(epilog=EXIT_CODES)
+@command(epilog=EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
-@o.option("--n", metavar="COLUMN", help="Rows of each grade, such as obligors.")
-@o.option("--events", metavar="COLUMN", help="Events among them, such as defaults.")
-@o.option("--probability", metavar="COLUMN", help="Such as the PD.")
-@o.option("--names", metavar="COLUMN", help="What grades are called.")
+@column("--n", help="Observations of each grade, such as obligors.")
+@column("--events", help="Events among them, such as defaults.")
+@column("--probability", help="Predicted probability, such as the PD.")
+@column("--names", help="What grades are called.")
 @o.SHEET
-@o.option("--percent/--no-percent", default=None, help="Whether probabilities are percents.")
+@option("--percent/--no-percent", default=None, group="Input",
+        help="Whether probabilities are percents.")  # fmt: skip
 @o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
 @o.alpha("Chance of any wrong finding.")
@@ -175,23 +176,23 @@ def grades(file: Path, **options: Any) -> Outcome:
     FILE has a row for each; columns are found by their names. By default one-sided: is the risk
     underestimated? With --fail-on-miscalibration a rejected grade, or portfolio, fails.
     """
-    check_out(options)
+    check_out(options | {"file": file})
     result = ct.grade_tests(file, **settings(ct.grade_tests, options))
     return finish(result, bool(result.rejected), options)
 
 
-@click.command(epilog=EXIT_CODES)
+@command(epilog=EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
 @o.ROWS
+@o.CLUSTERS
+@o.WEIGHTS
 @o.FEATURES
 @o.LENS
-@o.option("--max-depth", type=click.IntRange(1, 2), help="Conditions of a segment.",
+@option("--max-depth", type=click.IntRange(1, 2), help="Conditions of a segment.",
           show_default="2, and 1 of more than 60 columns")  # fmt: skip
-@o.option("--min-rows", type=o.COUNT, default=30, help="Rows of a segment, and not in it.")
+@option("--min-rows", type=o.COUNT, default=30, help="Rows of a segment, and not in it.")
 @o.alpha("Chance that a calibrated segment is listed.")
-@o.option("--n-resamples", type=o.COUNT, default=999, help="Label vectors that are redrawn.")
-@o.option("--event", metavar="COLUMN", hidden=True)
-@o.option("--strata", metavar="COLUMN", hidden=True)
+@option("--n-resamples", type=o.COUNT, default=999, help="Label vectors that are redrawn.")
 @o.RUN
 def segments(file: Path, **options: Any) -> Outcome:
     """Say for whom: search segments of features for miscalibration.
@@ -200,33 +201,37 @@ def segments(file: Path, **options: Any) -> Outcome:
     name, number or time the rows. A feature that the model has not used may fail although the model
     is calibrated on average: then it would improve the model.
     """
-    check_out(options)
+    check_out(options | {"file": file})
     if "," in (options["clusters"] or ""):
         first = options["clusters"].split(",")[0]
-        raise Refusal("segments takes one column of clusters", ("--clusters", first))
+        raise Refusal("segments takes one column of clusters", Reading({"clusters": first}))
     data = read_file(file, leniency(options) | {"features": options.pop("features") or "*"})
-    end_trial()
-    for reason in (why for fact, why in UNSEARCHED.items() if vars(data)[fact] is not None):
-        few = [f.name for f in data.features.columns if 1 < len({*f.values}) <= LEVELS][:1]
-        grouped = ("audit", "!--features", *(word for name in few for word in ("--by", name)))
-        raise Refusal(reason, grouped, *[("!--folds",)] * (data.folds is not None))
+    if data.folds is not None or data.followup is not None:
+        raise Refusal(
+            "segments are searched where one model predicted all rows and all outcomes were seen: "
+            "name a column of subgroups before their outcomes are seen",
+            elsewhere("audit", features=None, by="COLUMN"),
+        )
     result = ct.segment_search(data, **settings(ct.segment_search, options))
     return finish(result, result.finding.rejects, options)
 
 
-@click.command(epilog="Exit codes: 0 done; 2 bad input, or too many rows; 130 interrupted.")
-@o.option("--like", required=True, metavar="FILE", help=f"Rows like these, or {MODEL}(rate, c).")
+@command(epilog="Exit codes: 0 done; 2 bad input, or too many rows; 130 interrupted.")
+@option("--like", required=True, metavar="FILE", group="Input",
+        help=f"Rows like these, or {MODEL}(rate, c).")  # fmt: skip
 @o.ROWS
+@o.second_model("A better model of the same rows.")
+@o.IDS
+@o.CLUSTERS
 @o.LENS
 @o.statistic(FORMULAS)
-@o.option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
-@o.second_model("A better model of the same rows.")
-@o.option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
-@o.option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
+@option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
+@option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
+@option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
 @o.TOLERANCE
-@o.option("--power", type=o.SHARE, default=0.8, help="Share of data sets that shall find it.")
+@option("--power", type=o.SHARE, default=0.8, help="Share of data sets that shall find it.")
 @o.alpha("Level of the test.")
-@o.option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
+@option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
 @o.SEED
 @o.OUT
 def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outcome:
@@ -236,7 +241,7 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
     --against to show that the other model is better; with --monitor until an alarm. What is wrong
     is the --alternative, or else what the labels of the file ask for.
     """
-    check_out(options)
+    check_out(options | {"like": like, "against": against})
     if like.startswith(MODEL):
         rows = Recipe("like").convert(like, None, None)
     else:
@@ -248,21 +253,28 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
     return finish(result, False, options | {"gate": False})
 
 
-@click.command(epilog=EXIT_CODES)
+@command(epilog=EXIT_CODES)
 @o.FILES
+@option("--recalibrated", type=click.Path(path_type=Path), group="Input",
+        help="The same rows, recalibrated.")  # fmt: skip
+@o.MULTILABEL
+@o.BY
+@o.DESIGN
 @o.FOLLOWUP
-@o.option("-o", "--out", type=o.TARGET, required=True, help="The page: .html, .md, .tex or .json.")
-@o.choice("--profile", PROFILES, "Which parts, in which order and words.")
-@o.option("--name", metavar="TEXT", help="What the report is about; by default the file.")
-@o.LENS
-@o.option("--recalibrated", type=click.Path(path_type=Path), help="The same rows, recalibrated.")
+@o.IDS
+@o.ORDERED
 @o.FEATURES
-@o.option("--also", type=Recipe("statistic"), multiple=True, help="One more test; may be repeated.")
+@option("-o", "--out", type=o.TARGET, required=True, group="Output",
+        help="The page: .html, .md, .tex or .json.")  # fmt: skip
+@o.choice("--profile", PROFILES, "Which parts, in which order and words.", group="Output")
+@option("--name", metavar="TEXT", group="Output", help="Title; by default the file.")
+@o.LENS
+@option("--also", type=Recipe("statistic"), multiple=True, help="One more test; may be repeated.")
 @o.TOLERANCE
 @o.alpha("Chance of a false alarm, over all questions.")
 @o.N_TOGETHER
 @o.SIMULATION
-@o.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@o.JSON
 @o.FAIL
 def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outcome:
     """Write one page that a reviewer, a regulator or a meeting can read.
@@ -274,7 +286,8 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     if options["out"].suffix.lower() not in ct.Report.endings:
         endings = ", ".join(ct.Report.endings)
         words = f"-o: a report ends in {endings}, not as {options['out']}"
-        raise Refusal(words, ("-o", str(options["out"].with_suffix(".html"))))
+        raise Refusal(words, Reading({"out": str(options["out"].with_suffix(".html"))}))
+    check_out(options | {"recalibrated": recalibrated})
     data = with_searchable(read(options, recalibrated is not None), options)
     after = None if recalibrated is None else read_file(recalibrated, options)
     files = options["file"]
@@ -299,21 +312,24 @@ FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVe
 METHODS = ("auto", *HYPOTHESES)
 
 
-@click.command(
+@command(
     epilog="Exit codes: 0 done; 1 the last model is worse calibrated than the first, with "
     "--fail-if-worse; 2 bad input; 130 interrupted."
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROWS
-@o.option("--unpaired", is_flag=True, help="The two files hold different observations.")
+@o.flag("--unpaired", help="The two files hold different observations.")
+@o.IDS
+@o.BY
+@o.DESIGN
 @o.LENS
 @o.statistic(default="DebiasedL2(15)")
 @o.choice("--method", METHODS, "How the difference is tested; swap has another hypothesis.")
 @o.LEVEL
-@o.option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Errors so close are tied.")
+@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Errors so close are tied.")
 @o.N_RESAMPLES
 @o.OUTPUT
-@o.option("--fail-if-worse", "gate", is_flag=True, help="Exit with 1 if the last model is worse.")
+@o.flag("--fail-if-worse", "gate", group="Output", help="Exit with 1 if the last model is worse.")
 def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     """Compare the calibration of several models.
 
@@ -322,7 +338,9 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     Models in columns of one FILE are named by --probs A,B,…; with --drop-missing they are compared
     on the rows that all of them have.
     """
-    check_out(options)
+    from caltest.read.files import read_forecasters, shared_ids
+
+    check_out(options | {"files": files})
     if len(files) == 1 and options["probs"] is not None:
         data = read_file(files[0], options, read_forecasters)
         names = list(data)
@@ -332,7 +350,11 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     else:
         names = names_of(files)
         if unpaired and options["ids"]:
-            raise Refusal("--unpaired rows have no ids to match", ("!--ids",), ("!--unpaired",))
+            raise Refusal(
+                "--unpaired rows have no ids to match",
+                Reading({"ids": None}, "the rows are of different observations"),
+                Reading({"unpaired": None}, "the rows are of the same observations"),
+            )
         options["ids"] = options["ids"] or (None if unpaired else shared_ids(files))
         try:
             data = read_models(dict(zip(names, files, strict=True)), options)
@@ -349,7 +371,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
             pair = replace(pair, notes=(*pair.notes, f"{note}: {calls}"))
         return finish(pair, pair.verdict is FIRST_BETTER, options)
     if unpaired:
-        raise Refusal("--unpaired compares two files", ("!--unpaired",))
+        raise Refusal("--unpaired compares two files", Reading({"unpaired": None}))
     table = ct.compare_models(data, **arguments)
     verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
     worse = verdicts.get((first, last)) is FIRST_BETTER
@@ -358,6 +380,8 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 
 def _in_one_file(files: tuple[Path, ...], options: dict[str, Any]) -> Refusal | None:
     """Return the refusal of a column for each file, with the file that has all of them."""
+    from caltest.read.files import read_forecasters
+
     columns = (options["probs"] or "").split(",")
     if len(columns) != len(files):
         return None
@@ -372,15 +396,15 @@ def _in_one_file(files: tuple[Path, ...], options: dict[str, Any]) -> Refusal | 
     return None
 
 
-def _other(path: Path, options: dict[str, Any]) -> tuple[str, ...]:
+def _other(path: Path, options: dict[str, Any]) -> Reading:
     """Return how to name the columns of one file that may be those of models, or another file."""
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:
-        columns = [remedy[1] for remedy in error.remedies if remedy[0] == "--probs"]
-        if len(columns) > 1:
-            return "--probs", ",".join(columns)
-    return ("OTHER_FILE",)
+        named = [str(r.options["probs"]) for r in error.readings if "probs" in r.options]
+        if len(columns := [*dict.fromkeys(named)]) > 1 and "COLUMN" not in named:
+            return Reading({"probs": ", ".join(columns)}, "each is the probability of one model")
+    return Reading({"": "FILE"})
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:
@@ -392,16 +416,18 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
     return names
 
 
-@click.command(
+@command(
     epilog="Exit codes: 0 passed; 1 failed; 2 bad input; 3 cannot tell: collect the number "
     "of rows that is printed, or allow more; 130 interrupted."
 )
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROWS
 @o.second_model("The model in use, on the same rows.")
-@o.option("--unpaired", is_flag=True, help="The model in use was seen on other rows.")
+@o.flag("--unpaired", help="The model in use was seen on other rows.")
+@o.IDS
+@o.DESIGN
 @o.TOLERANCE
-@o.option("--margin", type=o.SHARE, help="By how much the root mean squared error may be larger.")
+@option("--margin", type=o.SHARE, help="By how much the root mean squared error may be larger.")
 @o.alpha("Chance of a wrong finding.")
 @o.ASKED
 @o.N_TOGETHER
@@ -413,7 +439,9 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     model --against; it fails if a lower bound is beyond that. Of two models in columns of one FILE,
     --probs NEW,OLD names first the new one. --out summary.md writes Markdown.
     """
-    check_out(options)
+    from caltest.read.files import shared_ids
+
+    check_out(options | {"file": file, "against": against})
     data: dict[str, Any]
     files = (file[0],) if against is None else (file[0], against)
     names = names_of(files)
@@ -423,14 +451,14 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     elif against is None or unpaired:
         if options["ids"]:
             words = "--ids match the rows of two files: there is nothing to match"
-            raise Refusal(words, ("!--ids",))
+            raise Refusal(words, Reading({"ids": None}))
         parts = dict(zip(names, (file, (against,)), strict=False))
         data = read_models(
             parts, options, lambda part, choices: read({**choices, "file": part}, True)
         )
     elif len(file) > 1:
         words = "--against is compared row by row with one FILE, or say --unpaired"
-        raise Refusal(words, ("--unpaired",))
+        raise Refusal(words, Reading({"unpaired": True}, "the rows are of other observations"))
     else:
         options["ids"] = options["ids"] or shared_ids(files)
         data = read_models(dict(zip(names, files, strict=True)), options)
@@ -443,14 +471,18 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Return the new model and the one in use, which are columns of one file."""
-    names = (options["probs"] or _other(file, options)[-1]).split(",")
+    text = options["probs"] or _other(file, options).options.get("probs", "")
+    names = [name.strip() for name in str(text).split(",")]
     if len(names) == 2 and options["probs"]:
+        from caltest.read.files import read_forecasters
+
         data: dict[str, Any] = read_file(file, options, read_forecasters)
         new, old = data.values()
         if not np.allclose(new.probs, old.probs[:, ::-1]):  # two classes of one model
             return data
         names = []
-    ways = [("--probs", ",".join(two)) for two in (names, names[::-1]) if len(two) == 2]
+    pairs = [names, names[::-1]] if len(names) == 2 else []
+    ways = [Reading({"probs": ",".join(two)}, f"{two[0]} is the new model") for two in pairs]
     words = "--margin is to another model: name its file with --against, or of two columns of one "
     words += "file the new model and then the one in use, with --probs NEW,OLD"
-    raise Refusal(words, *ways, *[("--against", "OTHER_FILE")] * (not ways))
+    raise Refusal(words, *(ways or [Reading({"against": "FILE"})]))

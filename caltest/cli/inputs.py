@@ -1,0 +1,272 @@
+"""From the options of a command to rows: files read at once or in batches, models matched."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+import numpy as np
+
+import caltest as ct
+from caltest.cli.remedies import Refusal, command
+from caltest.errors import Reading
+
+if TYPE_CHECKING:
+    from caltest.results import Result
+
+
+#: What a command returns: what to print, and the exit code.
+Outcome: TypeAlias = "tuple[Result | str, int]"
+
+
+#: Bytes of a file from which on it is read in batches.
+LARGE = 2**29
+
+
+#: Bytes of a file up to which its columns are looked at once more.
+SMALL = 2**22
+
+
+#: The share of rows that may lack a prediction or an outcome where nobody has said so.
+FEW = 0.01
+
+
+#: Values of a column that are as many subgroups.
+LEVELS = 20
+
+
+#: Options that name columns, of which there are none without a file.
+COLUMNS = (
+    *("probs", "label", "clusters", "weights", "by", "ids", "folds", "time", "event", "competing"),
+    *("strata", "where"),
+)
+
+
+#: Options that need all rows at once.
+IN_MEMORY = (
+    *("clusters", "folds", "time", "horizon", "by", "ids", "event", "competing", "features"),
+    *("per_character", "format", "sheet", "rounded"),
+)
+
+
+#: Options that are written to, and those that may be a file that is read.
+WRITTEN_TO, READ_FROM = ("out", "resume", "state", "picture"), ("against", "recalibrated", "like")
+
+
+#: Verdicts that say neither yes nor no, which end a command that gates with 3.
+UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)
+
+
+def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a verb takes under the same names, except those of the input."""
+    names = signature(verb).parameters.keys() & options.keys() - {"probs", "against", "competing"}
+    return {name: options[name] for name in names}
+
+
+def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.Tally:
+    """Read what the options name, or the embedded example; many files and large ones by batches.
+
+    A few incomplete rows are left out with a note, unless rows are ``paired`` with others.
+    """
+    check_out(options)
+    files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
+    if files in ((), (None,)):
+        for name in filter(options.get, COLUMNS):
+            raise Refusal(f"--{name} is about columns: give the FILE", Reading({"": "FILE"}))
+        example = "the embedded example, a small neural network on noisy handwritten digits"
+        click.echo(f"No file given: this is {example}.\n", err=True)
+        return ct.examples.digits("overfit")
+    from caltest.read.files import parts_of
+
+    parts = parts_of(files)
+    size = sum(part.stat().st_size for part in parts if part.is_file())
+    if not options.get("resume") and size <= LARGE:
+        choices = options if paired else leniency(options)
+        return read_file(parts if len(parts) > 1 else parts[0], choices)
+    for name in (name for name in IN_MEMORY if options.get(name)):
+        option = f"--{name.replace('_', '-')}"
+        raise Refusal(
+            f"{option} needs rows in memory: files of up to {LARGE >> 20} MB together, without "
+            "--resume",
+            Reading({"resume" if size <= LARGE else name: None}),
+        )
+    return read_file(parts, {**options, **dict.fromkeys(IN_MEMORY)}, partial(_scanned, options))
+
+
+def _scanned(
+    options: dict[str, Any], files: Any, *columns: Any, **arguments: Any
+) -> ct.Tally | ct.Tallies:
+    if options.get("statistic") is not None:
+        from caltest.statistics.statistic import prepare
+        from caltest.tallies import problem_of_tally
+
+        # What no tally can say is refused before hours of reading.
+        few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
+        prepare(options["statistic"], problem_of_tally(few))
+    arguments["resume"] = options.get("resume")
+    arguments["lens"] = options.get("lens") or (None if options.get("whole") else "usual")
+    return ct.scan(files, *columns, **arguments)
+
+
+def check_out(options: dict[str, Any]) -> None:
+    """Refuse, before any work is done, to write into no folder, or over a file that is read."""
+    files = options.get("file") or options.get("files") or ()
+    read_from = [*files] if isinstance(files, tuple) else [files]
+    read_from += [options[name] for name in READ_FROM if options.get(name)]
+    inputs = [part for each in read_from for part in _existing(each)]
+    if options.get("label") and Path(options["label"]).is_file():
+        inputs.append(Path(options["label"]))
+    for name in WRITTEN_TO:
+        target = options.get(name)
+        if target is None:
+            continue
+        option = {"picture": "plot"}.get(name, name)
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"--{option}: there is no folder {target.parent}")
+        for path in inputs:
+            if target.resolve() == path.resolve() or (target.exists() and target.samefile(path)):
+                raise Refusal(f"--{option} {target} is the input {path}, which it would destroy")
+
+
+def _existing(path: Any) -> list[Path]:
+    """Return the files that a path or a pattern names."""
+    path = Path(path)
+    if path.exists() or not set(path.name) & set("*?["):
+        return [path] * path.is_file()
+    return [part for part in path.parent.glob(path.name) if part.is_file()]
+
+
+def leniency(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of rows of which some may be left out, as no others are paired with them."""
+    few = {} if options["drop_missing"] else {"drop_missing": FEW}
+    return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
+
+
+def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
+    """Read a file as the options say."""
+    known = signature(ct.read_predictions).parameters.keys() - {"path", "probs", "label", "classes"}
+    arguments = {name: value for name, value in options.items() if name in known}
+    absent = (type(None), bool, tuple)  # 0 is a number, though equal to False
+    arguments = {k: v for k, v in arguments.items() if v or not isinstance(v, absent)}
+    if options["classes"] is not None:
+        arguments["classes"] = classes_of(options["classes"])
+    return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
+
+
+def read_models(
+    files: dict[str, Any], options: dict[str, Any], reader: Callable[..., Any] = read_file
+) -> dict[str, Any]:
+    """Read the files of several models, each as probabilities or as logits, whichever it holds.
+
+    What could be either is refused where others can only be logits. Labels that a file lacks are
+    those of the same ids in another.
+    """
+    from caltest.read.files import lent_labels
+
+    lent = lent_labels(files.values()) if options["ids"] and options["label"] is None else {}
+    data: dict[str, Any] = {}
+    logits: dict[str, ct.InvalidPredictionsError] = {}
+    for name, path in files.items():
+        try:
+            data[name] = reader(path, options | lent.get(path, {}))
+        except ct.InvalidPredictionsError as error:
+            only = [dict(reading.options) for reading in error.readings]
+            if only != [{"from_logits": True}] or options["from_logits"]:
+                raise
+            logits[name] = error
+    if logits and not data:
+        raise next(iter(logits.values()))
+    for name in logits:
+        more = lent.get(files[name], {}) | {"from_logits": True}
+        data[name] = reader(files[name], options | more)
+    of_logits = {name for name, rows in data.items() if options["from_logits"] and _is_wide(rows)}
+    for name in data.keys() - of_logits if of_logits else ():
+        raise Refusal(
+            f"{files[name]} holds no value outside [0, 1], unlike {' and '.join(of_logits)}: leave "
+            "--from-logits out, each file is read as what it holds",
+            Reading({"from_logits": None}),
+        )
+    return {name: data[name] for name in files}
+
+
+def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
+    """Say whether probabilities are of logits outside [0, 1], or of more than two classes."""
+    if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
+        return True
+    from scipy.special import logit
+
+    z = logit(rows.probs[:, 1])
+    return bool(((z < 0.0) | (z > 1.0)).any())
+
+
+def classes_of(text: str) -> list[int] | list[str]:
+    """Return label values as they are listed: whole numbers, of which "…" leaves some out."""
+    names = [name.strip() for name in text.replace("...", "…").split(",")]
+    if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
+        return list(range(int(names[0]), int(names[2]) + 1))
+    return list(map(int, names)) if all(name.isdecimal() for name in names) else names
+
+
+def searchable_columns(file: Path | None, options: dict[str, Any]) -> dict[str, int] | None:
+    """Return the columns that caltest segments searches, and how many values each of them has.
+
+    Those of few values are first. None where that is not known: of what is no file, or would take
+    long to read once more.
+    """
+    if file is None or not file.is_file() or file.stat().st_size > SMALL:
+        return None
+    with warnings.catch_warnings(action="ignore"), suppress(ct.InvalidPredictionsError):
+        from caltest.inference.segments import searchable as searched
+
+        rows = read_file(file, leniency(options | {"features": "*"}))
+        columns = rows.features.named
+        try:
+            names = searched(replace(rows, folds=None, whole=None, followup=None))
+        except ct.StatisticError:  # such as few rows
+            names = tuple(columns)
+        counts = {name: np.unique(columns[name].values).size for name in names}
+        varying = {name: count for name, count in counts.items() if count > 1}
+        return dict(sorted(varying.items(), key=lambda item: item[1] > LEVELS))
+    return {}
+
+
+def with_searchable(data: Any, options: dict[str, Any]) -> Any:
+    """Return rows of one file that know which columns caltest segments would search."""
+    files = options["file"]
+    if len(files) != 1 or not isinstance(data, ct.Predictions) or not data.unused:
+        return data
+    columns = searchable_columns(files[0], options)
+    return data if columns is None else replace(data, unused=(*columns,))
+
+
+def this_command(**options: Any) -> str:
+    """Return the command that runs with other options, "" where its words are not known.
+
+    ``verb`` is another command; None leaves an option out.
+    """
+    context = click.get_current_context()
+    if not context.obj or not context.parent or not isinstance(context.parent.command, click.Group):
+        return ""
+    reading = Reading(options, verb=options.pop("verb", ""))
+    return command(context.obj, reading, context.parent.command)
+
+
+def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:
+    """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
+    if options["out"] is not None:
+        write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
+        text = write.get(options["out"].suffix.lower(), result.__str__)()
+        options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    code = int(failed and options["gate"])
+    if options["gate"] and not failed and getattr(result, "verdict", None) in UNSURE:
+        code = 3
+    if result.ended == "interrupted":
+        code = 130
+    return (result.to_json() if options["as_json"] else result), code
