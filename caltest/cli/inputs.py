@@ -265,7 +265,7 @@ def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:
         text = write.get(options["out"].suffix.lower(), result.__str__)()
         options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     code = int(failed and options["gate"])
-    if options["gate"] and not failed and getattr(result, "verdict", None) in UNSURE:
+    if options.get("gate") and not failed and getattr(result, "verdict", None) in UNSURE:
         code = 3
     if result.ended == "interrupted":
         code = 130

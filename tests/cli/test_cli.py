@@ -10,7 +10,7 @@ from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS
 
 import caltest as ct
 from caltest import cli, statistics
-from caltest.cli import options as recipes
+from caltest.cli import recipes
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
     (models / "bare.csv").write_text(steep.read_text().replace("id,", "n,", 1))
     for words in (("compare", good), ("gate", good, "--margin", ".1", "--against")):
         refused("each label is as frequent in both, as in another", *words, models / "bare.csv")
-        refused("\nrun, with yours for COLUMN: caltest ", *words, models / "bare.csv")
+        refused("\nsay: caltest ", *words, models / "bare.csv")
         assert "rows of steep brought into the order of good" in run(*words, steep)[1]
     frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "won": [0, 1, 1] * 3}] * 2
     frames[1] = {name: values[::-1] for name, values in frames[0].items()}
@@ -168,7 +168,7 @@ def test_clusters_and_subgroups_of_a_file(tmp_path, refused, done):
     facts = ("--clusters", "litter", "--by", "ward", "--n-resamples", 99)
     found = json.loads(done("test", path, *facts, "--json"))
     assert (found["clusters"]["count"], found["subgroups"]["names"]) == (30, ["a", "b"])
-    twice = ("--clusters", "litter", "--clusters", "ward", "--n-resamples", 99)
+    twice = ("--clusters", "litter,ward", "--n-resamples", 99)
     assert "clusters litter from litter, clusters ward from ward" in done("test", path, *twice)
     out = done("interval", path, "--by", "ward", "--n-resamples", 999)
     assert "intervals of 0.975 each" in out
