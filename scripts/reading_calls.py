@@ -104,7 +104,7 @@ class Recorder:
         listed = path if isinstance(path, (list, tuple)) else [path]
         label = columns[1] if len(columns) > 1 else options.get("label")
         paths = [p for one in listed for p in _matching(one)]
-        second = [p for p in (_matching(label) if isinstance(label, (str, Path)) else [])]
+        second = _matching(label) if isinstance(label, (str, Path)) else []
         files = [self._kept(p) for p in paths]
         given = dict(zip(("probs", "label"), columns, strict=False)) | options
         given = {name: value for name, value in given.items() if value not in (None, False, ())}

@@ -117,12 +117,13 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
                 continue
         kept += part
     for name, value in reading.options.items():
-        if value is True:
+        text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        if not name:
+            kept.append(text)
+        elif value is True:
             kept.append(flags[name])
         elif value is not None and value is not False:
-            text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-            apart = [flags[name], text] if text[:1] != "-" else [f"{flags[name]}={text}"]
-            kept += apart if name else [text]
+            kept += [f"{flags[name]}={text}"] if text[:1] == "-" else [flags[name], text]
     return shlex.join(["caltest", *kept]) * (kept != [*words])
 
 
