@@ -1,4 +1,4 @@
-"""From bytes to columns: files are opened, and read one function a format."""
+"""From files to tables of polars: text, JSON, Parquet, Arrow, Excel and NumPy, also compressed."""
 
 from __future__ import annotations
 
@@ -6,229 +6,444 @@ import csv
 import gzip
 import json
 import re
+import shutil
 import sys
-import warnings
+import tempfile
 import zipfile
+from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from io import BytesIO, TextIOWrapper
-from itertools import chain, islice, takewhile
+from io import BytesIO, StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
-from caltest._base.arrays import progress
-from caltest._base.containers import as_column
+from caltest._base.arrays import AnyArray
 from caltest._base.written import several
-from caltest.errors import InvalidPredictionsError
-from caltest.read.source import MISSING, Column, Source, is_number
+from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.expressions import key, quoted
+from caltest.read.lines import checked_lines
 
 if TYPE_CHECKING:
-    from pyarrow import ChunkedArray
+    import polars as pl
+
+#: Formats, and the endings of their files.
+ENDINGS = {
+    "csv": (".csv", ".tsv", ".txt", ".tab"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet",),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "excel": (".xlsx", ".xls", ".xlsb", ".ods"),
+    "npz": (".npz",),
+    "npy": (".npy",),
+    "inspect": (".eval",),
+}
+
+
+#: What ``format`` may be.
+FORMATS = ("csv", "json", "parquet", "arrow", "excel", "npz", "npy", "lm-eval", "inspect", "helm")
+
+
+#: First bytes of files that come without an ending.
+BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
+    ".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".zip": b"PK\x03\x04", ".parquet": b"PAR1",
+    ".arrow": b"ARROW1", ".npy": b"\x93NUMPY", ".json": (b"{", b"["), ".csv": b"",
+}  # fmt: skip
+
+
+#: Cells that say that there is no value.
+MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "None"]
+
+
+#: First rows whose cells decide what the type of a column is, and first bytes of text looked at.
+TYPED_BY, HEAD = 10_000, 1 << 16
+
+
+#: Names of an array or list of all probabilities of a row, whose columns are p0, p1, …
+WHOLE = {"p", "prob", "probs", "proba", "probabilities", "y_prob", "y_proba", "y_score", "softmax"}
+
+
+#: Most columns that one array or list becomes.
+WIDEST = 5000
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that is open: its rows as a lazy frame, and how they came about.
+
+    ``text`` is the file of text with a delimiter from which ``frame`` is scanned, ``scan`` what to
+    scan it with; ``log`` is the harness whose log it is, "" for none; ``empty`` counts lines
+    without cells, which are left out; ``arrays`` says that arrays became columns.
+    """
+
+    name: str
+    frame: pl.LazyFrame
+    notes: tuple[str, ...] = ()
+    text: Path | None = None
+    scan: Mapping[str, Any] = field(default_factory=dict)
+    log: str = ""
+    content: object = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Types of the columns by name."""
+        return dict(self.frame.collect_schema())
+
+
+@contextmanager
+def open_table(
+    path: str | PathLike[str], format: str | None = None, sheet: str | None = None
+) -> Iterator[Table]:
+    """Open a file as a table, ``-`` for the standard input; unpacked files are removed at the end.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    InvalidPredictionsError
+        When it cannot be read; the message names the file.
+    """
+    import polars as pl
+
+    name = "standard input" if str(path) == "-" else Path(path).name
+    with ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="caltest-")))
+            yield _opened(Path(path), name, folder, format, sheet)
+        except InvalidPredictionsError as error:
+            raise error.of_file(name) from None
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise InvalidPredictionsError(f"{name}: {_reason(error)}") from None
+
+
+def _reason(error: BaseException) -> str:
+    reason = str(error).partition("\n")[0][:200]
+    if "expected" in reason and "rows" in reason:
+        return f"a quotation mark opens and is not closed ({reason})"
+    return f"this is not a readable file: {reason}"
+
+
+def _opened(
+    path: Path, name: str, folder: Path, format: str | None, sheet: str | None
+) -> Table:
+    if str(path) == "-":
+        path = folder / "standard input"
+        with path.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+    if path.is_dir():
+        raise InvalidPredictionsError(
+            f"this is a folder, not a file of predictions: name its files, such as "
+            f"'{path / '*.parquet'}'"
+        )
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.stat().st_size == 0:
+        raise InvalidPredictionsError("the file is empty, without even a header")
+    ending = path.suffix.lower() or _beginning(path)
+    if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
+        path, ending = _unpacked(path, ending, folder)
+    kind = format or next((k for k, endings in ENDINGS.items() if ending in endings), None)
+    if kind is None:
+        endings = ", ".join(e for group in ENDINGS.values() for e in group)
+        raise InvalidPredictionsError(
+            f"files of type {ending or '(no ending)'} are unknown; known are {endings}, also in "
+            ".gz, .zst and .zip: name its format",
+            [Reading({"format": "csv"}, "it is text with a delimiter")],
+        )
+    if sheet is not None and kind != "excel":
+        raise InvalidPredictionsError(
+            "only Excel files have sheets: leave the sheet out", [Reading({"sheet": None})]
+        )
+    return _table(path, name, kind, folder, sheet)
+
+
+def _table(path: Path, name: str, kind: str, folder: Path, sheet: str | None) -> Table:
+    import polars as pl
+
+    if kind == "csv":
+        return replace(_text(path, folder), name=name)
+    if kind == "parquet":
+        return flat(Table(name, pl.scan_parquet(path)))
+    if kind == "arrow":
+        with path.open("rb") as file:
+            whole = file.read(6) == b"ARROW1"
+        return flat(Table(name, pl.scan_ipc(path) if whole else pl.read_ipc_stream(path).lazy()))
+    if kind == "excel":
+        return _excel(path, name, sheet)
+    if kind in ("npz", "npy"):
+        return Table(name, of_arrays(_arrays(path, kind)).lazy())
+    if kind == "inspect" and zipfile.is_zipfile(path):
+        return Table(name, pl.LazyFrame(), log="inspect", content=path)
+    return _json(path, name, "" if kind == "json" else kind)
+
+
+def _beginning(path: Path) -> str:
+    with path.open("rb") as file:
+        start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return next(ending for ending, mark in BEGINNINGS.items() if start.startswith(mark))
 
 
 # ------------------------------------------------------------------------------
-# Text with delimiters, by compiled code where it is well formed, else row by row.
+# Compressed files.
 
 
-#: A number with a decimal comma.
-DECIMAL = re.compile(r"\s*-?\d+,\d+\s*%?\s*")
+def _unpacked(path: Path, ending: str, folder: Path) -> tuple[Path, str]:
+    """Return an unpacked copy of a compressed file, and the ending of its name."""
+    inner = path.stem
+    copy = folder / "unpacked"
+    try:
+        if ending == ".gz":
+            with gzip.open(path) as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+        elif ending == ".zst":
+            copy.write_bytes(unzst(path.read_bytes()))
+        else:
+            with zipfile.ZipFile(path) as packed_files:
+                members = [
+                    member for member in packed_files.namelist()
+                    if not member.endswith("/") and "__MACOSX" not in member
+                ]  # fmt: skip
+                if len(members) != 1:
+                    raise InvalidPredictionsError(
+                        f"it holds {len(members)} files ({', '.join(members)}): unpack it and name "
+                        "one of them"
+                    )
+                inner = members[0]
+                with packed_files.open(inner) as member, copy.open("wb") as file:
+                    shutil.copyfileobj(member, file)
+    except InvalidPredictionsError:
+        raise
+    except Exception:  # whatever a damaged file makes of the decompressors
+        raise InvalidPredictionsError(f"this is not a readable {ending} file") from None
+    if copy.stat().st_size == 0:
+        raise InvalidPredictionsError("the file is empty, without even a header")
+    return copy, Path(inner).suffix.lower() or _beginning(copy)
 
 
-#: Numbers below 1000, and those with groups of three digits, as beside decimal commas.
-_WHOLE = re.compile(r"-?\d{1,3}(,\d+)?")
+def unzst(data: bytes) -> bytes:
+    """Return text compressed by Zstandard, which polars reads as lines of one cell."""
+    import polars as pl
+
+    lines = pl.read_csv(
+        data, has_header=False, separator="\x1f", quote_char=None, infer_schema=False,
+        new_columns=["line"], encoding="utf8",
+    )  # fmt: skip
+    return "\n".join(lines["line"].fill_null("").to_list()).encode()
 
 
-_GROUPED = re.compile(r"-?[1-9]\d{0,2}([.\s]\d{3})+(,\d+)?")
+# ------------------------------------------------------------------------------
+# Text with a delimiter.
 
 
-class _Text(NamedTuple):
-    """Delimited text, the first row that counts, and the lines before it."""
+def _text(path: Path, folder: Path) -> Table:
+    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
+    import polars as pl
 
-    data: bytes
-    delimiter: str
-    first: list[str]
-    skipped: int
-
-    @property
-    def comma(self) -> bool:
-        """Whether numbers have decimal commas, beside which cells are not told apart by commas."""
-        return self.delimiter in ";\t|" and any(DECIMAL.fullmatch(cell) for cell in self.first)
-
-
-def read_delimited(opened: Opened) -> Source:
-    """Find delimiter, header and first row; columns are read when they are asked for."""
-    data = opened.file.read().removeprefix(b"\xef\xbb\xbf")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Excel's "Unicode text"
-        data = data.decode("utf-16").encode()
-    notes: tuple[str, ...] = ()
-    if not data.isascii():
-        data, notes = _as_utf8(data)
-    if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        reason = f"line {line} holds a NUL byte: this is not a text file in UTF-8"
-        raise InvalidPredictionsError(reason)
-    head = data[: 1 << 20].lstrip().partition(b"\n")[0]
-    delimiter = max(",;\t|", key=lambda mark: head.count(mark.encode()))
-    delimiter = delimiter if delimiter.encode() in head else " "
-    (line, header), (_, first) = islice(chain(_rows(data, delimiter), [(0, [])] * 2), 2)
-    names = [name.strip() for name in header]
-    "".join(names).encode()  # fails where the bytes were not UTF-8
-    if names and all(is_number(name) for name in names):
-        text, all_columns = _Text(data, delimiter, header, 0), range(len(names))
-        return Source(
-            ["probs"],
-            lambda _: [np.column_stack(_columns(text, all_columns))],
-            bare="the file begins with numbers: add a header line that names the columns, such as "
-            "p_0,p_1,label, or name the file of the labels with label=",
+    path, notes = _as_utf8(path, folder)
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+        whole = len(head) < HEAD
+    text = head.decode("utf-8-sig", errors="ignore").lstrip("\r\n")
+    if not whole:
+        text = text.rpartition("\n")[0] or text
+    line = text.partition("\n")[0]
+    delimiter = max(",;\t|", key=line.count)
+    if delimiter not in line and " " in line.strip():
+        delimiter, path = " ", _single_blanks(path, folder)
+        text = "\n".join(re.sub(_BLANKS, " ", row.strip()) for row in text.split("\n"))
+    elif delimiter not in line:
+        delimiter = ","
+    csv.field_size_limit(2**31 - 1)
+    rows = [row for row in csv.reader(StringIO(text), delimiter=delimiter) if row][:200]
+    header = [cell.strip() for cell in rows[0]]
+    _check_header(header)
+    cells = [cell for row in rows[1:] for cell in row]
+    comma = delimiter != "," and any(re.fullmatch(r"\s*-?\d+,\d+\s*%?", cell) for cell in cells)
+    if comma and any(re.fullmatch(r"\s*-?\d+\.\d+\s*%?", cell) for cell in cells):
+        both = [next(c for c in cells if re.fullmatch(rf"\s*-?\d+{m}\d+\s*%?", c)) for m in (",", r"\.")]
+        raise InvalidPredictionsError(
+            f"numbers have decimal commas and decimal points ({both[0].strip()}, {both[1].strip()}): write all alike"
         )
-    if not first:
+    if len(rows) < 2:
         raise InvalidPredictionsError("there is a header but no rows")
-    text, place = _Text(data, delimiter, first, line), {name: j for j, name in enumerate(names)}
-    return Source(names, lambda places: _columns(text, [place[n] for n in places]), notes=notes)
+    names = [name or f"column_{place + 1}" for place, name in enumerate(header)]
+    checked = checked_lines(path, delimiter, len(names), folder)
+    notes = [*notes, *checked.notes]
+    scan: dict[str, Any] = dict(
+        separator=delimiter, decimal_comma=comma, null_values=MISSING,
+        with_column_names=lambda _: names, infer_schema_length=TYPED_BY,
+    )  # fmt: skip
+    frame = pl.scan_csv(checked.path, **scan)
+    return Table("", frame, tuple(notes), checked.path, scan)
 
 
-def _as_utf8(data: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return text in UTF-8, from cp1252 with a note where no letter is in UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        with suppress(UnicodeDecodeError):  # a file of both encodings stays as it is
-            if data.decode(errors="ignore").isascii():
-                note = "text read as cp1252, of Windows, as it is not UTF-8; where letters are "
-                return data.decode("cp1252").encode(), (f"{note}wrong, save the file in UTF-8",)
-    return data, ()
+#: Blanks outside of quotation marks, on one line.
+_BLANKS = r'\s+(?=(?:[^"]*"[^"]*")*[^"]*$)'
 
 
-def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield header and rows that are not blank, all of one length, with the lines they end on."""
-    csv.field_size_limit(2**31 - 1)  # texts of any length stand beside predictions
-    # columns that nobody asks for may be in any encoding
-    file = TextIOWrapper(BytesIO(data), "utf-8", errors="surrogateescape", newline="")
-    strict = data.count(b'"') % 2 == 1  # a quote that stays open would swallow rows
-    reader = csv.reader(file, delimiter=delimiter, strict=strict)
-    width = 0
-    try:
-        for row in reader:
-            width = width or len(row)
-            if row and len(row) == width:
-                yield reader.line_num, row
-            elif any(cell.strip() for cell in row):
-                raise InvalidPredictionsError(
-                    f"line {reader.line_num} has {several(len(row), 'cell')}, the header {width}"
-                )
-    except csv.Error as error:
-        raise InvalidPredictionsError(f"line {reader.line_num}: {error}") from None
+def _single_blanks(path: Path, folder: Path) -> Path:
+    """Return a copy of text whose columns are set apart by one blank each."""
+    copy = folder / "blanks"
+    with path.open(encoding="utf-8-sig") as old, copy.open("w", encoding="utf-8") as new:
+        for line in old:
+            new.write(re.sub(_BLANKS, " ", line.strip()) + "\n")
+    return copy
 
 
-def _columns(text: _Text, places: Sequence[int]) -> list[Column]:
-    """Read columns in one pass, by compiled code where that finds nothing wrong."""
-    try:
-        return _fast(text, places)
-    except (ValueError, ImportError):
-        cells: list[list[str]] = [[] for _ in places]
-    with progress(text.data.count(b"\n"), "row") as done:
-        for line, row in _rows(text.data, text.delimiter):
-            done(1)
-            if line > text.skipped:
-                for column, j in zip(cells, places, strict=True):
-                    column.append(row[j].strip())
-    "".join(chain.from_iterable(cells)).encode()  # fails where the bytes were not UTF-8
-    return [typed(column, text.comma) for column in cells]
-
-
-def typed(cells: list[str], comma: bool) -> Column:
-    """Return numbers where all cells are, with decimal commas and groups of digits, else text."""
-    numerals = [c for c in cells if c.lower() not in MISSING]
-    groups = [c for c in numerals if not _WHOLE.fullmatch(c)] if comma else []
-    if groups and all(map(_GROUPED.fullmatch, groups)):
-        cells = [re.sub(r"[.\s]", "", c) for c in cells]
-    numbers = [c.replace(",", ".") for c in cells] if comma else cells
-    try:
-        return np.array([np.nan if c.lower() in MISSING else float(c) for c in numbers])
-    except ValueError:
-        return np.array(cells, dtype=object)
-
-
-def _fast(text: _Text, places: Sequence[int]) -> list[Column]:
-    """Read numbers where the first cell is one, and text, or raise what the reader raises."""
-    body = 0
-    for _ in range(text.skipped):
-        body = text.data.find(b"\n", body) + 1
-    quotes = text.data.count(b'"', body)
-    if quotes % 2:
-        raise ValueError("a quote stays open")
-    first = [c.replace(",", ".") for c in text.first] if text.comma else text.first
-    numeric = [is_number(cell) or cell.strip().lower() in MISSING for cell in first]
-    words = [j for j in places if not numeric[j]]
-    if text.comma and any(_GROUPED.fullmatch(text.first[j].strip()) for j in words):
-        raise ValueError("digits are in groups")
-    try:
-        pyarrow = imported("pyarrow.csv", "parquet", "text")
-    except ImportError:
-        if words or text.comma:
-            raise
-        table = np.loadtxt(BytesIO(text.data), comments=None, ndmin=2, delimiter=text.delimiter,
-                           skiprows=text.skipped, quotechar='"')  # fmt: skip
-        return list(table[:, places].T)
-    from pyarrow import compute, float64, string
-    from tqdm.utils import CallbackIOWrapper
-
-    names = [str(j) for j in range(len(text.first))]
-    with progress(len(text.data), "B") as done:
-        table = pyarrow.read_csv(
-            CallbackIOWrapper(done, BytesIO(text.data)),
-            pyarrow.ReadOptions(column_names=names, skip_rows=text.skipped),
-            pyarrow.ParseOptions(delimiter=text.delimiter, newlines_in_values=quotes > 0),
-            pyarrow.ConvertOptions(
-                include_columns=[names[j] for j in places],
-                column_types={names[j]: string() if j in words else float64() for j in places},
-                decimal_point="," if text.comma else ".",
-                null_values=[form for w in MISSING for form in (w, w.upper(), w.title(), "NaN")],
-            ),
+def _check_header(header: Sequence[str]) -> None:
+    """Refuse a first line of numbers, and two columns of one name."""
+    numbers = all(re.fullmatch(r"-?\d*\.?\d+(e[-+]?\d+)?", cell, re.IGNORECASE) for cell in header)
+    if numbers and [*header] != [str(k) for k in range(max(len(header), 3))]:
+        raise InvalidPredictionsError(
+            "the first line holds numbers: add a header that names the columns, such as "
+            "p_0,p_1,label"
         )
-    columns = zip(places, table.columns, strict=True)
-    trim = compute.utf8_trim_whitespace
-    return [(trim(column) if j in words else column).to_numpy() for j, column in columns]
+    twice = [name for name, count in Counter(header).items() if name and count > 1]
+    if twice:
+        raise InvalidPredictionsError(f"two columns are called {twice[0]!r}: rename one")
 
 
-def _read_json(opened: Opened) -> Source:
-    text = opened.file.read().decode("utf-8-sig")
+def _as_utf8(path: Path, folder: Path) -> tuple[Path, list[str]]:
+    """Return the file, or a copy of it in UTF-8 with line feeds, and notes."""
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in head and not wide:
+        line = head.count(b"\n", 0, head.index(b"\0")) + 1
+        raise InvalidPredictionsError(f"line {line} holds a NUL byte: this is no text file")
+    if wide:
+        return _copied(path, folder, "utf-16"), []
+    if not _is_utf8(path):
+        note = "text read as cp1252, of Windows, as it is not UTF-8: if letters are wrong, save it "
+        return _copied(path, folder, "cp1252"), [note + "in UTF-8"]
+    if b"\r" in head and b"\n" not in head:
+        return _copied(path, folder, "utf-8-sig"), []
+    return path, []
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while block := file.read(1 << 20):
+                if not block.isascii() or decoder.getstate()[0]:
+                    decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _copied(path: Path, folder: Path, encoding: str) -> Path:
+    copy = folder / "utf-8"
     try:
-        content, entry = _parsed(text), "entry"
+        with (
+            path.open(encoding=encoding) as old,  # which turns all ends of lines into line feeds
+            copy.open("w", encoding="utf-8", newline="\n") as new,
+        ):
+            while block := old.read(1 << 20):
+                new.write(block)
+    except UnicodeDecodeError:
+        raise InvalidPredictionsError(
+            f"this is no text in UTF-8 nor in {encoding}: save it in UTF-8"
+        ) from None
+    return copy
+
+
+def retyped(table: Table, columns: Sequence[str]) -> Table:
+    """Return a table of text whose first rows have misled about the types of some columns.
+
+    Columns of numbers with other numbers later on become float64; those with text stay text.
+    """
+    import polars as pl
+
+    assert table.text is not None
+    schema = table.schema
+    numeric = [n for n in columns if schema[n].is_numeric() or schema[n] == pl.Boolean]
+    as_text = pl.scan_csv(table.text, **table.scan, schema_overrides=dict.fromkeys(numeric, pl.String))
+    plain = {n: pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in numeric}
+    lost = as_text.select(
+        [(pl.col(n).is_not_null() & number.is_null()).any().alias(n) for n, number in plain.items()]
+    ).collect(engine="streaming")
+    numbers = [number.alias(n) for n, number in plain.items() if not lost[n][0]]
+    return replace(table, frame=as_text.with_columns(numbers))
+
+
+# ------------------------------------------------------------------------------
+# JSON: objects a line or in a list, or lists by name; one level of nesting becomes columns.
+
+
+def _json(path: Path, name: str, log: str) -> Table:
+    import polars as pl
+
+    if not log and path.stat().st_size > HEAD:
+        with path.open("rb") as file:
+            line = file.readline(HEAD).removeprefix(b"\xef\xbb\xbf").strip()
+        if line.startswith(b"{") and line.endswith(b"}"):
+            first = _parsed(line.decode("utf-8", "replace"))
+            if not {*LOG_KEYS} & {*first} and not any(isinstance(v, dict | list) for v in first.values()):
+                try:
+                    frame = pl.scan_ndjson(path, infer_schema_length=None)
+                    frame.head(1).collect()
+                    return Table(name, frame)
+                except pl.exceptions.PolarsError:
+                    pass  # read line by line, which says what is wrong
+    text, notes = path.read_text("utf-8-sig", errors="strict"), ()
+    try:
+        content = _parsed(text)
     except json.JSONDecodeError:
-        content, entry = [], "line"
-        with progress(len(text), "B") as done:
-            for number, line in enumerate(text.split("\n"), start=1):
-                content += [_parsed(line, number)] if line.strip() else []
-                done(len(line) + 1)
-    table = content if isinstance(content, dict) else {}
-    columns = {name: cells for name, cells in table.items() if isinstance(cells, list)}
-    notes: tuple[str, ...] = ()
-    if len(columns) < 2:
-        records = content if isinstance(content, list) else [content]
-        for name, cells in columns.items():
+        lines = enumerate(text.split("\n"), start=1)
+        content = [_parsed(line, number) for number, line in lines if line.strip()]
+    records = content
+    if isinstance(content, dict):
+        columns = {k: v for k, v in content.items() if isinstance(v, list)}
+        if len(columns) > 1:
+            widths = {k: len(v) for k, v in columns.items()}
+            if len(set(widths.values())) > 1:
+                raise InvalidPredictionsError(f"lists are of different lengths: {widths}")
+            return flat(Table(name, _frame_of(columns), log=log, content=content))
+        records = [content]
+        for label, cells in columns.items():
             if cells and all(isinstance(cell, dict) for cell in cells):
-                records, notes = cells, (f"rows are the objects under {name!r}",)
-        for number, record in enumerate(records, start=1):
-            if not isinstance(record, dict):
-                raise InvalidPredictionsError(
-                    f'{entry} {number} is not an object such as {{"probs": [0.2, 0.8], "label": 1}}'
-                )
-        names = dict.fromkeys(chain.from_iterable(records))
-        columns = {name: [record.get(name) for record in records] for name in names}
-    for name in [n for n, cells in columns.items() if cells and isinstance(cells[0], dict)]:
-        keys = list(columns[name][0])
-        if all(isinstance(cell, dict) and cell.keys() == set(keys) for cell in columns[name]):
-            rows = columns.pop(name)  # {"A": 0.7, "B": 0.3} are columns of A and of B
-            columns |= {f"{name}_{key}": [row[key] for row in rows] for key in keys}
-    read = lambda names: [_of_objects(name, columns[name]) for name in names]  # noqa: E731
-    return Source(list(columns), read, content=content, notes=notes)
+                records, notes = cells, (f"rows are the objects under {label!r}",)
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise InvalidPredictionsError(
+                f'entry {number} is not an object such as {{"probs": [0.2, 0.8], "label": 1}}'
+            )
+    if log or {*LOG_KEYS} & {*records[0]}:
+        return Table(name, pl.LazyFrame(), notes, log=log or "?", content=content)
+    heads = dict.fromkeys(head for record in records for head in record)
+    columns = {head: [record.get(head) for record in records] for head in heads}
+    return flat(Table(name, _frame_of(columns), notes, content=content))
+
+
+#: Keys of records of logs, which are not read as tables.
+LOG_KEYS = ("filtered_resps", "samples", "stats", "request_states")
+
+
+def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
+    import polars as pl
+
+    series = []
+    for name, cells in columns.items():
+        try:
+            column = pl.Series(name, cells, strict=True)
+        except (TypeError, pl.exceptions.PolarsError, OverflowError):
+            kinds = {type(cell) for cell in cells if cell is not None}
+            if kinds <= {int, float, bool}:
+                column = pl.Series(name, cells, dtype=pl.Float64, strict=False)
+            elif any(issubclass(kind, (dict, list)) for kind in kinds):
+                column = pl.Series(name, [None if c is None else json.dumps(c) for c in cells])
+            else:
+                column = pl.Series(name, [None if c is None else str(c) for c in cells])
+        series.append(column)
+    return pl.DataFrame(series).lazy()
 
 
 def _parsed(text: str, line: int | None = None) -> Any:
@@ -255,280 +470,164 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return record
 
 
-def _of_objects(name: str, cells: Sequence[object]) -> Column:
-    if any(isinstance(cell, dict) for cell in cells):
-        raise InvalidPredictionsError(
-            f"column {name} holds objects; write the probabilities as a list in the order of the "
-            "classes, or as one column a class"
-        )
-    length = next((len(cell) for cell in cells if isinstance(cell, list)), None)
-    if length is None:
-        return np.fromiter(cells, dtype=object, count=len(cells))
-    rows = [[np.nan] * length if cell is None else cell for cell in cells]
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, list) or len(row) != length:
-            raise InvalidPredictionsError(
-                f"column {name}: row {number} does not hold {length} numbers like the first"
-            )
-    try:
-        return np.array(rows, dtype=object).astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidPredictionsError(
-            f"column {name} holds a cell that is not a list of numbers"
-        ) from None
+# ------------------------------------------------------------------------------
+# Columns that hold several values a row.
 
 
-def _read_excel(opened: Opened) -> Source:
-    openpyxl = imported("openpyxl", "excel", "Excel files")
-    with readable("Excel"):
-        book = openpyxl.load_workbook(opened.file, read_only=True, data_only=True)
-        sheets = {sheet.title: sheet.iter_rows(values_only=True) for sheet in book.worksheets}
-        cells = {t: [r for r in rows if r.count(None) < len(r)] for t, rows in sheets.items()}
-    filled = [title for title, rows in cells.items() if rows]
-    tables = [t for t in filled if any(len(r) - r.count(None) > 1 for r in cells[t])] or filled
-    if len(tables) > 1:  # others are covers, or lists of words
-        tables = [t for t in tables if _holds_numbers(cells[t][_titles(cells[t]) + 1 :])] or tables
-    if opened.sheet:
-        tables = [opened.sheet] if opened.sheet in filled else filled
-    if len(tables) != 1 or opened.sheet not in (None, *tables):
-        raise InvalidPredictionsError(
-            f"there are {several(len(tables), 'sheet')} with tables ({', '.join(tables)}): say "
-            "which holds the rows with sheet= (--sheet)",
-            [("--sheet", title) for title in tables],
-        )
-    (sheet,) = tables
-    above = _titles(cells[sheet])
-    header, *rows = cells[sheet][above:]
-    notes = [f"sheet {sheet} of {', '.join(filled)}"] if len(filled) > 1 else []
-    notes += [f"{several(above, 'line')} above the header left out"] if above else []
-    if not rows:
-        raise InvalidPredictionsError("there is a header but no rows")
-    names = ["" if name is None else str(name).strip() for name in header]
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    first = [cell for cell in rows[0] if isinstance(cell, str)]
-    comma = any(map(DECIMAL.fullmatch, first))
+def flat(table: Table) -> Table:
+    """Return a table whose structs and lists of numbers are columns.
 
-    def read(names: Sequence[str]) -> list[Column]:
-        return [_of_cells(name, columns[name], comma) for name in names]
+    A struct ``s`` with a field ``f`` becomes ``s.f``; a list or array of numbers in a column called
+    ``probs`` or the like becomes p0, p1, …, under other names ``name_0``, …; lists of a word and a
+    number, such as ``[{"label": "cat", "score": 0.9}, …]``, become ``p_<word>``.
+    """
+    import polars as pl
 
-    return Source(names, read, notes=tuple(notes))
+    frame = table.frame
+    for name, kind in dict(frame.collect_schema()).items():
+        if isinstance(kind, pl.Struct):
+            fields = [
+                pl.col(name).struct.field(f.name).alias(f"{name}.{f.name}") for f in kind.fields
+            ]
+            numbers = all(f.dtype.is_numeric() for f in kind.fields)
+            if numbers and key(name) in WHOLE:  # {"cat": 0.7, "dog": 0.3}
+                fields = [e.alias(f"p_{f.name}") for e, f in zip(fields, kind.fields, strict=True)]
+            frame = frame.with_columns(fields).drop(name)
+        elif isinstance(kind, (pl.List, pl.Array)):
+            inner = kind.inner
+            if isinstance(inner, pl.Struct):
+                frame = _of_pairs(frame, name, inner)
+            elif isinstance(inner, pl.DataType) and inner.is_numeric():
+                frame = _of_lists(frame, name)
+    return replace(table, frame=frame)
 
 
-def _titles(rows: Sequence[Sequence[object]]) -> int:
-    """Return how many rows of one cell are above the header."""
-    alone = (len(row) > 1 and len(row) - row.count(None) == 1 for row in rows)
-    return sum(takewhile(bool, alone))
+def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Return a frame with one column a place of lists that have one length, the same otherwise."""
+    import polars as pl
+
+    kind = frame.collect_schema()[name]
+    if isinstance(kind, pl.Array):
+        frame = frame.with_columns(pl.col(name).cast(pl.List(kind.inner)))
+    lengths = frame.select(pl.col(name).list.len().unique().drop_nulls().implode()).collect().item()
+    sizes = lengths.to_list()
+    if len(sizes) != 1 or not 0 < sizes[0] <= WIDEST:
+        return frame
+    places = [pl.col(name).list.get(k).alias(member(name, k)) for k in range(sizes[0])]
+    return frame.with_columns(places).drop(name)
 
 
-def _holds_numbers(rows: Sequence[Sequence[object]]) -> bool:
-    """Say whether some column holds two numbers or more and nothing else."""
-    columns = ([cell for cell in column if cell is not None] for column in zip(*rows, strict=True))
-    return any(
-        len(column) > 1 and all(is_number(c) or DECIMAL.fullmatch(str(c)) for c in column)
-        for column in columns
-    )
+def member(name: str, place: int) -> str:
+    """Return the name of one column of an array: p0, p1, … of ``probs``, else ``name_0``, …."""
+    return f"p{place}" if key(name) in WHOLE else f"{name}_{place}"
 
 
-def _of_cells(name: str, cells: Sequence[object], comma: bool) -> Column:
-    """Return a column of a sheet, of text that holds numbers as such."""
-    texts = ["" if cell is None else cell for cell in cells]
-    if comma and all(isinstance(text, str) for text in texts):
-        return typed([str(text).strip() for text in texts], comma)
-    return _of_objects(name, cells)
+def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
+    """Return a frame with columns ``p_<word>`` for lists of {word, number}, the same if not such."""
+    import polars as pl
+
+    words = [f.name for f in pair.fields if f.dtype == pl.String]
+    numbers = [f.name for f in pair.fields if f.dtype.is_float()]
+    if len(words) != 1 or len(numbers) != 1 or len(pair.fields) != 2:
+        return frame
+    whole = frame.collect()
+    cells = [{e[words[0]]: e[numbers[0]] for e in row or []} for row in whole[name].to_list()]
+    classes = sorted(cells[0]) if cells else []
+    if not classes or any(sorted(row) != classes for row in cells):
+        return frame
+    columns = [pl.Series(f"p_{c}", [row[c] for row in cells]) for c in classes]
+    return whole.with_columns(columns).drop(name).lazy()
 
 
-@contextmanager
-def readable(kind: str) -> Iterator[None]:
-    """Turn whatever a damaged file makes of its reader into one sentence."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except (InvalidPredictionsError, ImportError):
-        raise
-    except Exception as error:
-        reason = f"this is not a readable {kind} file"
-        if "Object arrays" in str(error):
-            reason = "it holds Python objects, which are not read for safety: save plain arrays"
-        raise InvalidPredictionsError(reason) from None
+def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
+    """Return arrays of one length as a table; a matrix has one column for each of its columns."""
+    import polars as pl
 
-
-def _read_arrow(opened: Opened) -> Source:
-    kind = opened.format.capitalize()
-    pyarrow = imported("pyarrow.parquet", "parquet", f"{kind} files")
-    with readable(kind):
-        if opened.format == "parquet":
-            file = pyarrow.ParquetFile(opened.file)
-            names, select = file.schema_arrow.names, file.read
+    columns: dict[str, AnyArray] = {}
+    for name, array in arrays.items():
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim == 2:
+            if array.shape[1] > WIDEST:
+                raise InvalidPredictionsError(
+                    f"{name} has {array.shape[1]} columns: at most {WIDEST} are read"
+                )
+            columns |= {member(name, k): array[:, k] for k in range(array.shape[1])}
         else:
-            ipc = imported("pyarrow.ipc", "parquet", "Arrow files")
-            stored = ipc.open_file if opened.file.read(6) == b"ARROW1" else ipc.open_stream
-            opened.file.seek(0)
-            table = stored(opened.file).read_all()
-            names, select = table.column_names, table.select
-
-    def read(names: Sequence[str]) -> list[Column]:
-        with readable(kind):
-            chosen = select(list(names))
-            chosen.validate(full=True)  # damaged offsets would end the process
-            return [of_arrow(name, chosen.column(name)) for name in names]
-
-    return Source(names, read)
+            columns[name] = array
+    return pl.DataFrame({name: np.ascontiguousarray(array) for name, array in columns.items()})
 
 
-def of_arrow(name: str, column: ChunkedArray) -> Column:
-    """Return a column of Arrow as an array."""
-    from pyarrow import compute, types
-
-    kind = column.type
-    if types.is_floating(kind) or types.is_integer(kind):
-        return column.to_numpy()
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        lengths = compute.min_max(compute.list_value_length(column)).as_py()
-        flat = compute.list_flatten(column)
-        number = types.is_floating(flat.type) or types.is_integer(flat.type)
-        if number and column.null_count == 0 and lengths["min"] == lengths["max"]:
-            return flat.to_numpy().reshape(len(column), -1)
-    return _of_objects(name, column.to_pylist())
-
-
-def _read_numpy(opened: Opened) -> Source:
-    bare = "the file holds one array: name the file of the labels with label="
-    bare *= opened.format == "npy"
-    with readable("NumPy"):
-        if opened.file.read(1) == b"\x80":
-            raise ValueError("Object arrays")
-        opened.file.seek(0)
-        stored = np.load(opened.file, allow_pickle=False)
-        names = ["probs"] if bare else list(stored)
-
-    def read(names: Sequence[str]) -> list[Column]:
-        with readable("NumPy"):
-            return [as_column(stored if bare else stored[name], name) for name in names]
-
-    if isinstance(stored, NpzFile) == bool(bare):
-        raise InvalidPredictionsError(f"it does not hold {'one array' if bare else 'named arrays'}")
-    return Source(names, read, bare=bare, arrays=True)
-
-
-#: What reads a format.
-READERS: dict[str, Callable[[Opened], Source]] = {
-    "csv": read_delimited,
-    "json": _read_json,
-    "parquet": _read_arrow,
-    "arrow": _read_arrow,
-    "excel": _read_excel,
-    "npz": _read_numpy,
-    "npy": _read_numpy,
-}
+def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
+    """Return arrays of one length: of an archive those that have the length of most."""
+    try:
+        stored = np.load(path, allow_pickle=False)
+        if kind == "npy":
+            arrays = {"probs": np.asarray(stored)}
+        else:
+            arrays = {name: np.asarray(stored[name]) for name in stored.files}
+    except ValueError as error:
+        pickled = "pickle" in str(error) or "Object" in str(error)
+        reason = "it holds Python objects, which are not unpickled" if pickled else str(error)
+        raise InvalidPredictionsError(f"this is not a readable NumPy file: {reason}") from None
+    except Exception:  # whatever a damaged file makes of its reader
+        raise InvalidPredictionsError("this is not a readable NumPy file") from None
+    rows = {name: array for name, array in arrays.items() if array.ndim in (1, 2)}
+    if not rows:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise InvalidPredictionsError(f"there are no rows in its arrays: {shapes}")
+    lengths = Counter(len(array) for array in rows.values())
+    n = max(lengths, key=lambda length: (lengths[length], length))
+    return {name: array for name, array in rows.items() if len(array) == n}
 
 
 # ------------------------------------------------------------------------------
-# Opening files, plain or compressed, and the standard input, as bytes of a known format.
+# Excel.
 
 
-#: The formats, and the endings of their files.
-ENDINGS = {
-    "csv": (".csv", ".tsv", ".txt"),
-    "json": (".json", ".jsonl", ".ndjson"),
-    "parquet": (".parquet",),
-    "arrow": (".arrow", ".feather"),
-    "excel": (".xlsx",),
-    "npz": (".npz",),
-    "npy": (".npy",),
-    "inspect": (".eval",),
-}
+def _excel(path: Path, name: str, sheet: str | None) -> Table:
+    """Return the only sheet that holds a table, or the one that is named."""
+    import polars as pl
 
-
-#: How bytes begin that come without an ending.
-_BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
-    ".gz": b"\x1f\x8b",
-    ".zst": b"\x28\xb5\x2f\xfd",
-    ".zip": b"PK\x03\x04",
-    ".parquet": b"PAR1",
-    ".arrow": b"ARROW1",
-    ".npy": b"\x93NUMPY",
-    ".json": (b"{", b"["),
-    ".csv": b"",
-}
-
-
-class Opened(NamedTuple):
-    """The bytes of a file, unpacked, what they are called and are, and the sheet to read."""
-
-    name: str
-    format: str
-    file: BinaryIO
-    sheet: str | None = None
-
-
-def opened(path: str | PathLike[str], format: str | None) -> Opened:
-    """Open a file, or the standard input for ``-``; what it is follows from its ending."""
-    if not isinstance(path, (str, PathLike)):
-        raise TypeError(
-            f"path is a {type(path).__name__}, not the name of a file: values in memory are for "
-            "Predictions.of(probs, labels)"
-        )
-    path, file = Path(path), cast(BinaryIO, BytesIO())
-    name, ending, filled = path.name, path.suffix.lower(), True
-    if str(path) == "-":
-        data = sys.stdin.buffer.read()
-        name, file, ending, filled = "standard input", BytesIO(data), _beginning(data), bool(data)
-    elif path.is_dir():
-        raise InvalidPredictionsError(
-            f"{path} is a folder, not a file of predictions: name its files, such as "
-            f"'{path / '*.parquet'}'"
-        )
-    elif not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    elif filled := path.stat().st_size > 0:
-        file = path.open("rb")
-    if not filled:
-        raise InvalidPredictionsError(f"{name} is empty")
-    if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
-        with file:
-            inner, data = _unpacked(name, ending, file)
-        file, ending = BytesIO(data), Path(inner).suffix.lower() or _beginning(data)
-    kind = format or next((name for name, suffixes in ENDINGS.items() if ending in suffixes), None)
-    if kind is None:
-        file.close()
-        endings = ", ".join(chain.from_iterable(ENDINGS.values()))
-        raise InvalidPredictionsError(
-            f"{name}: files of type {ending or '(no ending)'} cannot be read; known are {endings}, "
-            "also in .gz, .zst and .zip; say which of them it is with format=",
-            [("--format", "csv")],
-        )
-    return Opened(name, kind, file)
-
-
-def _beginning(data: bytes) -> str:
-    start = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
-    return next(ending for ending, mark in _BEGINNINGS.items() if start.startswith(mark))
-
-
-def _unpacked(name: str, ending: str, file: BinaryIO) -> tuple[str, bytes]:
-    """Return what is in a compressed file, and its name."""
+    imported("fastexcel", "excel", "Excel files")
     try:
-        if ending != ".zip":
-            unpack = gzip.decompress if ending == ".gz" else unzst
-            return name.lower().removesuffix(ending), unpack(file.read())
-        with zipfile.ZipFile(file) as packed:
-            members = [m for m in packed.namelist() if not m.endswith("/") and "__MACOSX" not in m]
-            if len(members) == 1:
-                return members[0], packed.read(members[0])
-    except ImportError:
-        raise
-    except Exception:  # whatever a damaged file makes of the decompressors
-        raise InvalidPredictionsError(f"{name}: this is not a readable {ending} file") from None
-    raise InvalidPredictionsError(
-        f"{name} holds {len(members)} files ({', '.join(members)}): unpack it and name one of them"
+        raw = pl.read_excel(
+            path, sheet_id=0, has_header=False, raise_if_empty=False, infer_schema_length=0
+        )
+    except Exception as error:  # whatever a damaged file makes of its reader
+        reason = str(error).partition("\n")[0]
+        raise InvalidPredictionsError(f"this is not a readable Excel file: {reason}") from None
+    if sheet is not None and sheet not in raw:
+        raise InvalidPredictionsError(
+            f"there is no sheet {sheet!r}: there are {', '.join(raw)}",
+            [Reading({"sheet": other}, f"{other} is meant") for other in raw],
+        )
+    tables = {title: _below_titles(cells) for title, cells in raw.items()}
+    filled = [title for title, frame in tables.items() if frame.width > 1 and frame.height]
+    if sheet is None and len(filled) != 1:
+        raise InvalidPredictionsError(
+            f"it has the sheets {', '.join(raw)}: name one",
+            [Reading({"sheet": title}, f"{title} is meant") for title in filled],
+        )
+    return Table(name, tables[sheet or filled[0]].lazy())
+
+
+def _below_titles(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return the table below lines of fewer than two cells; its first line names the columns."""
+    import polars as pl
+
+    rows = [row for row in cells.rows() if any(cell is not None for cell in row)]
+    while len(rows) > 1 and sum(cell is not None for cell in rows[0]) < 2:
+        rows = rows[1:]
+    if len(rows) < 2:
+        return pl.DataFrame()
+    header = [str(cell or "").strip() for cell in rows[0]]
+    _check_header(header)
+    names = [name or f"column_{place + 1}" for place, name in enumerate(header)]
+    text = pl.DataFrame(rows[1:], schema=names, orient="row", infer_schema_length=None)
+    return pl.read_csv(
+        BytesIO(text.write_csv().encode()), null_values=MISSING, infer_schema_length=None
     )
-
-
-def unzst(data: bytes) -> bytes:
-    """Decompress Zstandard."""
-    pyarrow = imported("pyarrow", "parquet", "Zstandard files")
-    return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd").read())
 
 
 def imported(module: str, extra: str, what: str) -> Any:  # of libraries without types

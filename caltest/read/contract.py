@@ -1,0 +1,270 @@
+"""Which column is what: the names that are read without an option, and what options ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, listing, quoted, terms
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Listed(NamedTuple):
+    """Names under which one thing is found, and what the column holds."""
+
+    what: str
+    names: tuple[str, ...]
+    holds: str
+
+
+#: All names that are read without an option, compared in lower case with ``_`` for signs.
+CONTRACT = (
+    Listed(
+        "label",
+        (
+            *("label", "labels", "y", "y_true", "target", "targets", "outcome", "true_label"),
+            *("ground_truth", "truth", "actual", "gold", "correct", "is_correct"),
+        ),
+        "the outcome: 0/1 or true/false, or the end of a column's name in a family",
+    ),
+    Listed(
+        "probability",
+        (
+            *("p", "prob", "probs", "proba", "probability", "y_prob", "y_score"),
+            *("predicted_probability", "risk"),
+        ),
+        "the probability that the label is 1",
+    ),
+    Listed(
+        "family",
+        ("p_A", "prob_A", "proba_A", "p0", "0"),
+        "the probabilities of the classes, one column each, named by the ends A, 0",
+    ),
+    Listed(
+        "confidence",
+        ("confidence", "conf", "certainty", "max_prob"),
+        "the probability that an answer is right, beside the predicted class or a label that is "
+        "called correct or is_correct",
+    ),
+)
+
+
+LABELS, PROBABILITIES, _, CONFIDENCES = (frozenset(listed.names) for listed in CONTRACT)
+
+
+#: Labels of these names say whether an answer was right.
+SAY_RIGHT = frozenset({"correct", "is_correct"})
+
+
+def contract_text() -> str:
+    """Return the table of names as Markdown, for the documentation and for ``--help``."""
+    lines = ["| is read as | names | holds |", "|---|---|---|"]
+    for what, names, holds in CONTRACT:
+        lines.append(f"| {what} | {', '.join(f'`{name}`' for name in names)} | {holds} |")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Options of a reading: see :func:`caltest.read_predictions`."""
+
+    probs: str | Sequence[str] | None = None
+    label: str | Sequence[str] | None = None
+    predicted_label: str | None = None
+    event: str | None = None
+    competing: str | None = None
+    time: str | None = None
+    horizon: float | str | None = None
+    strata: str | None = None
+    by: str | Sequence[str] | None = None
+    clusters: str | Sequence[str] | None = None
+    weights: str | None = None
+    folds: str | None = None
+    ids: str | None = None
+    features: str | Sequence[str] | None = None
+    where: str | None = None
+    classes: Sequence[object] | None = None
+    from_logits: bool = False
+    renormalise: bool = False
+    drop_missing: bool | float = False
+    rounded: bool | Literal["auto"] = False
+    multilabel: bool = False
+    ordered: bool = False
+    per_character: bool = False
+    format: str | None = None
+    sheet: str | None = None
+    as_is: bool = False
+
+    def __post_init__(self) -> None:
+        if self.multilabel:
+            object.__setattr__(self, "probs", self.probs or "p_*")
+            object.__setattr__(self, "label", self.label or "y_*")
+        follow = self.event is not None
+        if follow and self.label is not None:
+            raise InvalidPredictionsError(
+                "the event stands in the place of the label: name one of them",
+                [Reading({"label": None}, "rows were followed for a time"),
+                 Reading({"event": None, "competing": None}, "all outcomes were seen")],
+            )  # fmt: skip
+        if follow and (self.time is None or self.horizon is None):
+            raise InvalidPredictionsError(
+                "an event needs the time that rows were followed for, and the horizon by which it "
+                "is predicted",
+                [Reading({"time": self.time or "COLUMN", "horizon": self.horizon or "NUMBER"})],
+            )
+        if not follow and (self.competing is not None or self.strata is not None):
+            raise InvalidPredictionsError(
+                "competing events and strata are for follow-up: name the event",
+                [Reading({"event": "EXPR", "time": "COLUMN", "horizon": "NUMBER"})],
+            )
+        if not follow and self.time is not None and self.horizon is None:
+            raise InvalidPredictionsError(
+                "a time needs a horizon: how many steps ahead forecasts are, or, with the event, "
+                "by when it is predicted",
+                [Reading({"horizon": "1"}, "forecasts are of the next time"),
+                 Reading({"event": "EXPR", "horizon": "NUMBER"}, "rows were followed for the time")],
+            )  # fmt: skip
+
+    @property
+    def columns(self) -> dict[str, str | Sequence[str]]:
+        """Options that ask for columns, with what they ask for; a horizon only if no number."""
+        asked = {f.name: getattr(self, f.name) for f in fields(self)[: len(ONE) + len(MANY)]}
+        found = {name: value for name, value in asked.items() if value is not None}
+        if "horizon" in found and as_number(found["horizon"]) is not None:
+            del found["horizon"]
+        return found
+
+
+#: Options that take one column or expression, and those that take several.
+ONE = (
+    *("predicted_label", "event", "competing", "time", "horizon", "strata", "weights", "folds"),
+    *("ids", "where"),
+)
+MANY = ("probs", "label", "by", "clusters", "features")
+
+
+def as_number(word: object) -> float | None:
+    """Return a number, also one that is written, None for what is none."""
+    try:
+        return float(word)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Expressions by what they are, and the classes that the names of columns say."""
+
+    terms: dict[str, list[Term]]
+    #: Ends of the names of a family, in the order of its columns.
+    classes: tuple[str, ...] | None = None
+    #: Options that were given, as opposed to found by the contract.
+    named: frozenset[str] = frozenset()
+    #: Whether the probability is that an answer is right.
+    about_answers: bool = False
+
+    @property
+    def used(self) -> set[str]:
+        """Columns that are used."""
+        return {root for listed in self.terms.values() for term in listed for root in term.roots}
+
+    def sql(self, option: str) -> str:
+        """Return an option's value, as the command line takes it."""
+        return ", ".join(term.sql for term in self.terms[option])
+
+    def name(self, option: str) -> str:
+        """Return an option's columns and expressions as messages name them."""
+        return ", ".join(term.name for term in self.terms[option])
+
+
+class UnclearColumnsError(InvalidPredictionsError):
+    """No column, or more than one, fits what is needed; ``lacking`` is label or probs."""
+
+    def __init__(self, message: str, lacking: str) -> None:
+        super().__init__(message)
+        self.lacking = lacking
+
+
+def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
+    """Return which expressions are what: those that options name, else those of the contract.
+
+    Raises
+    ------
+    UnclearColumnsError
+        When the contract fits no column or several.
+    InvalidPredictionsError
+        When an option names no column, or several in the place of one.
+    """
+    found: dict[str, list[Term]] = {}
+    for option, value in wanted.columns.items():
+        if option == "features" and value in ("*", ["*"]):
+            continue
+        found[option] = terms(value, schema)
+        single = option in ONE or (option == "label" and not wanted.multilabel)
+        if single and len(found[option]) != 1:
+            raise InvalidPredictionsError(
+                f"{option.replace('_', ' ')} is one column or expression, not "
+                f"{len(found[option])} ({', '.join(t.name for t in found[option])})"
+            )
+    named = frozenset(found)
+    chosen = Chosen(found, None, named)
+    if "event" not in found and "label" not in found:
+        fit = [name for name in schema if key(name) in LABELS and name not in chosen.used]
+        if len(fit) != 1:
+            raise UnclearColumnsError(_unclear(fit, "the label", schema), "label")
+        found["label"] = terms(fit, schema)
+    if "probs" not in found:
+        found["probs"] = _probabilities(schema, chosen)
+    columns = [term.column for term in found["probs"]]
+    whole = [column for column in columns if column is not None]
+    classes = tuple(ends_of(whole)) if len(whole) == len(columns) > 1 else None
+    return replace(chosen, classes=classes, about_answers=_about_answers(chosen, wanted))
+
+
+def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
+    free = [name for name in schema if name not in chosen.used]
+    one = [name for name in free if key(name) in PROBABILITIES | CONFIDENCES]
+    family = [name for name in free if name not in one and FAMILY.fullmatch(name)]
+    family = [n for n in family if schema[n].is_numeric() or str(schema[n]) == "String"]
+    if len(one) + bool(family) != 1:
+        listed = [*one, *[", ".join(in_order(family))] * bool(family)]
+        raise UnclearColumnsError(_unclear(listed, "the probability", schema), "probs")
+    if len(family) == 1 and ends_of(family)[0] != "1":
+        raise InvalidPredictionsError(
+            f"{family[0]} is the probability of one class alone: say that it is the probability of "
+            "the label, or name the columns of all classes",
+            [Reading({"probs": quoted(family[0])}, f"{family[0]} is the probability of label 1"),
+             Reading({"probs": "COLUMN"})],
+        )  # fmt: skip
+    return terms(one or in_order(family), schema)
+
+
+def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
+    """Return whether the probability is that an answer is right; refuse a lone confidence."""
+    listed = chosen.terms["probs"]
+    if len(listed) > 1 or wanted.event is not None:
+        return False
+    if "predicted_label" in chosen.terms:
+        return True
+    label = chosen.terms["label"][0].column
+    if label is not None and key(label) in SAY_RIGHT:
+        return True
+    sure = listed[0].column is not None and key(listed[0].column) in CONFIDENCES
+    if sure and not {"probs", "label"} & chosen.named:
+        raise UnclearColumnsError(
+            f"{listed[0].column} is how sure a model is of an answer: name the predicted class, or "
+            "a label that says whether it was right",
+            "predicted_label",
+        )
+    return False
+
+
+def _unclear(fitting: Sequence[str], what: str, schema: Mapping[str, Any]) -> str:
+    if fitting:
+        return f"{what} could be {' or '.join(fitting)}"
+    return f"no column is known by its name as {what}: {listing(schema)}"

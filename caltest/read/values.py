@@ -1,0 +1,602 @@
+"""From the cells of chosen expressions to predictions: numbers, outcomes, classes, and gaps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os.path import commonprefix
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from caltest._base.features import as_features
+from caltest._base.naming import in_a_file
+from caltest._base.written import several
+from caltest.data import Predictions
+from caltest.data.facts import NO_VALUE, RIGHT
+from caltest.data.followup import Followup
+from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.contract import Chosen, Wanted, as_number
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Options whose cells may be missing: a row without a group is one of its own, features have gaps.
+MAY_LACK = frozenset({"by", "features"})
+
+
+#: How far beyond 0 and 1 rounding may bring a probability.
+BEYOND = 1e-6
+
+
+#: Values of an outcome that a refusal lists, and readings that it offers.
+SHOWN, OFFERED = 8, 4
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of expressions, of the rows that ``where`` keeps.
+
+    ``frame`` has the columns ``option:k``, such as ``probs:0``; ``rows`` are the rows' places in
+    the table, from 0; ``first`` is what messages call its first row; ``parts`` are the files, if
+    several, with their numbers of rows; ``part`` says that other rows are read by themselves.
+    """
+
+    chosen: Chosen
+    wanted: Wanted
+    frame: pl.DataFrame
+    rows: IntArray
+    first: int = 1
+    parts: tuple[tuple[str, int], ...] = ()
+    part: bool = False
+
+    def of(self, option: str) -> list[str]:
+        """Return the columns of an option."""
+        return [name for name in self.frame.columns if name.startswith(f"{option}:")]
+
+    def sql(self, column: str) -> str:
+        """Return the expression of a column, as the command line takes it."""
+        option, _, place = column.partition(":")
+        return self.chosen.terms[option][int(place)].sql
+
+    def name(self, column: str) -> str:
+        """Return the expression of a column, as messages name it."""
+        option, _, place = column.partition(":")
+        return self.chosen.terms[option][int(place)].name
+
+    def is_plain(self, column: str) -> bool:
+        """Return whether a column was named, as opposed to computed by an expression."""
+        option, _, place = column.partition(":")
+        return self.chosen.terms[option][int(place)].column is not None
+
+    def nth(self, place: int) -> str:
+        """Return what messages call a row."""
+        row = int(self.rows[place]) + self.first
+        for name, length in self.parts:
+            if row < length + self.first:
+                return f"row {row} of {name}"
+            row -= length
+        return f"row {row}"
+
+    # --- rows without a value ------------------------------------------------------------------
+
+    def complete(self) -> Complete:
+        """Return the rows without gaps; refuse gaps unless rows are to be dropped."""
+        import polars as pl
+
+        core = [c for c in self.frame.columns if c.partition(":")[0] not in MAY_LACK]
+        if self.wanted.multilabel:
+            core = self.of("probs")
+        gaps: dict[str, pl.Series] = {}
+        for column in core:
+            cells = self.frame[column]
+            lacking = cells.is_null()
+            if cells.dtype.is_float():
+                lacking = lacking | cells.is_nan().fill_null(False)
+            if lacking.any():
+                gaps[column] = lacking
+        if not gaps:
+            return Complete(self, {}, 0)
+        counts = {column: int(lacking.sum()) for column, lacking in gaps.items()}
+        n, drop = self.frame.height, self.wanted.drop_missing
+        out = pl.Series(np.any([lacking.to_numpy() for lacking in gaps.values()], axis=0))
+        left = int(out.sum())
+        share = 1.0 if drop is True else float(drop)
+        if not drop or left > share * n:
+            column, lacking = next(iter(gaps.items()))
+            row = self.nth(int(lacking.arg_max() or 0))
+            limit = "" if not drop else f", more than the share {share:g} that may be left out"
+            raise InvalidPredictionsError(
+                f"{self.name(column)} has no value in {row} ({several(counts[column], 'row')} of "
+                f"{n}{limit}): complete it, or leave out such rows",
+                [Reading({"drop_missing": True})],
+            )
+        kept = self.frame.filter(~out)
+        rows = self.rows[(~out).to_numpy()]
+        if not kept.height and not self.part:
+            raise InvalidPredictionsError(
+                f"every row lacks a value: {', '.join(f'{self.name(c)} in {k}' for c, k in counts.items())}"
+            )
+        return Complete(replace(self, frame=kept, rows=rows), counts, left)
+
+    # --- numbers and outcomes ------------------------------------------------------------------
+
+    def numbers(self, column: str, *, gaps: bool = False) -> FloatArray:
+        """Return the numbers of a column (n,), percent signs divided by 100; refuse others.
+
+        Numbers of 32 and 16 bits keep their type, by which it is known what they round.
+        """
+        import polars as pl
+
+        cells = self.frame[column]
+        if cells.dtype in (pl.String, pl.Categorical, pl.Enum):
+            return self._written(column, cells.cast(pl.String).str.strip_chars())
+        if cells.dtype == pl.Null or not (cells.dtype.is_numeric() or cells.dtype == pl.Boolean):
+            raise InvalidPredictionsError(
+                f"{self.name(column)} holds {_kind(cells.dtype)}, not numbers"
+            )
+        if cells.dtype.is_decimal() or cells.dtype in (pl.Int128, pl.UInt128, pl.Boolean):
+            cells = cells.cast(pl.Float64)
+        return np.asarray(cells.to_numpy())
+
+    def _written(self, column: str, words: pl.Series) -> FloatArray:
+        import polars as pl
+
+        signed = words.str.ends_with("%").fill_null(False)
+        numbers = words.str.strip_chars_end("% ").cast(pl.Float64, strict=False)
+        wrong = numbers.is_null() & words.is_not_null()
+        if wrong.any():
+            row = int(wrong.arg_max() or 0)
+            word, hint = str(words[row]), ""
+            if re.fullmatch(r"-?\d{1,3}([.,\s]\d{3})+([.,]\d+)?", word):
+                hint = ": write numbers without separators of thousands"
+            elif re.fullmatch(r"-?\d+,\d+", word):
+                hint = ": write decimal points, or separate columns by semicolons"
+            raise InvalidPredictionsError(
+                f"{self.name(column)} is {word!r} in {self.nth(row)}, which is not a number{hint}"
+            )
+        if signed.any() and not signed.all():
+            row = int((~signed).arg_max() or 0)
+            raise InvalidPredictionsError(
+                f"{self.name(column)} has percent signs, and none in {self.nth(row)} "
+                f"({words[row]}): write all alike"
+            )
+        return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
+
+    def binary(self, column: str, option: str) -> BoolArray:
+        """Return an outcome (n,) of 0/1 or booleans; refuse other codes with an expression each."""
+        import polars as pl
+
+        cells = self.frame[column]
+        if cells.dtype == pl.Boolean:
+            return np.asarray(cells.to_numpy())
+        if cells.dtype.is_numeric():
+            numbers = cells.to_numpy()
+            one = numbers == 1
+            if bool((one | (numbers == 0)).all()):
+                return np.asarray(one)
+        words = words_of(cells)
+        sql, name = self.sql(column), self.name(column)
+        if words is None:
+            fraction = f"{sql} >= NUMBER"
+            raise InvalidPredictionsError(
+                f"{name} holds {_kind(cells.dtype)} ({_range(cells)}): an outcome is 0 or 1, or an "
+                "expression that is true where the event occurred",
+                [Reading({option: fraction})],
+            )
+        lower = words.str.to_lowercase()
+        seen = {*lower.unique().to_list()}
+        if seen <= {"0", "1"} or seen <= {"false", "true"}:
+            return np.asarray(lower.is_in(["1", "true"]).to_numpy())
+        counts = words.value_counts(sort=True)
+        listed = ", ".join(f"{value} ({n})" for value, n in counts.head(SHOWN).rows())
+        more = ", …" if counts.height > SHOWN else ""
+        raise InvalidPredictionsError(
+            f"{name} is {listed}{more}: an outcome is 0 or 1, so say which is the event",
+            self._codes(sql, option, cells, counts),
+        )
+
+    def _codes(
+        self, sql: str, option: str, cells: pl.Series, counts: pl.DataFrame
+    ) -> list[Reading]:
+        codes = counts[counts.columns[0]].to_list()
+        if option == "event" and len(codes) > 2:
+            return [Reading({"event": f"{sql} = CODE", "competing": f"{sql} = CODE"})]
+        if len(codes) > 2 * OFFERED:
+            comparison = "CODE" if cells.dtype.is_numeric() else "'CODE'"
+            return [Reading({option: f"{sql} = {comparison}"})]
+        values = [(code, literal(code, cells)) for code in codes[:OFFERED]]
+        readings = [Reading({option: f"{sql} = {v}"}, f"{c} is the event") for c, v in values]
+        if len(codes) > OFFERED:
+            readings.append(Reading({option: f"{sql} = CODE"}))
+        return readings
+
+    # --- probabilities -------------------------------------------------------------------------
+
+    def probabilities(self) -> AnyArray:
+        """Return probabilities or logits, (n,) or (n, K); refuse other scales with expressions."""
+        columns = self.of("probs")
+        listed = [self.numbers(column) for column in columns]
+        if not self.wanted.from_logits:
+            for column, values in zip(columns, listed, strict=True):
+                self._check_scale(column, values, len(columns) > 1)
+        if len(listed) == 1:
+            return listed[0]
+        stacked = np.column_stack(listed)
+        if not self.wanted.from_logits and not self.wanted.multilabel:
+            self._refuse_cumulative(stacked)
+        return stacked
+
+    def _check_scale(self, column: str, values: FloatArray, family: bool) -> None:
+        if not values.size:
+            return
+        low, top = float(values.min()), float(values.max())
+        sql, name = self.sql(column), self.name(column)
+        if top > 1.0 + BEYOND:
+            self._refuse_beyond(column, values, family)
+        if low < -BEYOND:
+            row = int(np.argmax(values < -BEYOND))
+            readings = [Reading({"from_logits": True}, "these are logits")]
+            if top <= 0.0 and not family:
+                readings.insert(0, Reading({"probs": f"exp({sql})"}, "these are log-probabilities"))
+            raise InvalidPredictionsError(
+                f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at least 0",
+                readings,
+            )
+
+    def _refuse_beyond(self, column: str, values: FloatArray, family: bool) -> None:
+        sql, name = self.sql(column), self.name(column)
+        top, row = float(values.max()), int(np.argmax(values > 1.0 + BEYOND))
+        text = f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at most 1"
+        if values.min() < 0.0:
+            raise InvalidPredictionsError(text, [Reading({"from_logits": True}, "these are logits")])
+        if top > 100.0 or not self.is_plain(column):
+            raise InvalidPredictionsError(text)
+        every = ", ".join(f"{self.sql(c)} / 100" for c in self.of("probs"))
+        within = (values > 0.0) & (values < 1.0)
+        whole = bool((values[~within] % 1.0 == 0.0).all())
+        if not (whole and within.any()) or family:
+            scale = "" if top > 10.0 or family else f"{name} is in percent"
+            raise InvalidPredictionsError(text, [Reading({"probs": every}, scale)])
+        k = int(np.argmax(within))
+        odd = f"{values[k]:g}"
+        raise InvalidPredictionsError(
+            f"{text}, and {odd} in {self.nth(k)} stands among percents that are whole numbers",
+            [Reading({"probs": every}, f"{odd} is {odd} %"),
+             Reading({"probs": f"CASE WHEN {sql} < 1 THEN {sql} ELSE {sql} / 100 END"},
+                     f"{odd} is {100 * values[k]:g} %")],
+        )  # fmt: skip
+
+    def _refuse_cumulative(self, probs: FloatArray) -> None:
+        if len(probs) < 2 or self.part:
+            return
+        rising = bool((np.diff(probs, axis=1) >= -1e-9).all())
+        if rising and np.allclose(probs[:, -1], 1.0, atol=1e-3) and (probs[:, :-1] > 0.01).any():
+            if np.allclose(probs.sum(axis=1), 1.0, atol=1e-3):
+                return
+            sql = [self.sql(column) for column in self.of("probs")]
+            steps = [sql[0], *(f"{b} - {a}" for a, b in zip(sql, sql[1:], strict=False))]
+            classes = {} if self.wanted.classes or not self.chosen.classes else {"classes": self.ends()}
+            raise InvalidPredictionsError(
+                "the columns rise along every row and end at 1: they are cumulative probabilities",
+                [Reading({"probs": ", ".join(steps)} | classes)],
+            )
+
+    def ends(self) -> str:
+        """Return the values of the label in their order, if these are whole numbers, else places."""
+        words = words_of(self.frame["label:0"]) if self.of("label") else None
+        seen = [] if words is None else words.unique().drop_nulls().to_list()
+        columns = len(self.of("probs"))
+        numbers = len(seen) == columns and all(re.fullmatch(r"\d+", word) for word in seen)
+        return ",".join(sorted(seen, key=int)) if numbers else "A,B,C"
+
+    # --- labels --------------------------------------------------------------------------------
+
+    def labels(self, probs: AnyArray) -> tuple[AnyArray, tuple[str, ...] | None]:
+        """Return labels (n,), 0 … K − 1, and the names of the classes where they have names."""
+        if self.of("predicted_label"):
+            if probs.ndim > 1:
+                raise InvalidPredictionsError(
+                    "a predicted class goes with one column, the probability that it is right, not "
+                    f"with {probs.shape[1]}",
+                    [Reading({"predicted_label": None})],
+                )
+            return self.answers().astype(np.int64), RIGHT
+        if probs.ndim == 1:
+            names = tuple(map(str, self.wanted.classes or ()))
+            if len(names) == 2:
+                return self._coded(names), names
+            return self.binary("label:0", "label").astype(np.int64), RIGHT if self.chosen.about_answers else None
+        names = tuple(map(str, self.wanted.classes or self.chosen.classes or ()))
+        if len(names) != probs.shape[1]:
+            if names:
+                raise InvalidPredictionsError(
+                    f"there are {len(names)} classes and {probs.shape[1]} columns of probabilities"
+                )
+            names = tuple(map(str, range(probs.shape[1])))
+        plain = names == tuple(map(str, range(len(names))))
+        return self._coded(names), None if plain else names
+
+    def _coded(self, names: Sequence[str]) -> IntArray:
+        """Return labels by their places among the names of classes, matched without case."""
+        import polars as pl
+
+        cells = self.frame["label:0"]
+        if cells.dtype.is_integer() and list(names) == [str(k) for k in range(len(names))]:
+            values = cells.to_numpy()
+            if values.min(initial=0) >= 0 and values.max(initial=0) < len(names):
+                return values.astype(np.int64)
+        words = words_of(cells)
+        name = self.name("label:0")
+        if words is None:
+            raise InvalidPredictionsError(
+                f"{name} holds {_kind(cells.dtype)} ({_range(cells)}), not classes"
+            )
+        seen = words.unique().to_list()
+        ways = [tuple(names), tuple(t.column or "" for t in self.chosen.terms["probs"])]
+        if len(names) == 2 and {word.lower() for word in seen} <= {"false", "true"}:
+            ways.append(("false", "true"))
+        exact = next((w for w in ways if {*seen} <= {*w}), None)
+        place = {} if exact is None else {word: exact.index(word) for word in seen}
+        for way in ways if exact is None else ():
+            folded = [word.strip().lower() for word in way]
+            if {word.lower() for word in seen} <= {*folded} and len({*folded}) == len(folded):
+                place = {word: folded.index(word.lower()) for word in seen}
+                break
+        if not place and seen:
+            shown = ", ".join(sorted(seen)[:SHOWN]) + ", …" * (len(seen) > SHOWN)
+            raise InvalidPredictionsError(
+                f"{name} is {shown}, but the classes of the probabilities are "
+                f"{', '.join(names[:SHOWN])}{', …' * (len(names) > SHOWN)}: say which label each "
+                f"of {self.chosen.name('probs')} is the probability of",
+                [Reading({"classes": "A,B,C"})],
+            )
+        codes = words.replace_strict(list(place), list(place.values()), return_dtype=pl.Int64)
+        return np.asarray(codes.to_numpy())
+
+    def answers(self) -> BoolArray:
+        """Return whether the predicted class is the label, without case, prefixes and suffixes."""
+        truth, answer = words_of(self.frame["label:0"]), words_of(self.frame["predicted_label:0"])
+        label, guess = self.name("label:0"), self.name("predicted_label:0")
+        if truth is None or answer is None:
+            raise InvalidPredictionsError(
+                f"{label} and {guess} are compared as classes, and one holds fractions or lists"
+            )
+        classes = [word.lower() for word in truth.unique().to_list()]
+        shorter = bare_words(answer.unique().to_list(), classes)
+        longer = bare_words(truth.unique().to_list(), list(shorter.values()))
+        if not {*shorter.values()} & {*longer.values()}:
+            some = ", ".join(answer.unique().to_list()[:OFFERED])
+            others = ", ".join(truth.unique().to_list()[:OFFERED])
+            sql = f"({self.sql('predicted_label:0')} = 'CODE') = ({self.sql('label:0')} = 'CODE')"
+            raise InvalidPredictionsError(
+                f"{guess} ({some}) equals {label} ({others}) in no row: write a label that is true "
+                "where the prediction is right",
+                [Reading({"predicted_label": None, "label": sql})],
+            )
+        right = truth.replace(longer) == answer.replace(shorter)
+        return np.asarray(right.to_numpy())
+
+    # --- other facts ---------------------------------------------------------------------------
+
+    def fact(self, option: str) -> Any:
+        """Return the values of a fact (n,), of several columns a mapping by name."""
+        columns = self.of(option)
+        values = {self.name(column): self._marks(column, option) for column in columns}
+        return values if len(columns) > 1 else next(iter(values.values()))
+
+    def _marks(self, column: str, option: str) -> AnyArray:
+        import polars as pl
+
+        cells = self.frame[column]
+        if option == "weights":
+            return self.numbers(column)
+        if cells.dtype == pl.Boolean and not self.is_plain(column) and option == "by":
+            sql = self.sql(column)
+            return np.where(cells.fill_null(False).to_numpy(), sql, f"NOT ({sql})")
+        if cells.null_count() and option == "by":
+            words = words_of(cells)
+            cells = (cells.cast(pl.String) if words is None else words).fill_null(NO_VALUE)
+        if cells.dtype in (pl.String, pl.Categorical, pl.Enum):
+            words = cells.cast(pl.String)
+            return words.to_numpy() if option == "time" else _as_text(words)
+        return np.asarray(cells.to_numpy())
+
+    def followup(self) -> Followup:
+        """Return follow-up in the place of labels."""
+        event = self.binary("event:0", "event")
+        competing = self.binary("competing:0", "competing") if self.of("competing") else None
+        if competing is not None and (both := event & competing).any():
+            raise InvalidPredictionsError(
+                f"{self.nth(int(np.argmax(both)))} has the event and a competing event: at most "
+                "one of them ends the follow-up of a row"
+            )
+        number = as_number(self.wanted.horizon)
+        horizon = self.numbers("horizon:0") if self.of("horizon") else number
+        time = self.numbers("time:0")
+        strata = self.fact("strata") if self.of("strata") else None
+        return Followup(time, event, horizon, competing=competing, strata=strata)
+
+    @cached_property
+    def naming(self) -> Any:
+        """Context in which messages name rows and columns as the table does."""
+        columns = [self.name(column) for column in self.of("probs")]
+        label = self.name("label:0") if self.of("label") else ""
+        rows = self.rows + self.first
+        return in_a_file(rows, columns, self.parts, "" if label.endswith("=") else label)
+
+    def predictions(self) -> Predictions:
+        """Return the predictions of rows that are complete."""
+        if self.wanted.multilabel:
+            return self._multilabel()
+        probs, wanted = self.probabilities(), self.wanted
+        labels: Any
+        facts: dict[str, Any] = {
+            option: self.fact(option)
+            for option in ("by", "weights", "clusters", "ids", "folds")
+            if self.of(option)
+        }
+        if self.of("event"):
+            labels, classes = self.followup(), None
+        else:
+            labels, classes = self.labels(probs)
+            if self.of("time"):
+                facts["time"] = self.fact("time")
+            if wanted.horizon is not None:
+                facts["horizon"] = steps(wanted.horizon)
+        if self.of("features"):
+            features = {self.name(c): _feature(self.frame[c]) for c in self.of("features")}
+            every = wanted.features in ("*", ["*"])
+            facts["features"] = as_features(features, self.frame.height, leave_ids=every)
+        with self.naming:
+            data = Predictions.of(
+                probs, labels, from_logits=wanted.from_logits, renormalise=wanted.renormalise,
+                ordered=wanted.ordered, **facts,
+            )  # fmt: skip
+        return data if classes is None else replace(data, classes=classes)
+
+    def _multilabel(self) -> Predictions:
+        probs, outcomes = self.of("probs"), self.of("label")
+        ends = [self.chosen.terms["probs"][int(c.partition(":")[2])].name for c in probs]
+        names = [name.partition("_")[2] or name for name in ends]
+        others = [self.name(c).partition("_")[2] or self.name(c) for c in outcomes]
+        if names != others or len(names) < 2:
+            raise InvalidPredictionsError(
+                "several labels a row come as pairs of columns p_A, y_A, but there are "
+                f"{self.chosen.name('probs')} and {self.chosen.name('label')}"
+            )
+        if any(self.of(option) for option in ("by", "clusters", "folds", "weights", "event")):
+            raise InvalidPredictionsError(
+                "several labels a row take no facts of the rows yet: leave them out"
+            )
+        values = np.column_stack([self.numbers(c) for c in probs])
+        for column, number in zip(probs, values.T, strict=True):
+            self._check_scale(column, number, family=True)
+        truth = np.column_stack([self.numbers(c).astype(np.float64) for c in outcomes])
+        with self.naming:
+            data = Predictions.of_labels(values, truth, names)
+        return data
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Cells without gaps, how many gaps each column had, and how many rows were left out."""
+
+    cells: Cells
+    gaps: dict[str, int]
+    left_out: int
+
+    @property
+    def without_outcome(self) -> int:
+        """Number of rows that lacked the label or the event."""
+        return max((n for c, n in self.gaps.items() if c in ("label:0", "event:0")), default=0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Note on the rows that were left out."""
+        if not self.left_out:
+            return ()
+        listed = ", ".join(f"{self.cells.name(column)} in {n}" for column, n in self.gaps.items())
+        return (f"left out {several(self.left_out, 'row')} without a value: {listed}",)
+
+
+def steps(horizon: object) -> int:
+    """Return how many steps ahead forecasts are."""
+    number = as_number(horizon)
+    if number is None or number != int(number):
+        raise InvalidPredictionsError(
+            f"without an event, the horizon is a whole number of steps that forecasts are ahead, "
+            f"not {horizon!r}"
+        )
+    return int(number)
+
+
+def words_of(cells: pl.Series) -> pl.Series | None:
+    """Return text, whole numbers and booleans as words, None for other columns."""
+    import polars as pl
+
+    kind = cells.dtype
+    if kind in (pl.String, pl.Categorical, pl.Enum):
+        return cells.cast(pl.String).str.strip_chars()
+    if kind == pl.Boolean or kind.is_integer():
+        return cells.cast(pl.String)
+    if kind.is_float() and bool(((cells % 1 == 0) | cells.is_null() | cells.is_nan()).all()):
+        return cells.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String)
+    return None
+
+
+def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Map words to lower case, without the prefix or suffix that all of them share.
+
+    Prefixes and suffixes end at a sign or before a number: ``LABEL_0, LABEL_1`` are 0 and 1. Words
+    that are all among the others stay whole.
+    """
+    low = [value.lower() for value in values]
+    if {*low} <= {other.lower() for other in others}:
+        return dict(zip(values, low, strict=True))
+    head = commonprefix(low) if len(low) > 1 else ""
+    if head and head[-1].isalnum():
+        head = re.sub(r"[a-z0-9]+$", "", head)
+    tail = commonprefix([word[::-1] for word in low])[::-1] if len(low) > 1 else ""
+    tail = "" if tail and tail[0].isalnum() else tail
+    return {
+        value: word[len(head) : len(word) - len(tail) or None]
+        for value, word in zip(values, low, strict=True)
+    }
+
+
+def literal(value: object, cells: pl.Series) -> str:
+    """Return a value of a column as SQL."""
+    import polars as pl
+
+    if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _as_text(words: pl.Series) -> AnyArray:
+    return words.to_numpy().astype(str) if not words.null_count() else words.to_numpy()
+
+
+def _feature(cells: pl.Series) -> AnyArray:
+    import polars as pl
+
+    if cells.dtype == pl.Boolean and not cells.null_count():
+        return np.asarray(cells.to_numpy())
+    if cells.dtype in (pl.Categorical, pl.Enum):
+        cells = cells.cast(pl.String)
+    return np.asarray(cells.to_numpy())
+
+
+def _kind(dtype: object) -> str:
+    """Return what a type of polars is called in messages."""
+    name = str(dtype)
+    names = {"Float": "fractions", "Int": "whole numbers", "UInt": "whole numbers", "String": "text"}
+    names |= {"Date": "dates", "Null": "no values", "List": "lists", "Struct": "objects"}
+    names |= {"Boolean": "true and false"}
+    return next((word for start, word in names.items() if name.startswith(start)), name)
+
+
+def _range(cells: pl.Series) -> str:
+    if not cells.dtype.is_numeric() or not cells.len():
+        return f"{cells.n_unique()} values"
+    low, top = (float(x) for x in (cells.min() or 0, cells.max() or 0))  # type: ignore[arg-type]
+    return f"{low:g} to {top:g}, {cells.n_unique()} values"
+
+
+def described(head: pl.DataFrame) -> str:
+    """Return a clause with the kind, range and number of values of columns."""
+    listed = []
+    for name in head.columns[:20]:
+        cells = head[name].drop_nulls()
+        words = words_of(cells) if cells.len() else None
+        if words is not None and words.n_unique() <= OFFERED:
+            listed.append(f"{name} ({', '.join(sorted(words.unique().to_list()))})")
+        elif cells.dtype.is_numeric():
+            listed.append(f"{name} ({_kind(cells.dtype)} {_range(cells)})")
+        else:
+            listed.append(f"{name} ({_kind(cells.dtype)}, {cells.n_unique()} values)")
+    return "; ".join(listed) + "; …" * (head.width > 20)
