@@ -481,7 +481,8 @@ class RowFacts(TypedDict, total=False):
     predicted_label: str | None
     renormalise: bool
     drop_missing: bool
-    drop_labels: Sequence[str]
+    where: str | None
+    as_is: bool
 
 
 class Facts(RowFacts, total=False):

@@ -1,296 +1,269 @@
-"""How arguments become predictions: arrays, and tables in memory."""
+"""How arguments of a verb become predictions: arrays, and tables in memory."""
 
 from __future__ import annotations
 
-import re
-import sys
-import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
-from scipy.special import bdtrc
 
-from caltest._base.arrays import AnyArray, one_of
-from caltest._base.containers import (
-    as_column,
-    as_ndarray,
-    can,
-    column_of,
-    is_table,
-    names_of,
-    opened,
-)
-from caltest._base.features import as_features
-from caltest._base.naming import in_a_file
+from caltest._base.arrays import AnyArray, IntArray, one_of
+from caltest._base.containers import as_column, as_ndarray, can, is_table, names_of
 from caltest._base.written import Fields, several, unknown
-from caltest.data import numbers as reading
-from caltest.data.facts import by_appearance
 from caltest.data.followup import Followup
-from caltest.data.labels import (
-    Facts,
-    Request,
-    column_classes,
-    marks,
-    refuse_reordered,
-)
+from caltest.data.labels import Facts
 from caltest.data.predictions import Predictions, refuse_misaligned
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
-from caltest.read import source as cells
-from caltest.read.columns import choose_labels, no_column, with_event
-from caltest.read.meaning import Understood, chosen_of, doubt_labels, understood
-from caltest.read.source import IDS, LABELS, Column, Source, words
+from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.contract import UnclearColumnsError, Wanted, choose
+from caltest.read.expressions import quoted
+from caltest.read.files import chosen_of, read_table, shared_ids, table_in_memory
+from caltest.read.formats import Table, flat
+from caltest.read.tables import cells_of
+from caltest.read.values import LABELS_BESIDE, words_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Facts that are values, one a row, or names of columns.
+OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time")
+
+
+#: Options that choose among the rows and columns of a table.
+CHOICES = ("predicted_label", "drop_missing", "where", "event", "competing", "strata", "as_is")
 
 
 def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts]) -> Predictions:
     """Return checked :class:`Predictions` of arrays, or of a table in memory.
 
     ``facts`` are those of :meth:`Predictions.of`. Beside a table, labels and facts may be names of
-    its columns or arrays. ``drop_missing`` and ``drop_labels`` leave out rows of tables and arrays.
+    its columns, expressions in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables
+    and arrays that lack a value.
     """
     if type(probs) is np.ndarray and not facts:
         return Predictions.of(probs, labels)
     options: Fields = {**facts}
-    choices = {what: options.pop(what) for what in _CHOICES & options.keys()}
-    if not is_table(probs) and not any(choices.values()):
+    choices = {name: options.pop(name) for name in CHOICES if name in options}
+    one_of("drop_missing", choices.get("drop_missing", False), (True, False))
+    if not is_table(probs):
+        choices.pop("as_is", None)
+        dropped = choices.pop("drop_missing", False)
+        if any(value is not None for value in choices.values()):
+            name = next(name for name, value in choices.items() if value is not None)
+            raise InvalidPredictionsError(f"{name} names a column of a table with labels")
+        if dropped and labels is not None and not isinstance(labels, Followup):
+            return _complete(probs, labels, options)
         return Predictions.of(probs, labels, **options)
     if strange := options.keys() - Facts.__annotations__.keys():
         raise unknown("Predictions.of", min(strange), Facts.__annotations__)
-    one_of("drop_missing", choices.get("drop_missing", False), (True, False))
-    beside = {"labels": labels} | {what: options.pop(what, None) for what in _OF_ROWS}
-    followup = labels if isinstance(labels, Followup) else None
-    if followup is not None:
-        beside["labels"] = followup.labels
-    request = Request(**options, **choices)
-    table = arranged(probs, beside, request)
-    if isinstance(table, Understood):
-        data = of_table(table, request)
-        return data if followup is None else Predictions.of(data, followup)
-    if request.predicted_label is not None:
-        raise InvalidPredictionsError("predicted_label names a column of a table with labels")
-    return _beside_labels(table, labels, beside, options)
+    return _of_table(probs, labels, options, choices)
 
 
-#: Which rows and columns of a table are meant.
-_CHOICES = {"predicted_label", "drop_missing", "drop_labels"}
+def _complete(probs: object, labels: object, options: Fields) -> Predictions:
+    """Return predictions of the rows of arrays that lack no value, with a note."""
+    values, truth = as_ndarray(probs, "probs"), as_column(labels, "labels")
+    missing = np.zeros(len(truth), dtype=bool)
+    if len(values) == len(truth):
+        missing |= _lacking(values)
+    missing |= _lacking(truth)
+    if not missing.any():
+        return Predictions.of(probs, labels, **options)
+    rows = np.flatnonzero(~missing)
+    facts = {name: options.pop(name) for name in OF_ROWS if options.get(name) is not None}
+    truth = truth[rows]
+    if truth.dtype.kind == "f" and (truth == np.floor(truth)).all():
+        truth = truth.astype(np.int64)  # NaN has made fractions of whole numbers
+    elif truth.dtype == object:
+        truth = np.array(truth.tolist())
+    cut = {name: _rows_of(value, rows) for name, value in facts.items()}
+    data = Predictions.of(values[rows], truth, **options, **cut)
+    note = f"left out {several(int(missing.sum()), 'row')} without a value"
+    return replace(data, notes=(note, *data.notes), places=rows)
 
 
-#: What is known of each row.
-_OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time")
+def _lacking(values: AnyArray) -> AnyArray:
+    """Return which rows (n,) hold NaN or None."""
+    if values.dtype.kind == "f":
+        absent = np.isnan(values)
+    elif values.dtype == object:
+        absent = np.array([v is None or v != v for v in values.ravel()]).reshape(values.shape)
+    else:
+        return np.zeros(len(values), dtype=bool)
+    return np.asarray(absent.reshape(len(values), -1).any(axis=1))
 
 
-def _beside_labels(table: object, labels: object, beside: Fields, options: Fields) -> Predictions:
-    """Return predictions for columns of probabilities, which may name classes, and an array."""
-    notes: tuple[str, ...] = ()
-    columns, options = names_of(table), {**options}
-    facts = {what: beside[what] for what in _OF_ROWS}
-    if columns is None:
-        return Predictions.of(table, labels, **options, **facts)
-    with in_a_file(range(sys.maxsize), list(map(str, columns))):
-        if options.get("classes") is not None:
-            refuse_reordered(columns, options["classes"])
-        elif labels is not None and options.get("pos_label") is None:
-            truth = reading.as_array(beside["labels"], "labels")
-            if (classes := column_classes(table, truth)) is not None:
-                options["classes"] = classes
-                notes = (f"classes named by the columns: {', '.join(map(str, classes))}",)
-        data = Predictions.of(as_ndarray(table, "probs"), labels, **options, **facts)
-    return replace(data, notes=(*notes, *data.notes))
-
-
-def of_table(table: Understood, request: Request) -> Predictions:
-    """Return the predictions of a table whose columns are understood."""
-    event = None if isinstance(table.labels, Followup) else request.pos_label
-    with table.naming:
-        data = Predictions.of(
-            *(table.probs, table.labels, table.classes),
-            from_logits=table.from_logits, pos_label=event, ordered=request.ordered,
-            renormalise=request.renormalise, horizon=request.ahead, **table.facts,
-        )  # fmt: skip
-    doubt_labels(table.chosen, data.labels, data.probs)
-    notes = (*table.notes, *data.notes)
-    data = replace(data, notes=notes, unused=table.unused, places=table.rows)
-    return without_rounded(data, request.rounded)
+def _rows_of(value: Any, rows: IntArray) -> Any:
+    if is_table(value):
+        columns = names_of(value) or ()
+        return {name: as_ndarray(value[name], str(name))[rows] for name in columns}
+    return as_ndarray(value, "facts")[rows]
 
 
 # ------------------------------------------------------------------------------
-# Tables in memory, read as files are: columns by their names, and arrays that lie beside them.
+# Tables in memory, read as files are, and arrays that lie beside them.
 
 
-def arranged(probs: Any, facts: Mapping[str, Any], request: Request) -> Any | Understood:
-    """Return probabilities at hand, or what was understood where they had to be read.
+class _Beside(NamedTuple):
+    """A table with arrays beside it as columns, what is wanted, and facts that are no columns."""
 
-    That is so of a table whose labels or facts are named, or to be found, among its columns; and of
-    arrays whose incomplete rows are to be left out. Queries are run, once.
-    """
-    rows = {what: values for what, values in facts.items() if values is not None}
-    _refuse_relations(probs, rows)
-    table = opened(probs, "probs")
-    keys = names_of(table)
-    features = rows.pop("features", None)
-    listed = [features] if isinstance(features, str) else features
-    if isinstance(listed, (list, tuple)) and all(isinstance(name, str) for name in listed):
-        request = replace(request, features=listed)
-    named = {what: name for what, name in rows.items() if isinstance(name, str)}
-    by = rows.get("by")
-    names = by if isinstance(by, (list, tuple)) and all(isinstance(b, str) for b in by) else ()
-    several = bool(names) and {*names} <= {*(keys or ())}
-    if several:
-        rows["by"] = {name: column_of(table, name) for name in names}
-    if keys is not None and (named or several or request.features or "labels" not in rows):
-        columns: dict[str, Any] = {str(key): column_of(table, key) for key in keys}
-        _refuse_absent(named, columns)
-    elif "labels" in rows and (request.drop_missing or request.drop_labels):  # of arrays
-        truth, classes = as_column(rows["labels"], "labels"), request.classes
-        if classes is None and truth.ndim == 1:
-            classes = column_classes(table, cells.labels(truth[~cells.missing(truth)]))
-        keys, columns = ["probs"], {"probs": table}
-        request = replace(request, probs="probs", classes=classes)
-    else:
-        return table
-    groups = rows.get("by")
-    groups = groups if names_of(groups) is not None else None
-    for what, values in rows.items():
-        if what not in named and values is not groups:
-            columns[f"{what}="], named[what] = values, f"{what}="
-
-    def read(wanted: Sequence[str]) -> list[Column]:
-        return [as_column(columns[name], name) for name in wanted]
-
-    question = replace(request, label=named.pop("labels", None))
-    question = replace(question, **dict[str, Any](named))
-    beside = [name for name in columns if name not in map(str, keys)]
-    source = with_event(Source([*map(str, keys), *beside], read, frame=True), question.label)
-    arguments = understood(source, question, chosen_of(source, question))
-    if keys == ["probs"] and table is columns["probs"]:  # arrays: there were no columns to find
-        arguments = replace(arguments, notes=arguments.notes[1:])
-    if features is not None and request.features is None:
-        n = len(source.read(source.names[:1])[0])
-        arguments.facts["features"] = as_features(features, n)[arguments.rows]
-    if groups is not None:
-        arguments.facts["by"] = {
-            key: as_ndarray(groups[key], f"by[{key!r}]")[arguments.rows]
-            for key in names_of(groups) or ()
-        }
-    return arguments
+    table: Table
+    wanted: Wanted
+    facts: Fields
 
 
-def _refuse_absent(named: Mapping[str, str], columns: Collection[str]) -> None:
-    for what, name in named.items():
-        several = what in ("labels", "clusters") and re.search(r"[*?[,<>=]", name)
-        if name not in columns and not several:
-            raise InvalidPredictionsError(f"{what}: {no_column(name, columns)}")
+def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> Predictions:
+    beside = _beside(probs, labels, options, choices)
+    data, rows = read_table(beside.table, beside.wanted, in_memory=True)
+    if beside.facts:
+        same = data.n == beside.table.frame.collect().height
+        facts = {n: v if same else _rows_of(v, rows) for n, v in beside.facts.items()}
+        notes = data.notes
+        data = Predictions.of(data, None, **facts)
+        data = replace(data, notes=(*notes, *(n for n in data.notes if n not in notes)))
+    return data if not isinstance(labels, Followup) else Predictions.of(data, labels)
 
 
-def _refuse_relations(probs: object, others: Mapping[str, object]) -> None:
-    """Refuse two relations of duckdb, and columns of pandas whose indexes differ."""
-    for name, values in others.items():
+def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Beside:
+    """Return the table with arrays of one value a row as columns ``what=``."""
+    import polars as pl
+
+    rows = {"labels": labels} | {name: options.pop(name, None) for name in OF_ROWS}
+    rows = {name: value for name, value in rows.items() if value is not None}
+    for name, values in rows.items():
         if can(probs, "fetchnumpy") and can(values, "fetchnumpy"):
             raise InvalidPredictionsError(
                 f"probs and {name} are two relations, whose rows have no common order: pass one "
                 f"relation with all columns, and {name} as the name of its column"
             )
-    refuse_misaligned(probs, others)
+    refuse_misaligned(probs, rows)
+    frame, facts, wanted = table_in_memory(probs), dict[str, Any](), dict[str, Any]()
+    columns: list[pl.Series] = []
+    if options.pop("pos_label", None) is not None:
+        raise InvalidPredictionsError(
+            "beside a table the event is an expression, such as labels=\"y = 'yes'\", and no "
+            "pos_label",
+            [Reading({"label": "COLUMN = 'CODE'"})],
+        )
+    for name, values in rows.items():
+        option = "label" if name == "labels" else name
+        if isinstance(values, Followup):
+            values = values.labels
+        if _are_names(values):
+            wanted[option] = values
+            continue
+        if is_table(values) or (name == "features" and not can(values, "__arrow_c_array__")):
+            facts[name] = values
+            continue
+        cells = as_column(values, name)
+        if cells.ndim == 2 and name == "labels":
+            cells = _places(cells)
+        elif cells.ndim > 1:
+            facts[name] = values
+            continue
+        if len(cells) != frame.height:
+            raise InvalidPredictionsError(
+                f"probs has {frame.height} rows but {name} has {len(cells)}; they must describe "
+                "the same observations in the same order"
+            )
+        columns.append(pl.Series(f"{name}=", _plain(cells)))
+        wanted[option] = quoted(f"{name}=")
+    frame = frame.with_columns(columns)
+    horizon = options.pop("horizon", None)
+    request = Wanted(**wanted, **options, **choices, horizon=horizon)
+    table = flat(Table("", frame.lazy()))
+    if wanted.get("label") == quoted(LABELS_BESIDE):
+        request = _probabilities_beside(table, request)
+    return _Beside(table, request, facts)
+
+
+def _are_names(values: object) -> bool:
+    """Return whether values name columns: text, or a list of texts."""
+    texts = isinstance(values, (list, tuple)) and all(isinstance(v, str) for v in values)
+    return isinstance(values, str) or (texts and bool(values))
+
+
+def _plain(cells: AnyArray) -> AnyArray:
+    return np.array([None if v is None else v for v in cells.tolist()], dtype=object) if (
+        cells.dtype == object and not all(isinstance(v, str) for v in cells)
+    ) else cells  # fmt: skip
+
+
+def _places(one_hot: AnyArray) -> IntArray:
+    """Return the places of the ones in one-hot rows."""
+    ones = one_hot == 1
+    if not ((ones | (one_hot == 0)).all() and (ones.sum(axis=1) == 1).all()):
+        raise InvalidPredictionsError(
+            f"labels have the shape {one_hot.shape}, and rows that are not 1 once and 0 else"
+        )
+    return np.asarray(ones.argmax(axis=1))
+
+
+def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
+    """Return what is wanted of a table beside an array of labels.
+
+    Where no column is known by its name, all that are left are the probabilities, in their order.
+    """
+    schema = table.schema
+    try:
+        choose(schema, wanted)
+    except UnclearColumnsError as error:
+        used = {r for v in wanted.columns.values() for r in _roots(v, schema)}
+        left = [n for n, kind in schema.items() if n not in used and kind.is_numeric()]
+        if error.lacking == "probs" and left and not error.fitting:
+            return replace(wanted, probs=[quoted(name) for name in left])
+    return wanted
+
+
+def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
+    from caltest.read.expressions import terms
+
+    return [root for term in terms(value, schema) for root in term.roots]
+
+
+def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> object:
+    """Return probabilities or logits as they are, of the rows that :func:`read_arguments` reads."""
+    options: Fields = {**facts}
+    choices = {name: options.pop(name) for name in CHOICES if name in options}
+    if is_table(probs):
+        beside = _beside(probs, labels, options, choices)
+        chosen = chosen_of(beside.table, beside.wanted)
+        whole = cells_of(beside.table, chosen, beside.wanted, frame_rows=True)
+        return whole.complete().cells.probabilities()
+    if choices.get("drop_missing") and labels is not None and not isinstance(labels, Followup):
+        values, truth = as_ndarray(probs, "probs"), as_column(labels, "labels")
+        return values[~(_lacking(values) | _lacking(truth))]
+    return probs
 
 
 # ------------------------------------------------------------------------------
-# Probabilities of 0 and 1 that were rounded: outcomes that contradict them are no proof.
-
-
-#: Steps to which people round probabilities, and the rows from which on values show one.
-STEPS, ENOUGH = (0.25, 0.2, 0.1, 0.05, 0.02, 0.01), 50
-
-
-#: How probable so many contradictions must be, if they are of values that were rounded.
-EXPLAINED = 0.05
-
-
-def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predictions:
-    """Leave out rows of two classes whose probability is 0 or 1, with a note.
-
-    ``"auto"`` does so, and says it aloud, where outcomes occurred that have probability 0, all
-    values are multiples of a step s, and an event of probability s/2 would occur as often: P(X ≥ k)
-    > 0.05 of k contradictions in n rows of 0 or 1, X binomial (n, s/2); of clusters, those with one
-    count, and their rows share the chance. O(n).
-    """
-    auto = rounded == "auto"
-    if not rounded or (auto and (not data.impossible.size or data.n_classes > 2)):
-        return data
-    if data.n_classes > 2:
-        raise InvalidPredictionsError(
-            "rounded=True (--rounded) leaves out rows of probability 0 or 1: it is for two classes",
-            [("!--rounded",)],
-        )
-    p = data.probs[:, 1]
-    inner = (p > 0.0) & (p < 1.0)
-    n_ends, n_against, step = int((~inner).sum()), data.impossible.size, step_of(p)
-    units = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
-    # Rows of a cluster may all be otherwise together: clusters are counted, each with its chance
-    n_units, rate = np.unique(units[~inner]).size, step / 2.0 * n_ends
-    k = np.unique(units[data.impossible]).size
-    explained = step > 0.0 and bdtrc(k - 1, n_units, min(rate / max(n_units, 1), 1.0)) > EXPLAINED
-    if auto and not (explained and inner.any() and data.followup is None):
-        return data
-    if not inner.any():
-        no_others = "rounded=True: every probability is 0 or 1"
-        raise InvalidPredictionsError(no_others, [("!--rounded",)])
-    share = f"{n_against} of {n_ends} outcomes predicted with probability 0 or 1 were otherwise"
-    if auto:
-        warnings.warn(
-            f"{share}, which rounding to multiples of {step:g} explains: these rows are left out; "
-            "if 0 was meant to be never, say so: --not-rounded",
-            DoubtfulInputWarning,
-            stacklevel=4,
-        )
-    note = f"left out {several(n_ends, 'row')} of probability 0 or 1, which may be rounded"
-    return replace(data, notes=(*data.notes, f"{note}: {share}")).take(inner)
-
-
-def step_of(p: np.ndarray) -> float:
-    """Return the largest step of which all probabilities are multiples, 0 where none shows."""
-    if p.size < ENOUGH:
-        return 0.0
-    values = np.unique(p)
-    return next((s for s in STEPS if np.allclose(values, np.rint(values / s) * s, 0, 1e-9)), 0.0)
-
-
-def shared_ids(tables: Sequence[Source]) -> str | None:
-    """Return the column by which rows of all tables are named, as its name says.
-
-    In one table at least it names each row once; rows of others that it names twice are refused.
-    """
-    for name in (n for n in tables[0].names if IDS & {*words(n)}):
-        if all(name in table.names for table in tables):
-            columns = [marks(table.read([name])[0]).astype(str) for table in tables]
-            once = [c.ndim == 1 and np.unique(c).size == len(c) for c in columns]
-            if any(once) and all(column.ndim == 1 for column in columns):
-                return name
-    return None
+# Several models: the ids that they share, and labels that one of them has.
 
 
 def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
     """Return facts with the ids that tables share if nobody names any; ``labels`` are of all."""
     if "ids" in facts or not (labels is None or isinstance(labels, str)):
         return facts
-    if any(names_of(model) is None for model in models):
+    if any(not is_table(model) for model in models):
         return facts
-    tables = [source_in_memory(model) for model in models]
-    name = shared_ids(tables)
-    return facts if name is None else {**facts, "ids": name}
+    name = shared_ids(models)
+    return facts if name is None else {**facts, "ids": quoted(name)}
 
 
 def has_labels(model: object, labels: object) -> bool:
-    """Say whether a model is a table in memory with labels: called so, or found if none are given.
+    """Return whether a model is a table in memory with a column of labels, by the contract.
 
     ``labels`` are those that were given.
     """
-    names = {str(name).lower() for name in names_of(model) or ()}
-    if labels is None and names:
-        with suppress(InvalidPredictionsError):
-            return bool(choose_labels(source_in_memory(model), None).probs)
-    return any(names & {*tier} for tier in LABELS)
+    if not is_table(model):
+        return False
+    import polars as pl
+
+    with suppress(InvalidPredictionsError):
+        schema = {str(name): pl.Float64() for name in names_of(model) or ()}
+        choose({**schema, "p=": pl.Float64()}, Wanted(probs='"p="'))
+        return True
+    return False
 
 
 def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
@@ -298,19 +271,15 @@ def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
 
     Rows without such an id, or with one that occurs twice, are refused when they are matched.
     """
-    if data.ids is None or not isinstance(ids, str) or names_of(model) is None:
+    if data.ids is None or not isinstance(ids, str) or not is_table(model):
+        return data.labels
+    frame = table_in_memory(model)
+    name = ids if ids in frame.columns else ids.strip('"')
+    if name not in frame.columns:
+        return data.labels
+    words = words_of(frame[name])
+    if words is None:
         return data.labels
     place = {str(name): row for row, name in enumerate(data.ids)}
-    (column,) = source_in_memory(model).read([ids])
-    rows = [place.get(name, -1) for name in marks(column).astype(str).tolist()]
+    rows = [place.get(str(word), -1) for word in words.to_list()]
     return data.labels[rows]
-
-
-def source_in_memory(table: object) -> Source:
-    """Return a table in memory, whose columns are read by their names as texts."""
-    columns = {str(name): name for name in names_of(table) or ()}
-
-    def read(names: Sequence[str]) -> list[AnyArray]:
-        return [as_ndarray(column_of(table, columns[name]), name) for name in names]
-
-    return Source([*columns], read, frame=True)

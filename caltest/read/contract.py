@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, listing, quoted, terms
+from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 
 class Listed(NamedTuple):
@@ -127,7 +126,7 @@ class Wanted:
                 "a time needs a horizon: how many steps ahead forecasts are, or, with the event, "
                 "by when it is predicted",
                 [Reading({"horizon": "1"}, "forecasts are of the next time"),
-                 Reading({"event": "EXPR", "horizon": "NUMBER"}, "rows were followed for the time")],
+                 Reading({"event": "EXPR", "horizon": "NUMBER"}, "rows were followed for it")],
             )  # fmt: skip
 
     @property
@@ -183,11 +182,12 @@ class Chosen:
 
 
 class UnclearColumnsError(InvalidPredictionsError):
-    """No column, or more than one, fits what is needed; ``lacking`` is label or probs."""
+    """No column fits ``lacking`` (label, probs, predicted_label), or those ``fitting`` do."""
 
-    def __init__(self, message: str, lacking: str) -> None:
+    def __init__(self, message: str, lacking: str, fitting: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.lacking = lacking
+        self.fitting = tuple(fitting)
 
 
 def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
@@ -216,7 +216,7 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     if "event" not in found and "label" not in found:
         fit = [name for name in schema if key(name) in LABELS and name not in chosen.used]
         if len(fit) != 1:
-            raise UnclearColumnsError(_unclear(fit, "the label", schema), "label")
+            raise UnclearColumnsError(_unclear(fit, "the label"), "label", fit)
         found["label"] = terms(fit, schema)
     if "probs" not in found:
         found["probs"] = _probabilities(schema, chosen)
@@ -233,7 +233,7 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
     family = [n for n in family if schema[n].is_numeric() or str(schema[n]) == "String"]
     if len(one) + bool(family) != 1:
         listed = [*one, *[", ".join(in_order(family))] * bool(family)]
-        raise UnclearColumnsError(_unclear(listed, "the probability", schema), "probs")
+        raise UnclearColumnsError(_unclear(listed, "the probability"), "probs", listed)
     if len(family) == 1 and ends_of(family)[0] != "1":
         raise InvalidPredictionsError(
             f"{family[0]} is the probability of one class alone: say that it is the probability of "
@@ -264,7 +264,7 @@ def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
     return False
 
 
-def _unclear(fitting: Sequence[str], what: str, schema: Mapping[str, Any]) -> str:
+def _unclear(fitting: Sequence[str], what: str) -> str:
     if fitting:
         return f"{what} could be {' or '.join(fitting)}"
-    return f"no column is known by its name as {what}: {listing(schema)}"
+    return f"no column is known by its name as {what}"

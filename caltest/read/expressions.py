@@ -142,7 +142,7 @@ def _refuse_text(text: str, sides: tuple[Any, Any], schema: Mapping[str, Any]) -
         name, value = column.get("Column"), literal.get("Literal")
         scalar = value.get("Scalar") if isinstance(value, dict) else None
         word = scalar.get("String") if isinstance(scalar, dict) else None
-        if isinstance(word, str) and schema.get(name) == pl.String and is_number(word):
+        if isinstance(word, str) and schema.get(str(name)) == pl.String and is_number(word):
             raise InvalidPredictionsError(
                 f"{text!r} compares the text in column {name} with {word!r} letter by letter, by "
                 f"which 10 is below 7: compare numbers, CAST({quoted(str(name))} AS DOUBLE)"
@@ -198,9 +198,11 @@ def ends_of(columns: Sequence[str]) -> list[str]:
     matches = [FAMILY.fullmatch(name) for name in columns]
     if all(matches):
         return [next(filter(None, match.groups())) for match in matches if match]
-    head = len(commonprefix(list(columns))) if len(columns) > 1 else 0
+    head = len(commonprefix(list(columns))) if len(columns) > 1 else 0  # noqa: RUF071 (no paths)
     numbers = all(name[head:].isdecimal() for name in columns)
-    while head and (columns[0][head - 1].isdecimal() if numbers else columns[0][head - 1].isalnum()):
+    while head and (
+        columns[0][head - 1].isdecimal() if numbers else columns[0][head - 1].isalnum()
+    ):
         head -= 1  # a name ends between words, or before its whole number
     return [name[head:] or name for name in columns]
 

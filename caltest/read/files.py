@@ -1,11 +1,8 @@
-"""Reading predictions from files of many formats and logs. Nothing is unpickled."""
+"""Predictions from files and tables: one reading for all of them."""
 
 from __future__ import annotations
 
 import glob
-import re
-import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -13,385 +10,348 @@ from functools import reduce
 from itertools import combinations
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray, one_of
-from caltest._base.containers import as_column, is_table
-from caltest._base.containers import opened as at_hand
-from caltest._base.written import several
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, one_of
+from caltest._base.written import Doubt, several
 from caltest.data import Predictions
-from caltest.data.labels import Request, marks
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
-from caltest.read import source as cells
-from caltest.read.arguments import of_table, source_in_memory
-from caltest.read.arguments import shared_ids as shared_ids_arguments
-from caltest.read.columns import choose_labels, named, refuse_unknown, with_event
-from caltest.read.formats import ENDINGS, READERS, opened
-from caltest.read.logs import log_format, read_log
-from caltest.read.meaning import Chosen, chosen_of, times_among, understood
-from caltest.read.source import DATES, IDS, LABELS, MODELS, Column, Source, key, words
+from caltest.data.facts import as_times
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
+from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
+from caltest.read.expressions import key, listing, quoted, terms
+from caltest.read.formats import FORMATS, Table, flat, open_table, retyped
+from caltest.read.logs import read_log
+from caltest.read.questioning import questioned
+from caltest.read.rounding import without_rounded
 from caltest.read.state import content_mark
+from caltest.read.suggestions import answer_readings, suggested
+from caltest.read.tables import FILE, cells_of, condition
+from caltest.read.values import Cells, described, words_of
 
-#: Of one column its name, or that of a file; of several their names, or a pattern.
-Columns = str | PathLike[str] | Sequence[str]
+if TYPE_CHECKING:
+    import polars as pl
+
+#: One column or expression, or several, in SQL over the columns of the table.
+Expressions = str | Sequence[str]
 
 
 def read_predictions(
-    path: str | PathLike[str] | Sequence[str | PathLike[str]] | object,
-    probs: str | Sequence[str] | None = None,
-    label: Columns | None = None,
+    source: object,
+    probs: Expressions | None = None,
+    label: Expressions | None = None,
     *,
+    where: str | None = None,
     predicted_label: str | None = None,
-    weights: str | None = None,
-    clusters: str | None = None,
-    by: str | None = None,
-    ids: str | None = None,
-    folds: str | None = None,
-    features: str | Sequence[str] | None = None,
-    classes: Sequence[object] | None = None,
-    pos_label: object = None,
-    from_logits: bool = False,
-    renormalise: bool = False,
-    percent: bool = False,
-    per_character: bool = False,
-    drop_missing: bool | float = False,
-    drop_labels: Sequence[str] = (),
-    one_model: bool = False,
-    format: str | None = None,
-    sheet: str | None = None,
-    time: str | None = None,
     event: str | None = None,
+    competing: str | None = None,
+    time: str | None = None,
     horizon: float | str | None = None,
     strata: str | None = None,
-    ordered: bool = False,
-    multilabel: bool = False,
+    by: Expressions | None = None,
+    clusters: Expressions | None = None,
+    weights: str | None = None,
+    folds: str | None = None,
+    ids: str | None = None,
+    features: Expressions | None = None,
+    classes: Sequence[object] | None = None,
+    from_logits: bool = False,
+    renormalise: bool = False,
+    drop_missing: bool | float = False,
     rounded: bool | Literal["auto"] = False,
+    multilabel: bool = False,
+    ordered: bool = False,
+    per_character: bool = False,
+    format: str | None = None,
+    sheet: str | None = None,
+    as_is: bool = False,
 ) -> Predictions:
-    """Read probabilities and labels from a file or a table in memory.
+    """Read probabilities and labels from files or a table; the first note says how.
 
-    The first of their ``notes`` says what was read. One pass over the file, text by pyarrow where
-    installed; other columns are not looked at.
+    A column is used if an option names it, or if its name is on the list of
+    :func:`caltest.read.contract.contract_text` (labels ``y``, ``label``, …; probabilities ``p``,
+    ``prob``, …; families ``p_A``, ``p_B``, …). Options take names of columns or expressions in SQL
+    over them, such as ``"1 - surv"``, ``"status = 2"`` or ``"age >= 65"``; names with blanks, or
+    that are words of SQL, stand in double quotes.
 
     Parameters
     ----------
-    path : path, pattern such as ``"part-*.csv"``, or sequence of them, or table
-        A table in memory: of pandas, polars, Arrow, duckdb or Hugging Face, or a dictionary of
-        columns; its rows are counted from 0. Files of one model are read one after the other,
-        with the columns of the first.
-        ``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow``,
+    source : path, pattern, sequence of these, or table
+        Files ``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.jsonl``, ``.parquet``, ``.arrow``,
         ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in ``.gz``, ``.zst`` or ``.zip``;
-        samples of lm-evaluation-harness, logs of Inspect (``.eval``, ``.json``),
-        ``per_instance_stats.json`` of HELM; ``-`` is the standard input.
+        logs of lm-evaluation-harness, Inspect and HELM; ``-`` is the standard input. Several files
+        are read as one. Tables of pandas, polars, Arrow, duckdb and all others that offer
+        ``__arrow_c_stream__``, and mappings of names to columns.
     probs : str or sequence of str, optional
-        Names of the columns in the order of the classes, or a pattern such as ``"p_*"``; one of
-        numbers is the probability of label 1. Without it, columns are found by their names:
-        ``p_cat`` or ``p1`` (also ``prob``, ``probs``, ``proba``); ``0``, ``1``, …; the names that
-        occur as labels; or one such as ``p``, ``y_prob``, ``confidence``, also of whole rows.
-    label : str, path or sequence, optional
-        The label column; columns that are 1 where a class occurred, such as ``"*_outcome"``; or a
-        second file, whose rows are matched by a column of both. Without it, ``label``, ``y``,
-        ``y_true``, ``target``, ``outcome`` (or plurals) is looked for, then names such as
-        ``true_label``, ``ground_truth``, ``correct``, else the only column that holds 0 and 1,
-        ``yes`` and ``no`` or the like.
+        One expression, the probability of the event; or one for each class, in order; or a pattern
+        of names such as ``"p_*"``.
+    label : str or sequence of str, optional
+        The outcome: 0/1, booleans, or for several columns of probabilities the class. A second
+        file, whose rows are matched by a column of both, or are in the same order.
+    where : str, optional
+        Keep the rows where this is true; rows where it is unknown (NULL) are left out and counted.
     predicted_label : str, optional
-        The predicted classes, beside one column that says how probable it is that they are right.
-        Found by names such as ``pred_label``, where probabilities cannot be those of label 1.
-    weights, clusters, by, ids, folds : str, optional
-        Columns with these facts of the rows; see :meth:`Predictions.of`. Logs have ``ids`` of their
-        own and a column ``task`` (lm-evaluation-harness) or ``sample`` (Inspect).
-    features : str or sequence of str, optional
-        Names and patterns of columns with features, for :func:`segment_search`; ``"*"`` are all
-        that are nothing else and do not name, number or time the rows. Cells may be missing.
-    classes, pos_label, from_logits, renormalise, drop_missing, drop_labels, ordered
-        As in :meth:`Predictions.of`; column names may carry the classes, and ``drop_missing`` may
-        be the largest share of rows to leave out for want of a prediction or an outcome.
-    per_character, percent, one_model : bool, default False
-        Divide the log-likelihoods of lm-evaluation-harness by the characters of the options, as its
-        ``acc_norm`` does; divide probabilities by 100, with or without a sign; and take rows for
-        those of one model, whatever a column such as ``model`` or names of files say.
-    format : str, optional
-        What the file is, if its name and content do not say so: ``csv``, ``json``, ``parquet``,
-        ``arrow``, ``excel``, ``npz``, ``npy``, ``lm-eval``, ``inspect`` or ``helm``.
-    sheet : str, optional
-        Of an Excel file with several sheets of numbers, the one to read.
-    time, horizon : str and int, optional
-        Of forecasts several steps ahead, as in :meth:`Predictions.of`.
-    event, strata : str, optional
-        With ``time``, in place of ``label``, the columns of :class:`Followup`, of an event that
-        occurs by ``horizon``, which is then a time, also with its unit where the name of ``time``
-        says one: ``"5years"``. Of words ``classes`` are those for 0, 1, 2: ``["alive|lost",
-        "died of it", "other death"]``, or ``pos_label`` names the event of two.
-    multilabel : bool, default False
-        Whether rows have several labels, as in :meth:`Predictions.of_labels`: of columns ``p_a``,
-        ``p_b`` and ``y_a``, ``y_b``, unless ``probs`` and ``label`` are other patterns.
+        The predicted class, where ``probs`` is the probability that it is right.
+    event, competing, time, horizon, strata : str or float, optional
+        Follow-up in the place of labels, see :class:`Followup`: ``event`` is true where the event
+        was seen, ``competing`` where another end was, all other rows are censored at ``time``;
+        ``horizon`` is a number or a column. Without ``event``, ``horizon`` is how many steps ahead
+        forecasts are, as in :meth:`Predictions.of`.
+    by, clusters : str or sequence of str, optional
+        Subgroups, of which several columns are crossed, and one or two columns of clusters.
+    weights, folds, ids, features : str or sequence of str, optional
+        Other facts of the rows, see :meth:`Predictions.of`; ``features="*"`` are all columns that
+        are not used otherwise.
+    classes : sequence, optional
+        Labels in the order of the columns of ``probs``, unless the columns are named by them.
+    from_logits, renormalise, ordered : bool, default False
+        As in :meth:`Predictions.of`.
+    drop_missing : bool or float, default False
+        Leave out rows without a prediction or outcome; a number is the largest share of such rows.
     rounded : bool or "auto", default False
-        Leave out rows of two classes whose probability is 0 or 1, as these may be rounded: an
-        outcome of probability 0 is else one that cannot be. ``"auto"``: if there is such an
-        outcome, all values are multiples of 0.01 or more, and half of that step explains it.
+        Leave out rows of two classes whose probability is 0 or 1, which may be rounded; ``"auto"``
+        if outcomes contradict them and rounding explains that.
+    multilabel : bool, default False
+        Whether rows have several labels: pairs of columns ``p_a``, ``y_a``, see
+        :meth:`Predictions.of_labels`.
+    per_character : bool, default False
+        Divide the log-likelihoods of lm-evaluation-harness by the characters of the options.
+    format, sheet : str, optional
+        Format of the file if its name does not say it, and the sheet of an Excel file.
+    as_is : bool, default False
+        Read the input as it was asked for, also where its data say that it is meant otherwise; a
+        note says so.
+
+    Returns
+    -------
+    Predictions
+        ``notes[0]`` says which columns were read as what, of how many rows.
 
     Raises
     ------
     FileNotFoundError
         When there is no such file.
     InvalidPredictionsError
-        When the file cannot be read, a column or cell is missing, more than one reading is
-        possible, or the values are not predictions. Rows are counted from 1.
+        When the file cannot be read, no column or several fit, a cell is missing, or values are not
+        predictions; ``readings`` are the readings that are likely.
+    DoubtfulInputError
+        When the data say that the input is meant otherwise (docs/guards.md), without ``as_is``.
     ImportError
-        Without what ``caltest[parquet]`` (also for Arrow and Zstandard) or ``caltest[excel]`` adds.
+        Without what ``caltest[excel]`` adds.
+
+    Notes
+    -----
+    One pass over the file, of the columns that are used, besides one for the widths of lines.
     """
-    if multilabel:
-        probs, label = probs or "p_*", label or "y_*"
-    request = Request(
-        *(probs, label, predicted_label, weights, clusters, by, ids, folds, classes, pos_label),
-        *(from_logits, renormalise, percent, per_character, drop_missing, one_model, format),
-        *(time, event, horizon, strata, features, ordered, multilabel),
-        drop_labels=drop_labels,
-        sheet=sheet,
-        rounded=rounded,
-    )
-    if is_table(path):
-        source = with_event(source_in_memory(at_hand(path, "table")), label)
-        return read_chosen(source, request, chosen_of(source, request))[0]
-    parts = parts_of(path)
-    if len(parts) == 1:
-        with source_of(parts[0], request) as source:
-            return read_chosen(source, request, chosen_of(source, request))[0]
-    refuse_pooling(parts, one_model)
-    source, chosen = pooled(parts, request)
-    data, rows = read_chosen(source, request, chosen)
-    if not one_model and rows.size == sum(size for _, size in source.parts):
-        refuse_same_labels(data.probs, data.labels, source)
-    return data
+    arguments = {name: value for name, value in locals().items() if name != "source"}
+    return read_wanted(source, Wanted(**arguments))
 
 
-def read_forecasters(
-    path: str | PathLike[str], probs: str, label: Columns | None = None, **options: Any
-) -> dict[str, Predictions]:
-    """Read several forecasters from one file, each a column or a pattern of columns.
-
-    As :func:`read_predictions`; with ``drop_missing``, the rows are those that all of them have.
-    """
-    request = Request(probs, label, **options)
-    with source_of(path, request) as source:
-        parts = [part.strip() for part in probs.split(",")]
-        names = parts if len(parts) > 1 else named(source.names, parts).probs
-        requests = {name: replace(request, probs=name) for name in names}
-        read = {n: read_chosen(source, r, chosen_of(source, r)) for n, r in requests.items()}
-    common = reduce(np.intersect1d, [rows for _, rows in read.values()])
-    if common.size == 0:
-        raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
-    note = f"paired on the {several(len(common), 'row')} that all forecasters have"
-    return {
-        name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
-        for name, (data, rows) in read.items()
-    }
+def read_wanted(source: object, wanted: Wanted) -> Predictions:
+    """Return the predictions of files or a table; see :func:`read_predictions`."""
+    with table_of(source, wanted) as (table, wanted), naming(table.name):
+        return read_table(table, wanted, in_memory=_is_memory(source))[0]
 
 
-class Growing(NamedTuple):
-    """Rows of a file that is still being written, by their places in the file, from 0.
-
-    ``waits`` marks rows that have no label yet: the one that they carry means nothing.
-    ``unfinished`` marks that of a last line without its end, which waits, too. ``columns`` are
-    those of the predictions and of the labels.
-    """
-
-    data: Predictions
-    rows: IntArray
-    waits: BoolArray
-    unfinished: BoolArray
-    columns: tuple[str, ...]
-
-
-def read_growing(
-    path: str | PathLike[str],
-    probs: str | Sequence[str] | None = None,
-    label: str | Sequence[str] | None = None,
-    **options: Any,
-) -> Growing:
-    """Read a file that is still being written; as :func:`read_predictions`.
-
-    With ``drop_missing`` rows without a prediction are left out; those without a label wait.
-    ``ids`` are the times of the rows; without them these must be in the order of their dates.
-    """
-    request = Request(probs, label, **options)
-    with source_of(path, request) as source:
-        outcomes = choose_labels(source, label).probs
-        columns = map(np.atleast_1d, source.read(outcomes))
-        absent = [cells.missing(column) | cells.pending(column) for column in columns]
-        unfinished = np.zeros_like(absent[0])
-        if Path(path).suffix.lower() in (*ENDINGS["csv"], ".jsonl", ".ndjson"):
-            unfinished[-1] = Path(path).read_bytes()[-1:] != b"\n"
-        waits = np.any([*absent, unfinished], axis=0)
-
-        def read(names: Sequence[str]) -> list[Column]:
-            columns = source.read(names)
-            for place, name in enumerate(names):
-                column = columns[place]
-                if name in outcomes and waits.all():
-                    columns[place] = np.zeros(len(column), dtype=np.int64)
-                elif name in outcomes:  # any label that occurs, where there is none yet
-                    waiting = waits.reshape(-1, *[1] * (column.ndim - 1))
-                    columns[place] = np.where(waiting, column[~waits][0], column)
-            return columns
-
-        complete = replace(source, read=read)
-        with warnings.catch_warnings():
-            if waits.any():  # labels that mean nothing are no reason for doubt
-                warnings.simplefilter("ignore", DoubtfulInputWarning)
-            chosen = chosen_of(complete, request)
-            data, rows = read_chosen(complete, request, chosen)
-        if request.ids is None and not source.log:
-            data = replace(data, notes=(*data.notes, *_order_note(source, chosen.wanted)))
-        names = (*chosen.choice.probs, *chosen.outcomes)
-        return Growing(data, rows, waits[rows], unfinished[rows], names)
+def read_table(
+    table: Table, wanted: Wanted, *, in_memory: bool = False
+) -> tuple[Predictions, IntArray]:
+    """Return the predictions of an open table, and the places of their rows in it."""
+    chosen = chosen_of(table, wanted)
+    whole = cells_of(table, chosen, wanted, frame_rows=in_memory)
+    whole = replace(whole, parts=table.parts)
+    complete = whole.complete()
+    cells = complete.cells
+    try:
+        data = cells.predictions()
+    except InvalidPredictionsError as error:
+        if not wanted.multilabel and (more := answer_readings(cells, table)):
+            raise type(error)(str(error), [*more, *error.readings]) from None
+        raise
+    asked = () if table.log else questioned(table, chosen, wanted, whole, complete, data)
+    rows = cells.rows if data.places is None else cells.rows[data.places]
+    head = read_note(table, chosen, wanted, whole, complete)
+    notes = (head, *table.notes, *complete.notes, *map(Doubt, asked), *data.notes)
+    unused = tuple(n for n in table.schema if n not in chosen.used and n != FILE)
+    data = replace(data, notes=notes, unused=() if table.log else unused, places=rows)
+    if table.parts and not wanted.as_is and "where" not in chosen.terms:
+        refuse_same_labels(data, table.parts)
+    return without_rounded(data, wanted.rounded), rows
 
 
-def _order_note(source: Source, others: Sequence[str]) -> list[str]:
-    """Say that rows are taken in their order beside a column of their dates; refuse another."""
-    dates = [name for name in source.names if key(name) in {*DATES, "time"} and name not in others]
-    for name, times in times_among(source, dates):
-        if (np.diff(times) < 0.0).any():
-            row = int(np.argmax(np.diff(times) < 0.0)) + 2
-            raise InvalidPredictionsError(
-                f"rows are bet on in their order, and row {row}, counted from 1, is earlier than "
-                f"row {row - 1} by column {name}: say --time {name}",
-                [("--time", name)],
-            )
-        return [f"rows are taken in their order, and an alarm has no date without --time {name}"]
-    return []
+def chosen_of(table: Table, wanted: Wanted) -> Chosen:
+    """Return what the columns of a table are; a refusal lists them with likely readings."""
+    schema = {name: kind for name, kind in table.schema.items() if name != FILE}
+    try:
+        chosen = choose(schema, wanted)
+    except UnclearColumnsError as error:
+        import polars as pl
+
+        head = table.frame.head(2000).collect()
+        cells = described(head.select(pl.exclude(FILE)))
+        readings = suggested(head, wanted, error.lacking)
+        raise InvalidPredictionsError(f"{error}; the columns are {cells}", readings) from None
+    if wanted.features in ("*", ["*"]):
+        free = [n for n in schema if n not in chosen.used]
+        if not free:
+            raise InvalidPredictionsError("no column is left that could be a feature")
+        chosen = replace(chosen, terms={**chosen.terms, "features": terms(free, schema)})
+    return chosen
 
 
-# ------------------------------------------------------------------------------
-# From a file to predictions: its columns, what they mean, and a note of what was understood.
+def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, complete: Any) -> str:
+    """Return the note that says which columns were read as what, and how many rows."""
+    n = complete.cells.frame.height
+    parts = [f"read {several(n, 'row')}"]
+    if wanted.where is not None:
+        import polars as pl
+
+        kept = condition(chosen)
+        total, unknown = (
+            table.frame.select(pl.len(), kept.is_null().sum().alias("u")).collect().row(0)
+        )
+        parts = [f"read {n} of {several(total, 'row')}, those where {chosen.sql('where')}"]
+        parts[0] += f" ({several(unknown, 'row')} where it is unknown)" * (unknown > 0)
+    if table.parts:
+        parts[0] += f" of {len(table.parts)} files"
+    columns = chosen.terms["probs"]
+    shown = shortened([term.name for term in columns])
+    if "event" in chosen.terms:
+        parts.append(f"risk {shown}, event {chosen.name('event')}")
+        parts += [f"competing event {chosen.name('competing')}"] * ("competing" in chosen.terms)
+        horizon = chosen.name("horizon") if "horizon" in chosen.terms else str(wanted.horizon)
+        parts.append(f"by {chosen.name('time')} = {horizon}")
+    else:
+        label = shortened([term.name for term in chosen.terms["label"]])
+        if "predicted_label" in chosen.terms:
+            answer = chosen.name("predicted_label")
+            parts.append(f"{shown} as the probability that {answer} equals {label}")
+        elif len(columns) > 1:
+            parts.append(f"{len(columns)} classes from {shown}, label {label}")
+        else:
+            right = "that the answer is right" if chosen.about_answers else "of the event"
+            parts.append(f"{shown} as the probability {right}, label {label}")
+    parts += [
+        f"{option} from {shortened([term.name for term in chosen.terms[option]])}"
+        for option in ("by", "clusters", "weights", "folds", "ids", "strata", "features")
+        if option in chosen.terms
+    ]
+    if "time" in chosen.terms and "event" not in chosen.terms:
+        parts.append(f"time from {chosen.name('time')}")
+    unused = [name for name in table.schema if name not in chosen.used and name != FILE]
+    parts += [f"not used: {shortened(unused, 12)}"] * bool(unused)
+    return ", ".join(parts)
 
 
-#: What ``format`` may be.
-FORMATS = (*READERS, "lm-eval", "inspect", "helm")
+def shortened(names: Sequence[str], most: int = 6) -> str:
+    """Return names of columns, of many the first and the last."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 2])}, …, {names[-1]}"
 
 
 @contextmanager
-def source_of(path: str | PathLike[str], request: Request) -> Iterator[Source]:
-    """Open a file, and a second one with the labels; errors name the file."""
-    label = request.label
-    one_of("format", request.format, (None, *FORMATS))
-    file = opened(path, request.format)._replace(sheet=request.sheet)
+def naming(name: str) -> Iterator[None]:
+    """Let errors begin with the name of the file that they are about."""
     try:
-        with file.file:
-            log: str | None = file.format
-            source = Source([], lambda _: [])
-            if log != "inspect" or not zipfile.is_zipfile(file.file):
-                file.file.seek(0)
-                source = READERS.get(file.format, READERS["json"])(file)
-            if log in READERS:  # JSON may still be a log, if nobody has said that it is JSON
-                guessed = request.format is None and source.content is not None
-                log = log_format(source.content) if guessed else ""
-            misfit = "per_character is for samples of lm-evaluation-harness"
-            if request.sheet and file.format != "excel":
-                raise InvalidPredictionsError("--sheet is for Excel files", [("!--sheet",)])
-            if log and request.from_logits:
-                misfit = "this log is not of logits: leave from_logits out"
-            if (log and request.from_logits) or (request.per_character and log != "lm-eval"):
-                raise InvalidPredictionsError(misfit)
-            if log:
-                source = read_log(file, log, source.content, request.per_character)
-            one = isinstance(label, (str, PathLike)) and str(label) not in source.names
-            if one and Path(str(label)).is_file():
-                source = _with_labels(source, Path(str(label)))
-            elif source.bare:
-                if one:
-                    raise FileNotFoundError(f"there is no file {label}")
-                raise InvalidPredictionsError(source.bare, [("--label", "FILE_OF_LABELS")])
-            yield with_event(source, label)
-    except UnicodeError:
-        raise InvalidPredictionsError(
-            f"{file.name}: this is not a text file in UTF-8: save it so, such as with iconv "
-            "-f latin1 -t utf-8"
-        ) from None
+        yield
     except InvalidPredictionsError as error:
-        raise error.of_file(file.name) from None
-
-
-def _with_labels(source: Source, path: Path) -> Source:
-    """Return a source that has the labels of a second file as one more column."""
-    file = opened(path, None)
-    with file.file:
-        other = READERS.get(file.format, READERS["json"])(file)
-        name = other.names[0] if len(other.names) == 1 else choose_labels(other, None).probs[0]
-        labels = as_column(other.read([name])[0], name)
-        common = [n for n in other.names if n != name and n in source.names]
-        common = [n for n in common if source.read([n])[0].ndim == other.read([n])[0].ndim == 1]
-        common.sort(key=lambda n: not IDS & {*words(n)})
-        keys = other.read(common[:1]) if common else []
-    if keys:
-        labels = labels[_places(source.read(common[:1])[0], keys[0], common[0], path.name)]
-
-    def read(names: Sequence[str]) -> list[Column]:
-        probs = source.read([n for n in names if n != str(path)])
-        columns, truth, n = iter(probs), labels, len(probs[0]) if probs else len(labels)
-        named_so = name.lower() in (*LABELS[0], *LABELS[1])
-        if other.names == [name] and not (other.bare or named_so) and len(truth) == n - 1:
-            truth = np.array([name, *truth.tolist()], dtype=object)  # it was no header
-        longer = source.bare and n == len(truth) + 1
-        if longer and np.array_equal(probs[0][0], range(probs[0].shape[1])):
-            columns = iter([probs[0][1:]])  # it was one: a data frame numbers its columns
-        return [truth if name == str(path) else next(columns) for name in names]
-
-    notes = [f"labels of {path.name} matched by {common[0]}"] if keys else []
-    return replace(
-        source, names=[*source.names, str(path)], read=read, notes=(*source.notes, *notes)
-    )
-
-
-def _places(rows: Column, listed: Column, column: str, file: str) -> IntArray:
-    """Return where the rows of a table are in a file, by a column that both have."""
-    names, others = (marks(keys).astype(str).tolist() for keys in (rows, listed))
-    if names == others:
-        return np.arange(len(names))
-    place = {name: row for row, name in enumerate(others)}
-    if len(place) < len(others) or len(set(names)) < len(names):
-        raise InvalidPredictionsError(
-            f"{column} names rows more than once, and not in the order of {file}: rows cannot be "
-            "matched by it; leave it out of that file if rows are in the same order"
-        )
-    for name in names:
-        if name not in place:
-            raise InvalidPredictionsError(f"{file} has no label for {column} {name}")
-    return np.array([place[name] for name in names])
-
-
-def read_chosen(
-    source: Source, request: Request, chosen: Chosen, before: int = 0
-) -> tuple[Predictions, IntArray]:
-    """Return the predictions in the chosen columns, and which rows of the file they are.
-
-    Rows are counted from ``before``, those that were read before.
-    """
-    table = understood(source, request, chosen, before)
-    if request.multilabel:
-        if table.facts:
-            raise InvalidPredictionsError("several labels a row take no facts of the rows yet")
-        with table.naming:
-            data = Predictions.of_labels(table.probs, table.labels, table.classes)
-        places = table.rows[data.places]
-        return replace(data, notes=(*table.notes, *data.notes), places=places), table.rows
-    return of_table(table, request), table.rows
+        raise (error.of_file(name) if name else error) from None
 
 
 # ------------------------------------------------------------------------------
-# Several files: of one model, read as one table; of several models, brought into one order.
+# Opening: files, several files, tables in memory, and labels in a file of their own.
 
 
-#: What names of files call models; each is told from others by the word that it is in.
-_FAMILIES = re.compile(
-    "model|baseline|recalibrated|gpt|claude|llama|gemini|mistral|qwen|deepseek|bert|resnet|vgg|"
-    "densenet|lenet|vit|xgb|lgbm|lightgbm|catboost|forest|logreg|logistic|svm|bayes"
-)
+def _is_memory(source: object) -> bool:
+    paths = isinstance(source, (str, PathLike))
+    several_paths = isinstance(source, Sequence) and all(
+        isinstance(part, (str, PathLike)) for part in source
+    )
+    return not (paths or several_paths)
 
 
-#: Logarithm of the chance below which equal labels in one order are no chance.
-_SURPRISE = float(np.log(1e-6))
+@contextmanager
+def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
+    """Open files or a table in memory as one table; the wanted label may be in a second file."""
+    one_of("format", wanted.format, (None, *FORMATS))
+    with ExitStack() as stack:
+        if _is_memory(source):
+            table = Table("", table_in_memory(source).lazy())
+            table = flat(table)
+        else:
+            parts = parts_of(source)
+            opened = [stack.enter_context(opened_part(part, wanted)) for part in parts]
+            if len(parts) > 1:
+                refuse_copies(parts)
+            table = opened[0] if len(opened) == 1 else pooled(opened)
+        label = wanted.label
+        one = isinstance(label, (str, PathLike)) and str(label) not in table.schema
+        if one and Path(str(label)).is_file():
+            other = stack.enter_context(opened_part(Path(str(label)), Wanted()))
+            with naming(table.name):
+                table = with_labels(table, other)
+            wanted = replace(wanted, label=quoted(LABEL_OF_FILE))
+        yield table, wanted
+
+
+@contextmanager
+def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open one file, also the log of a harness."""
+    with open_table(part, wanted.format, wanted.sheet) as table:
+        if table.log:
+            with naming(table.name):
+                table = read_log(table, wanted.per_character)
+        if wanted.per_character and table.log != "lm-eval":
+            raise InvalidPredictionsError(
+                f"{table.name}: characters of options are in samples of lm-evaluation-harness",
+                [Reading({"per_character": None})],
+            )
+        yield table
+
+
+def table_in_memory(source: Any) -> pl.DataFrame:
+    """Return a table of pandas, polars, Arrow, duckdb and others as one of polars.
+
+    An index with names becomes columns where no column has these names.
+    """
+    import polars as pl
+
+    from caltest._base.containers import can, opened
+
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    if isinstance(source, pl.DataFrame):
+        return source
+    source = opened(source, "the table")
+    if isinstance(source, dict) or (hasattr(source, "keys") and not hasattr(source, "columns")):
+        from caltest.read.formats import of_arrays
+
+        columns = {str(name): source[name] for name in source}
+        return of_arrays({name: _cells(column, name) for name, column in columns.items()})
+    names = [str(name) for name in getattr(source, "columns", [])]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidPredictionsError(f"two columns are called {twice!r}: rename one")
+    if hasattr(source, "__arrow_c_stream__"):
+        columns_of_source: Any = source
+        if can(source, "rename") and any(not isinstance(n, str) for n in columns_of_source.columns):
+            source = columns_of_source.rename(columns=str)
+        with suppress(Exception):  # types that Arrow does not have are read as NumPy has them
+            frame = pl.DataFrame(source)
+            return frame.select([c for c in frame.columns if not c.startswith("__index_level_")])
+        return pl.DataFrame({str(n): _cells(source[n], str(n)) for n in source.columns})
+    raise TypeError(
+        f"the source is a {type(source).__name__}, neither files nor a table: arrays are for "
+        "Predictions.of(probs, labels)"
+    )
+
+
+def _cells(column: object, name: str) -> AnyArray:
+    from caltest._base.containers import as_column
+
+    return as_column(column, name)
 
 
 def parts_of(paths: object) -> list[Path]:
@@ -420,132 +380,271 @@ def parts_of(paths: object) -> list[Path]:
     return parts
 
 
-def refuse_pooling(parts: Sequence[Path], one_model: bool = False) -> dict[str, Path]:
-    """Refuse a file that is a copy of another, and files that names say are of several models.
-
-    Returns the files by their content.
-    """
+def refuse_copies(parts: Sequence[Path]) -> dict[str, Path]:
+    """Refuse a file that is a copy of another; return the files by their content."""
     by_content: dict[str, Path] = {}
     for part in parts:
         other = by_content.setdefault(content_mark(part), part)
         if other is not part:
             raise StatisticError(f"{part} is a copy of {other}: each part counts once")
-    names = {word for part in parts if (word := _model_in(part.stem))}
-    if len(names) > 1 and not one_model:
-        raise StatisticError(
-            f"these files seem to be of several models ({', '.join(sorted(names))}), which are not "
-            f"pooled unasked: {_of_two(parts)}",
-            [("compare",), ("--one-model",)],
-        )
     return by_content
 
 
-def _of_two(parts: Sequence[Path | str]) -> str:
-    """Say which commands take files of two models, and what to say of files of one."""
-    new, old = parts if len(parts) == 2 else ("NEW", "OLD")
-    return (
-        f"caltest compare {new} {old} compares them, caltest gate {new} --against {old} --margin "
-        "0.01 says whether the first may replace the second; if they are one model's, say "
-        "one_model=True"
-    )
+def pooled(tables: Sequence[Table]) -> Table:
+    """Return several tables as one, with the columns that all of them have."""
+    import polars as pl
+
+    schemas = [table.schema for table in tables]
+    names = [name for name in schemas[0] if all(name in schema for schema in schemas)]
+    if not names:
+        raise InvalidPredictionsError(
+            f"{tables[0].name} and {tables[1].name} have no column in common: "
+            f"{listing(schemas[0])}; {listing(schemas[1])}"
+        )
+    mixed = [n for n in names if len({_family_of(schema[n]) for schema in schemas}) > 1]
+    if mixed:
+        texts = [t for t, schema in zip(tables, schemas, strict=True) if t.text is not None]
+        tables = [retyped(t, mixed) if t in texts else t for t in tables]
+        schemas = [table.schema for table in tables]
+    frames = []
+    for place, (table, schema) in enumerate(zip(tables, schemas, strict=True)):
+        text = [n for n in mixed if any(_family_of(s[n]) == "text" for s in schemas)]
+        columns = [
+            pl.col(n).cast(pl.String) if n in text and schema[n] != pl.String else pl.col(n)
+            for n in names
+        ]
+        frames.append(table.frame.select([*columns, pl.lit(place).alias(FILE)]))
+    heights = [frame.select(pl.len()).collect().item() for frame in frames]
+    sizes = tuple((table.name, n) for table, n in zip(tables, heights, strict=True))
+    lacking = {n for schema in schemas for n in schema} - {*names}
+    notes = [note for table in tables for note in table.notes]
+    if lacking:
+        notes.append(f"columns that not all files have are left out: {shortened(sorted(lacking))}")
+    frame = pl.concat(frames, how="vertical_relaxed")
+    log = tables[0].log if len({table.log for table in tables}) == 1 else ""
+    return Table("", frame, tuple(dict.fromkeys(notes)), log=log, parts=sizes)
 
 
-def _model_in(stem: str) -> str:
-    """Return what the name of a file calls the model, if anything."""
-    words = re.split(r"[^a-z0-9.]+", stem.lower())
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "model":  # model_a, model_2
-            return f"model {following}"
-        if _FAMILIES.search(word):
-            return word
-    return ""
+def _family_of(kind: Any) -> str:
+    return "number" if kind.is_numeric() else "text" if str(kind) == "String" else str(kind)
 
 
-def pooled(parts: Sequence[Path], request: Request) -> tuple[Source, Chosen]:
-    """Return several files as one table, and which of its columns are what, as the first says."""
-    with source_of(parts[0], request) as first:
-        chosen = chosen_of(first, request)
-        names, log = first.names, first.log
-    models = [name for name in names if key(name) in MODELS]
-    heads, ids = list(dict.fromkeys([*chosen.wanted, *models])), _ids_among(names)
-    tables: list[dict[str, Column]] = []
-    notes: list[str] = []
-    for part in parts:
-        with source_of(part, request) as source:
-            refuse_unknown(heads, source.names)
-            ids = [name for name in ids if name in source.names]
-            read = list(dict.fromkeys([*heads, *ids]))
-            tables.append(dict(zip(read, map(np.atleast_1d, source.read(read)), strict=True)))
-            notes += source.notes
-            for name in heads:
-                shape, first_shape = (table[name].shape[1:] for table in (tables[-1], tables[0]))
-                if shape != first_shape:
-                    raise InvalidPredictionsError(
-                        f"column {name} holds rows of shape {shape}, and of shape {first_shape} "
-                        f"in {parts[0].name}"
-                    )
-    every = dict.fromkeys([*heads, *ids])
-    columns = {name: np.concatenate([table[name] for table in tables]) for name in every}
-    lengths = [len(table[heads[0]]) for table in tables]
-    sizes = tuple((part.name, n) for part, n in zip(parts, lengths, strict=True))
-    source = Source(
-        [name for name in names if name in columns or name not in _ids_among(names)],
-        lambda heads: [columns[name] for name in heads],
-        log=log,
-        notes=tuple(dict.fromkeys(notes)),
-        parts=sizes,
-    )
-    return source, chosen
+#: Logarithm of the chance below which equal labels in one order are no chance.
+SURPRISE = float(np.log(1e-6))
 
 
-def _ids_among(names: Sequence[str]) -> list[str]:
-    """Return the first column whose name says that it names rows."""
-    return [name for name in names if IDS & {*words(name)}][:1]
-
-
-def refuse_same_labels(probs: FloatArray, labels: IntArray, source: Source) -> None:
-    """Refuse files with the same labels in the same order: predictions of the same rows.
-
-    The order is also that of the first column whose name says that it names rows.
-    """
-    sizes = source.parts
+def refuse_same_labels(data: Predictions, sizes: Sequence[tuple[str, int]]) -> None:
+    """Ask about files with one order of labels and other probabilities: models of the same rows."""
+    if data.places is None or data.n != sum(size for _, size in sizes):
+        return
     ends = np.cumsum([size for _, size in sizes])
     rows = [np.arange(end - size, end) for end, (_, size) in zip(ends, sizes, strict=True)]
-    pairs = [*zip(combinations(sizes, 2), combinations(rows, 2), strict=True)]
-    for name in _ids_among(source.names):
-        ids = marks(source.read([name])[0])
-        rows = [part[np.argsort(ids[part], kind="stable")] for part in rows]
-        ordered = zip(combinations(sizes, 2), combinations(rows, 2), strict=True)
-        pairs += [(two, (a, b)) for two, (a, b) in ordered if np.array_equal(ids[a], ids[b])]
-    for (a, b), (first, second) in pairs:
-        if a[1] != b[1] or not np.array_equal(labels[first], labels[second]):
+    for (a, first), (b, second) in combinations(zip(sizes, rows, strict=True), 2):
+        if a[1] != b[1] or not np.array_equal(data.labels[first], data.labels[second]):
             continue
-        shares = np.bincount(labels[first]) / a[1]
-        if a[1] * np.log((shares**2).sum()) < _SURPRISE and (probs[first] != probs[second]).any():
-            raise InvalidPredictionsError(
-                f"{a[0]} and {b[0]} have the same labels in one order and other probabilities, "
-                f"as two models of the same rows have: {_of_two([a[0], b[0]])}",
-                [("compare",), ("--one-model",)],
+        shares = np.bincount(data.labels[first]) / a[1]
+        unlikely = a[1] * np.log((shares**2).sum()) < SURPRISE
+        if unlikely and (data.probs[first] != data.probs[second]).any():
+            raise DoubtfulInputError(
+                f"{a[0]} and {b[0]} have the same labels in one order and other probabilities, as "
+                "two models of the same rows have",
+                [Reading({}, "they are two models", "compare")],
             )
 
 
-def shared_ids(paths: Sequence[Path]) -> str | None:
-    """Return the column by which the rows of all files are named, as its name says."""
+#: Name of the column of labels from a second file.
+LABEL_OF_FILE = "label="
+
+
+def with_labels(table: Table, other: Table) -> Table:
+    """Return a table with the labels of a second file.
+
+    Rows are matched by the first column of words or whole numbers that both have and that names
+    each row of the second file once; without such a column the files have as many rows.
+    """
+    import polars as pl
+
+    if len(other.schema) == 1:
+        name = next(iter(other.schema))
+    else:
+        fit = choose({**other.schema, "p": pl.Float64()}, Wanted(probs="p"))
+        name = fit.terms["label"][0].name
+    labels, rows = other.frame.collect(), table.frame.collect()
+    for common in (n for n in labels.columns if n != name and n in rows.columns):
+        ids, words = words_of(labels[common]), words_of(rows[common])
+        if ids is None or words is None or ids.n_unique() < ids.len():
+            continue
+        right = pl.DataFrame({"id": ids, LABEL_OF_FILE: labels[name]})
+        joined = (
+            words.alias("id").to_frame().join(right, on="id", how="left", maintain_order="left")
+        )
+        lacking = ~words.is_in(ids.implode())
+        if lacking.any():
+            row = int(lacking.arg_max() or 0)
+            raise InvalidPredictionsError(
+                f"{other.name} has no label for {common} {words[row]} ({int(lacking.sum())} rows)"
+            )
+        notes = (*table.notes, f"labels of {other.name} matched by {common}")
+        rows = rows.with_columns(joined[LABEL_OF_FILE])
+        return replace(table, frame=rows.lazy(), notes=notes, text=None)
+    if labels.height != rows.height:
+        raise InvalidPredictionsError(
+            f"there are {several(rows.height, 'row')}, but {other.name} has {labels.height}, and "
+            "no column of both names the rows"
+        )
+    rows = rows.with_columns(labels[name].alias(LABEL_OF_FILE))
+    notes = (*table.notes, f"labels of {other.name}, row by row")
+    return replace(table, frame=rows.lazy(), notes=notes, text=None)
+
+
+# ------------------------------------------------------------------------------
+# Several models of the same rows, and files that are still being written.
+
+
+def read_forecasters(source: object, probs: str, **options: Any) -> dict[str, Predictions]:
+    """Read several forecasters from one table, each a column or an expression.
+
+    As :func:`read_predictions`; with ``drop_missing``, the rows are those that all of them have.
+    """
+    wanted = Wanted(probs=probs, **options)
+    with table_of(source, wanted) as (table, wanted), naming(table.name):
+        members = terms(probs, table.schema)
+        read = {t.name: read_table(table, replace(wanted, probs=t.sql)) for t in members}
+    common = reduce(np.intersect1d, [rows for _, rows in read.values()])
+    if common.size == 0:
+        raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
+    note = f"paired on the {several(len(common), 'row')} that all forecasters have"
+    return {
+        name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
+        for name, (data, rows) in read.items()
+    }
+
+
+class Growing(NamedTuple):
+    """Rows of a file that is still being written, by their places in the file, from 0.
+
+    ``waits`` marks rows that have no label yet: the one that they carry means nothing.
+    ``unfinished`` marks that of a last line without its end, which waits, too. ``columns`` are
+    those of the predictions and of the labels.
+    """
+
+    data: Predictions
+    rows: IntArray
+    waits: BoolArray
+    unfinished: BoolArray
+    columns: tuple[str, ...]
+
+
+def read_growing(
+    path: str | PathLike[str],
+    probs: Expressions | None = None,
+    label: Expressions | None = None,
+    **options: Any,
+) -> Growing:
+    """Read a file that is still being written; as :func:`read_predictions`.
+
+    With ``drop_missing`` rows without a prediction are left out; those without a label wait.
+    ``ids`` are the times of the rows; without them these must be in the order of their dates.
+    """
+    wanted = Wanted(probs=probs, label=label, **options)
+    with table_of(path, wanted) as (table, wanted), naming(table.name):
+        chosen = chosen_of(table, wanted)
+        whole = cells_of(table, chosen, wanted)
+        lacking = whole.frame["label:0"].is_null().to_numpy()
+        waits = lacking.copy()
+        unfinished = np.zeros_like(waits)
+        if table.text is not None or str(path).endswith((".jsonl", ".ndjson")):
+            unfinished[-1] = Path(path).read_bytes()[-1:] != b"\n"
+        waits |= unfinished
+        filled = replace(whole, frame=_filled(whole, lacking))
+        complete = filled.complete()
+        data = complete.cells.predictions()
+        rows = complete.cells.rows
+        kept = np.isin(whole.rows, rows)
+        head = read_note(table, chosen, wanted, whole, complete)
+        notes = (head, *table.notes, *complete.notes)
+        if wanted.ids is None and not table.log:
+            notes = (*notes, *_order_note(table, chosen))
+        data = replace(data, notes=(*notes, *data.notes), places=rows)
+        columns = (*(t.name for t in chosen.terms["probs"]), chosen.name("label"))
+        return Growing(data, rows, waits[kept], unfinished[kept], columns)
+
+
+def _filled(cells: Cells, lacking: BoolArray) -> pl.DataFrame:
+    """Return cells with any label that occurs where there is none yet."""
+    import polars as pl
+
+    frame = cells.frame
+    label = frame["label:0"]
+    if not lacking.any():
+        return frame
+    if lacking.all():
+        classes = cells.wanted.classes or cells.chosen.classes
+        value = str(classes[0]) if classes else 0
+        return frame.with_columns(pl.lit(value).alias("label:0"))
+    return frame.with_columns(label.fill_null(label.drop_nulls()[0]))
+
+
+#: Names of the times of rows.
+DATES = frozenset({"date", "datetime", "timestamp", "time", "day"})
+
+
+def _order_note(table: Table, chosen: Chosen) -> list[str]:
+    """Say that rows are taken in their order beside a column of their dates; refuse another."""
+    dates = [n for n in table.schema if key(n) in DATES and n not in chosen.used]
+    for name in dates:
+        cells = table.frame.select(name).collect()[name]
+        try:
+            times: FloatArray = as_times(cells.to_numpy(), cells.len())
+        except InvalidPredictionsError:
+            continue
+        steps = np.diff(times) < np.zeros(1, dtype=np.diff(times).dtype)
+        if steps.any():
+            row = int(np.argmax(steps)) + 2
+            raise InvalidPredictionsError(
+                f"rows are bet on in their order, and row {row}, counted from 1, is earlier than "
+                f"row {row - 1} by column {name}: name it as the time",
+                [Reading({"time": quoted(name)})],
+            )
+        note = f"rows are taken in their order: to date an alarm, name {name} as the time"
+        return [note]
+    return []
+
+
+def shared_ids(sources: Iterable[object]) -> str | None:
+    """Return the first column that names the rows of all tables, None for none.
+
+    It holds words or whole numbers, each once in every table, and the same in all of them.
+    """
     with ExitStack() as stack:
-        return shared_ids_arguments([stack.enter_context(source_of(p, Request())) for p in paths])
+        tables = [stack.enter_context(table_of(s, Wanted()))[0] for s in sources]
+        frames = [table.frame for table in tables]
+        schemas = [table.schema for table in tables]
+        for name in (n for n in schemas[0] if all(n in schema for schema in schemas)):
+            columns = [words_of(frame.select(name).collect()[name]) for frame in frames]
+            words = [column for column in columns if column is not None]
+            if len(words) < len(columns) or any(w.n_unique() < w.len() for w in words):
+                continue
+            if all({*w.to_list()} == {*words[0].to_list()} for w in words[1:]):
+                return name
+    return None
 
 
 def lent_labels(paths: Iterable[Path]) -> dict[Path, dict[str, Path]]:
-    """Return the label= of files without the column of labels that another has: that other."""
-    columns: dict[Path, list[str]] = {}
-    with ExitStack() as stack:
-        sources = {path: stack.enter_context(source_of(path, Request())) for path in paths}
-        for path, source in sources.items():
+    """Return the label= of files without a column of labels that another has: that other."""
+    import polars as pl
+
+    columns: dict[Path, str] = {}
+    schemas: dict[Path, dict[str, Any]] = {}
+    for path in paths:
+        with table_of(path, Wanted()) as (table, _):
+            schemas[path] = table.schema
             with suppress(InvalidPredictionsError):
-                columns[path] = choose_labels(source, None).probs
-        return {
-            path: {"label": other}
-            for path in sources.keys() - columns.keys()
-            for other, labels in columns.items()
-            if not {*labels} & {*sources[path].names}
-        }
+                fit = choose({**table.schema, "p=": pl.Float64()}, Wanted(probs='"p="'))
+                columns[path] = fit.name("label")
+    return {
+        path: {"label": other}
+        for path in schemas.keys() - columns.keys()
+        for other, label in columns.items()
+        if label not in schemas[path]
+    }

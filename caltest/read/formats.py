@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import AnyArray
-from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.expressions import key, quoted
+from caltest.read.expressions import key
 from caltest.read.lines import checked_lines
 
 if TYPE_CHECKING:
@@ -77,8 +76,8 @@ class Table:
     """A table that is open: its rows as a lazy frame, and how they came about.
 
     ``text`` is the file of text with a delimiter from which ``frame`` is scanned, ``scan`` what to
-    scan it with; ``log`` is the harness whose log it is, "" for none; ``empty`` counts lines
-    without cells, which are left out; ``arrays`` says that arrays became columns.
+    scan it with; ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON;
+    ``parts`` are the files that it was pooled from, with their numbers of rows.
     """
 
     name: str
@@ -87,7 +86,8 @@ class Table:
     text: Path | None = None
     scan: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
-    content: object = None
+    content: Any = None
+    parts: tuple[tuple[str, int], ...] = ()
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -114,11 +114,12 @@ def open_table(
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="caltest-")))
-            yield _opened(Path(path), name, folder, format, sheet)
+            table = _opened(Path(path), name, folder, format, sheet)
         except InvalidPredictionsError as error:
             raise error.of_file(name) from None
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise InvalidPredictionsError(f"{name}: {_reason(error)}") from None
+        yield table
 
 
 def _reason(error: BaseException) -> str:
@@ -128,9 +129,7 @@ def _reason(error: BaseException) -> str:
     return f"this is not a readable file: {reason}"
 
 
-def _opened(
-    path: Path, name: str, folder: Path, format: str | None, sheet: str | None
-) -> Table:
+def _opened(path: Path, name: str, folder: Path, format: str | None, sheet: str | None) -> Table:
     if str(path) == "-":
         path = folder / "standard input"
         with path.open("wb") as copy:
@@ -265,19 +264,22 @@ def _text(path: Path, folder: Path) -> Table:
     cells = [cell for row in rows[1:] for cell in row]
     comma = delimiter != "," and any(re.fullmatch(r"\s*-?\d+,\d+\s*%?", cell) for cell in cells)
     if comma and any(re.fullmatch(r"\s*-?\d+\.\d+\s*%?", cell) for cell in cells):
-        both = [next(c for c in cells if re.fullmatch(rf"\s*-?\d+{m}\d+\s*%?", c)) for m in (",", r"\.")]
+        both = [
+            next(c for c in cells if re.fullmatch(rf"\s*-?\d+{m}\d+\s*%?", c)) for m in (",", r"\.")
+        ]
         raise InvalidPredictionsError(
-            f"numbers have decimal commas and decimal points ({both[0].strip()}, {both[1].strip()}): write all alike"
+            f"numbers have decimal commas and decimal points ({both[0].strip()}, "
+            f"{both[1].strip()}): write all alike"
         )
     if len(rows) < 2:
         raise InvalidPredictionsError("there is a header but no rows")
     names = [name or f"column_{place + 1}" for place, name in enumerate(header)]
     checked = checked_lines(path, delimiter, len(names), folder)
     notes = [*notes, *checked.notes]
-    scan: dict[str, Any] = dict(
-        separator=delimiter, decimal_comma=comma, null_values=MISSING,
-        with_column_names=lambda _: names, infer_schema_length=TYPED_BY,
-    )  # fmt: skip
+    scan: dict[str, Any] = {
+        "separator": delimiter, "decimal_comma": comma, "null_values": MISSING,
+        "with_column_names": lambda _: names, "infer_schema_length": TYPED_BY,
+    }  # fmt: skip
     frame = pl.scan_csv(checked.path, **scan)
     return Table("", frame, tuple(notes), checked.path, scan)
 
@@ -365,7 +367,9 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
     assert table.text is not None
     schema = table.schema
     numeric = [n for n in columns if schema[n].is_numeric() or schema[n] == pl.Boolean]
-    as_text = pl.scan_csv(table.text, **table.scan, schema_overrides=dict.fromkeys(numeric, pl.String))
+    as_text = pl.scan_csv(
+        table.text, **table.scan, schema_overrides=dict.fromkeys(numeric, pl.String)
+    )
     plain = {n: pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in numeric}
     lost = as_text.select(
         [(pl.col(n).is_not_null() & number.is_null()).any().alias(n) for n, number in plain.items()]
@@ -386,14 +390,16 @@ def _json(path: Path, name: str, log: str) -> Table:
             line = file.readline(HEAD).removeprefix(b"\xef\xbb\xbf").strip()
         if line.startswith(b"{") and line.endswith(b"}"):
             first = _parsed(line.decode("utf-8", "replace"))
-            if not {*LOG_KEYS} & {*first} and not any(isinstance(v, dict | list) for v in first.values()):
+            if not {*LOG_KEYS} & {*first} and not any(
+                isinstance(v, dict | list) for v in first.values()
+            ):
                 try:
                     frame = pl.scan_ndjson(path, infer_schema_length=None)
                     frame.head(1).collect()
                     return Table(name, frame)
                 except pl.exceptions.PolarsError:
                     pass  # read line by line, which says what is wrong
-    text, notes = path.read_text("utf-8-sig", errors="strict"), ()
+    text, notes = path.read_text("utf-8-sig"), tuple[str, ...]()
     try:
         content = _parsed(text)
     except json.JSONDecodeError:
@@ -523,7 +529,7 @@ def member(name: str, place: int) -> str:
 
 
 def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
-    """Return a frame with columns ``p_<word>`` for lists of {word, number}, the same if not such."""
+    """Return a frame with columns ``p_<word>`` for lists of pairs of a word and a number."""
     import polars as pl
 
     words = [f.name for f in pair.fields if f.dtype == pl.String]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import product
 from os import PathLike
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,16 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.containers import names_of, opened
 from caltest._base.naming import in_a_file, nth
 from caltest._base.written import several
-from caltest.data.labels import Request, marks
+from caltest.data.labels import marks
 from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.errors import InvalidPredictionsError
 from caltest.read import source as cells
-from caltest.read.arguments import source_in_memory
-from caltest.read.columns import outcomes_among
-from caltest.read.files import source_of
+from caltest.read.files import table_in_memory
+from caltest.read.formats import open_table
 from caltest.read.source import Source, is_number, listing, says_percent, words
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Of more rows than these, one that is the sum of all others in every count is no grade.
 LEAST_SUMMED = 4
@@ -50,8 +52,8 @@ class Grades(NamedTuple):
 def table_of(table: object, sheet: str | None = None) -> Iterator[Source]:
     """Open a table at hand, or a file that has one, whose rows are counted from 1."""
     if isinstance(table, (str, PathLike)):
-        with source_of(table, Request(sheet=sheet)) as source, in_a_file(range(1, MOST), []):
-            yield source
+        with open_table(table, sheet=sheet) as opened_file, in_a_file(range(1, MOST), []):
+            yield _source(opened_file.frame.collect(), frame=False)
         return
     if sheet is not None:
         raise InvalidPredictionsError("sheet= is for Excel files, and this is a table in memory")
@@ -62,7 +64,20 @@ def table_of(table: object, sheet: str | None = None) -> Iterator[Source]:
             f"a {type(table).__name__} is no table with named columns: pass a data frame, a "
             "dictionary of columns or the path of a file"
         )
-    yield source_in_memory(frame)
+    yield _source(table_in_memory(frame), frame=True)
+
+
+def _source(table: pl.DataFrame, frame: bool) -> Source:
+    """Return a table whose columns are read by name, text stripped, None where a cell is empty."""
+
+    def read(names: Sequence[str]) -> list[AnyArray]:
+        import polars as pl
+
+        columns = [table[name] for name in names]
+        text = [c.str.strip_chars() if c.dtype == pl.String else c for c in columns]
+        return [np.asarray(c.to_numpy()) for c in text]
+
+    return Source(table.columns, read, frame=frame)
 
 
 def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
@@ -73,7 +88,7 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
         names = ", ".join(f"{what}={f' (--{what})' * (not source.frame)}" for what in absent)
         advice, remedy = f"name it with {names}", likely_options(source, present, list(absent))
         of_rows = remedy[:2] == ("--n", PLACE) or len(source.read(source.names[:1])[0]) > GRADES
-        outcomes = outcomes_among(source, source.names)[1] if of_rows else []
+        outcomes = _outcomes(source) if of_rows else []
         if outcomes and "events" in absent:
             remedy = ("audit",)
             advice = f"a row is no grade, but one outcome, in {' or '.join(outcomes)}: such rows "
@@ -93,6 +108,12 @@ def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
     if 0 in next(iter(sizes.values())):
         raise InvalidPredictionsError("the table has no rows")
     return columns
+
+
+def _outcomes(source: Source) -> list[str]:
+    """Return columns that hold 0 and 1 alone."""
+    columns = {name: source.read([name])[0] for name in source.names}
+    return [n for n, c in columns.items() if c.dtype.kind in "biuf" and np.isin(c, (0, 1)).all()]
 
 
 def read_grades(

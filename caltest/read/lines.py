@@ -53,7 +53,7 @@ def checked_lines(path: Path, delimiter: str, width: int, folder: Path) -> Check
     if not empty:
         return CheckedLines(path)
     copy = folder / "lines"
-    skipped, line, inside = {*empty}, 0, False
+    skipped, line = {*empty}, 0
     with path.open("rb") as old, copy.open("wb") as new:
         for text in old:
             line += 1
@@ -94,8 +94,8 @@ def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> 
     feeds = np.concatenate([[0], np.cumsum(cells == 10)])
     for k in np.flatnonzero((found != width) & ~blank)[:1].tolist():
         raise InvalidPredictionsError(
-            f"line {first + int(feeds[starts[k]])} has {several(int(found[k]), 'cell')}, the header "
-            f"{width}"
+            f"line {first + int(feeds[starts[k]])} has {several(int(found[k]), 'cell')}, the "
+            f"header {width}"
         )
     empty += (first + feeds[starts[blank]]).tolist()
     return int(feeds[-1])

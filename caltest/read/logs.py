@@ -10,6 +10,8 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,13 @@ from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray
 from caltest.errors import InvalidPredictionsError
-from caltest.read.formats import Opened, readable, unzst
-from caltest.read.source import Source
+from caltest.read.formats import Table, of_arrays, unzst
 
 Records = list[dict[str, Any]]
+
+
+#: Columns of a log by name, and notes.
+Log = tuple[Mapping[str, ArrayLike], list[str]]
 
 
 _KEYS = {"inspect": {"eval", "samples"}, "lm-eval": {"doc_id", "filtered_resps"}}
@@ -41,19 +46,33 @@ def log_format(content: object) -> str | None:
     return next((name for name, keys in _KEYS.items() if keys <= set(first)), None)
 
 
-def read_log(opened: Opened, format: str, content: Any, per_character: bool) -> Source:
-    """Return the columns ``probs``, ``label`` and ``id`` of a log, and others it has."""
-    with readable(format):
-        if format == "lm-eval":
-            return _lm_eval(opened.name, content, per_character)
-        if format == "helm":
-            return _helm(content)
-        return _inspect(_samples(opened) if content is None else content["samples"])
-
-
-def _source(columns: Mapping[str, ArrayLike], *notes: str) -> Source:
+def read_log(table: Table, per_character: bool) -> Table:
+    """Return the log of a harness as a table of columns that the contract reads."""
+    named = None if table.log == "?" else table.log
+    log = named or log_format(table.content)
+    if log is None:
+        raise InvalidPredictionsError("this is neither a table nor a log that is known")
+    try:
+        if log == "lm-eval":
+            columns, notes = _lm_eval(table.name, _records(table.content), per_character)
+        elif log == "helm":
+            columns, notes = _helm(_records(table.content))
+        else:
+            zipped = isinstance(table.content, Path)
+            samples = _samples(table.content) if zipped else table.content["samples"]
+            columns, notes = _inspect(samples)
+    except InvalidPredictionsError:
+        raise
+    except Exception as error:  # whatever a damaged log makes of its reader
+        reason = f"{type(error).__name__}: {error}"
+        raise InvalidPredictionsError(f"this is not a readable log of {log} ({reason})") from None
     arrays = {name: np.asarray(cells) for name, cells in columns.items()}
-    return Source(list(arrays), lambda names: [arrays[n] for n in names], log=True, notes=notes)
+    frame = of_arrays(arrays).lazy()
+    return replace(table, frame=frame, log=log, notes=(*table.notes, *notes), content=None)
+
+
+def _records(content: Any) -> Records:
+    return content if isinstance(content, list) else [content]
 
 
 def _ids(records: Records, *keys: str) -> list[str]:
@@ -65,7 +84,7 @@ def _ids(records: Records, *keys: str) -> list[str]:
     raise InvalidPredictionsError(f"rows are not told apart by {' and '.join(keys)}")
 
 
-def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
+def _lm_eval(name: str, records: Records, per_character: bool) -> Log:
     """Softmax over the log-likelihoods of the options; the target is the right one."""
     filters = {str(record.get("filter")) for record in records}
     if len(filters) > 1:
@@ -99,7 +118,7 @@ def _lm_eval(name: str, records: Records, per_character: bool) -> Source:
     if fewer := sum(count < max(counts) for count in counts):
         notes.append(f"{fewer} rows have fewer options: absent ones have probability 0")
     ids = _ids(records, "doc_hash", "doc_id")
-    return _source({"probs": probs, "label": labels, "task": tasks, "id": ids}, *notes)
+    return {"probs": probs, "label": labels, "task": tasks, "id": ids}, notes
 
 
 def _options(record: dict[str, Any]) -> list[str]:
@@ -122,7 +141,7 @@ def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
     return target
 
 
-def _helm(records: Records) -> Source:
+def _helm(records: Records) -> Log:
     """Read the largest probability, and whether that answer was an exact match."""
     unperturbed = [record for record in records if record.get("perturbation") is None]
     stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in unperturbed]
@@ -137,20 +156,20 @@ def _helm(records: Records) -> Source:
             "all log-probabilities are 0: the model gave none, and its max_prob means nothing"
         )
     columns: dict[str, ArrayLike] = {
-        "probs": [float(row["max_prob"]["mean"]) for row in stats],
-        "label": [int(row["exact_match"]["mean"]) for row in stats],
+        "confidence": [float(row["max_prob"]["mean"]) for row in stats],
+        "correct": [int(row["exact_match"]["mean"]) for row in stats],
         "id": _ids(unperturbed, "instance_id", "train_trial_index"),
     }
     out = len(records) - len(unperturbed)
     notes = ["max_prob as the probability of an exact match"]
     notes += [f"left out {out} rows with perturbed input"] if out else []
-    return _source(columns, *notes)
+    return columns, notes
 
 
-def _samples(opened: Opened) -> Records:
+def _samples(path: Path) -> Records:
     """Return the samples of an ``.eval`` file, a zip of JSON, in newer versions by Zstandard."""
-    samples, file = [], opened.file
-    with zipfile.ZipFile(file) as log:
+    samples = []
+    with path.open("rb") as file, zipfile.ZipFile(file) as log:
         for member in log.infolist():
             if not re.fullmatch(r"samples/.+\.json", member.filename):
                 continue
@@ -164,7 +183,7 @@ def _samples(opened: Opened) -> Records:
     return samples
 
 
-def _inspect(samples: Records) -> Source:
+def _inspect(samples: Records) -> Log:
     """Read the confidence that a scorer keeps beside its score."""
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
@@ -180,14 +199,14 @@ def _inspect(samples: Records) -> Source:
     stated = np.array(confidences, dtype=np.float64)  # None becomes NaN
     percent = bool((stated > 1.0).any())
     columns: dict[str, ArrayLike] = {
-        "probs": stated / 100.0 if percent else stated,
-        "label": [_right(score.get("value")) for score in scores],
+        "confidence": stated / 100.0 if percent else stated,
+        "correct": [_right(score.get("value")) for score in scores],
         "id": _ids(samples, "id", "epoch"),
         "sample": [str(sample["id"]) for sample in samples],
     }
     scale = ", in percent" * percent
     remark = f"confidence of the scorer {scorers[0]}{scale}, as the probability that its score is C"
-    return _source(columns, remark)
+    return columns, [remark]
 
 
 def _right(value: object) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest.data.doubts import Column
+from caltest.data.questions import Column
 from caltest.errors import InvalidPredictionsError
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import quoted
@@ -107,9 +108,7 @@ def _as_sentence(
     )
 
 
-def batches_of(
-    table: Table, chosen: Chosen, wanted: Wanted, before: int = 0
-) -> Iterator[Cells]:
+def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) -> Iterator[Cells]:
     """Yield cells of some rows after the other; memory does not grow with the file.
 
     Rows are counted from ``before``, those that were read before.
@@ -162,3 +161,15 @@ def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     """Return columns that nobody named as guards take them."""
     found = (column_of_cells(frame[name]) for name in names)
     return tuple(column for column in found if column is not None)
+
+
+def rows_of(parts: Sequence[Path]) -> int | None:
+    """Return the number of rows of Parquet files, None for others."""
+    import polars as pl
+
+    if any(part.suffix.lower() != ".parquet" for part in parts):
+        return None
+    try:
+        return sum(pl.scan_parquet(p).select(pl.len()).collect().item() for p in parts)
+    except (pl.exceptions.PolarsError, OSError):  # a damaged part is named when its turn comes
+        return None

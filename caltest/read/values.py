@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os.path import commonprefix
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.data import Predictions
+from caltest.data.doubts import bare_words
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
 from caltest.errors import InvalidPredictionsError, Reading
@@ -23,6 +24,10 @@ from caltest.read.contract import Chosen, Wanted, as_number
 
 if TYPE_CHECKING:
     import polars as pl
+
+#: Name of the column of an array of labels beside a table.
+LABELS_BESIDE = "labels="
+
 
 #: Options whose cells may be missing: a row without a group is one of its own, features have gaps.
 MAY_LACK = frozenset({"by", "features"})
@@ -117,9 +122,8 @@ class Cells:
         kept = self.frame.filter(~out)
         rows = self.rows[(~out).to_numpy()]
         if not kept.height and not self.part:
-            raise InvalidPredictionsError(
-                f"every row lacks a value: {', '.join(f'{self.name(c)} in {k}' for c, k in counts.items())}"
-            )
+            listed = ", ".join(f"{self.name(c)} in {k}" for c, k in counts.items())
+            raise InvalidPredictionsError(f"every row lacks a value: {listed}")
         return Complete(replace(self, frame=kept, rows=rows), counts, left)
 
     # --- numbers and outcomes ------------------------------------------------------------------
@@ -140,7 +144,8 @@ class Cells:
             )
         if cells.dtype.is_decimal() or cells.dtype in (pl.Int128, pl.UInt128, pl.Boolean):
             cells = cells.cast(pl.Float64)
-        return np.asarray(cells.to_numpy())
+        values = np.asarray(cells.to_numpy())
+        return as_decimals(values) if self.part else values
 
     def _written(self, column: str, words: pl.Series) -> FloatArray:
         import polars as pl
@@ -252,7 +257,9 @@ class Cells:
         top, row = float(values.max()), int(np.argmax(values > 1.0 + BEYOND))
         text = f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at most 1"
         if values.min() < 0.0:
-            raise InvalidPredictionsError(text, [Reading({"from_logits": True}, "these are logits")])
+            raise InvalidPredictionsError(
+                text, [Reading({"from_logits": True}, "these are logits")]
+            )
         if top > 100.0 or not self.is_plain(column):
             raise InvalidPredictionsError(text)
         every = ", ".join(f"{self.sql(c)} / 100" for c in self.of("probs"))
@@ -278,15 +285,17 @@ class Cells:
             if np.allclose(probs.sum(axis=1), 1.0, atol=1e-3):
                 return
             sql = [self.sql(column) for column in self.of("probs")]
-            steps = [sql[0], *(f"{b} - {a}" for a, b in zip(sql, sql[1:], strict=False))]
-            classes = {} if self.wanted.classes or not self.chosen.classes else {"classes": self.ends()}
+            steps = [sql[0], *(f"{b} - {a}" for a, b in pairwise(sql))]
+            classes = (
+                {} if self.wanted.classes or not self.chosen.classes else {"classes": self.ends()}
+            )
             raise InvalidPredictionsError(
                 "the columns rise along every row and end at 1: they are cumulative probabilities",
                 [Reading({"probs": ", ".join(steps)} | classes)],
             )
 
     def ends(self) -> str:
-        """Return the values of the label in their order, if these are whole numbers, else places."""
+        """Return the values of the label in their order if they are whole numbers, else places."""
         words = words_of(self.frame["label:0"]) if self.of("label") else None
         seen = [] if words is None else words.unique().drop_nulls().to_list()
         columns = len(self.of("probs"))
@@ -309,7 +318,9 @@ class Cells:
             names = tuple(map(str, self.wanted.classes or ()))
             if len(names) == 2:
                 return self._coded(names), names
-            return self.binary("label:0", "label").astype(np.int64), RIGHT if self.chosen.about_answers else None
+            return self.binary("label:0", "label").astype(
+                np.int64
+            ), RIGHT if self.chosen.about_answers else None
         names = tuple(map(str, self.wanted.classes or self.chosen.classes or ()))
         if len(names) != probs.shape[1]:
             if names:
@@ -325,7 +336,11 @@ class Cells:
         import polars as pl
 
         cells = self.frame["label:0"]
-        if cells.dtype.is_integer() and list(names) == [str(k) for k in range(len(names))]:
+        numbers = list(names) == [str(k) for k in range(len(names))]
+        beside = self.name("label:0") == LABELS_BESIDE and not self.wanted.classes
+        if beside and not numbers and cells.dtype.is_integer():
+            numbers = not {*map(str, cells.unique().to_list())} <= {*names}
+        if numbers and cells.dtype.is_integer():
             values = cells.to_numpy()
             if values.min(initial=0) >= 0 and values.max(initial=0) < len(names):
                 return values.astype(np.int64)
@@ -418,7 +433,9 @@ class Cells:
         horizon = self.numbers("horizon:0") if self.of("horizon") else number
         time = self.numbers("time:0")
         strata = self.fact("strata") if self.of("strata") else None
-        return Followup(time, event, horizon, competing=competing, strata=strata)
+        ended = event.astype(np.int64)
+        ended = ended if competing is None else ended + 2 * competing
+        return Followup(time, ended, horizon=horizon, strata=strata)  # type: ignore[arg-type]
 
     @cached_property
     def naming(self) -> Any:
@@ -528,26 +545,6 @@ def words_of(cells: pl.Series) -> pl.Series | None:
     return None
 
 
-def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Map words to lower case, without the prefix or suffix that all of them share.
-
-    Prefixes and suffixes end at a sign or before a number: ``LABEL_0, LABEL_1`` are 0 and 1. Words
-    that are all among the others stay whole.
-    """
-    low = [value.lower() for value in values]
-    if {*low} <= {other.lower() for other in others}:
-        return dict(zip(values, low, strict=True))
-    head = commonprefix(low) if len(low) > 1 else ""
-    if head and head[-1].isalnum():
-        head = re.sub(r"[a-z0-9]+$", "", head)
-    tail = commonprefix([word[::-1] for word in low])[::-1] if len(low) > 1 else ""
-    tail = "" if tail and tail[0].isalnum() else tail
-    return {
-        value: word[len(head) : len(word) - len(tail) or None]
-        for value, word in zip(values, low, strict=True)
-    }
-
-
 def literal(value: object, cells: pl.Series) -> str:
     """Return a value of a column as SQL."""
     import polars as pl
@@ -574,7 +571,12 @@ def _feature(cells: pl.Series) -> AnyArray:
 def _kind(dtype: object) -> str:
     """Return what a type of polars is called in messages."""
     name = str(dtype)
-    names = {"Float": "fractions", "Int": "whole numbers", "UInt": "whole numbers", "String": "text"}
+    names = {
+        "Float": "fractions",
+        "Int": "whole numbers",
+        "UInt": "whole numbers",
+        "String": "text",
+    }
     names |= {"Date": "dates", "Null": "no values", "List": "lists", "Struct": "objects"}
     names |= {"Boolean": "true and false"}
     return next((word for start, word in names.items() if name.startswith(start)), name)
@@ -600,3 +602,17 @@ def described(head: pl.DataFrame) -> str:
         else:
             listed.append(f"{name} ({_kind(cells.dtype)}, {cells.n_unique()} values)")
     return "; ".join(listed) + "; …" * (head.width > 20)
+
+
+#: Decimals of numbers of 32 and 16 bits that are read as they were written.
+DECIMALS = {"float32": 1e6, "float16": 1e3}
+
+
+def as_decimals(values: FloatArray) -> FloatArray:
+    """Return numbers of few bits as the decimals that they stand for, row by row."""
+    tens = DECIMALS.get(str(values.dtype))
+    if tens is None:
+        return values
+    exact = values.astype(np.float64)
+    decimal = np.rint(exact * tens) / tens
+    return np.where(decimal.astype(values.dtype) == values, decimal, exact)

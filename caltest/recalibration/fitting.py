@@ -15,11 +15,9 @@ from caltest._base.arrays import AnyArray, number
 from caltest._base.containers import as_ndarray
 from caltest._base.written import refuse_form
 from caltest.data import Facts, Predictions
-from caltest.data.labels import Request
 from caltest.data.numbers import as_array, as_numbers, row_numbers
 from caltest.errors import StatisticError
-from caltest.read.arguments import arranged, read_arguments
-from caltest.read.meaning import Understood
+from caltest.read.arguments import raw_values, read_arguments
 from caltest.results import Provenance
 
 #: Probabilities below this count as this: next to 1, float64 resolves no further.
@@ -58,11 +56,7 @@ class Recalibration(ABC):
         data = read_arguments(probs, labels, **facts).labelled(f"{type(self).__name__}.fit")
         logits, values = facts.get("from_logits", False), probs
         if logits:  # which may be columns of a table
-            facts_of_rows = {what: facts.get(what) for what in ("weights", "clusters", "by", "ids")}
-            drop = facts.get("drop_missing", False)
-            request = Request(classes=facts.get("classes"), from_logits=True, drop_missing=drop)
-            table = arranged(probs, {"labels": labels, **facts_of_rows}, request)
-            values = table.probs if isinstance(table, Understood) else table
+            values = raw_values(probs, labels, **facts)
         scores = _scores(data, values, logits)
         w = data.weights
         rows = slice(None) if w is None else w > 0.0

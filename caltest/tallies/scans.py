@@ -14,11 +14,11 @@ from caltest._base.arrays import progress
 from caltest._base.written import several
 from caltest.data.lenses import Lens
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.read.batches import rows_of
-from caltest.read.columns import shortened
-from caltest.read.files import parts_of, refuse_pooling
+from caltest.read.contract import Wanted
+from caltest.read.files import parts_of, refuse_copies, shortened
 from caltest.read.state import locked, write
-from caltest.tallies.tally import LOOKS, Counts, Reading, Tallies, Tally, joined, named
+from caltest.read.tables import rows_of
+from caltest.tallies.tally import LOOKS, Counts, Tallies, Tally, TallyReading, joined, named
 
 #: Which commands look so.
 COMMANDS = {
@@ -39,15 +39,15 @@ def scan(
     lens: Lens | Sequence[Lens] | Literal["usual"] | None = None,
     grid: int | None = None,
     resume: str | PathLike[str] | None = None,
+    where: str | None = None,
     predicted_label: str | None = None,
     weights: str | None = None,
     classes: Sequence[object] | None = None,
-    pos_label: object = None,
     from_logits: bool = False,
     renormalise: bool = False,
     drop_missing: bool = False,
-    drop_labels: Sequence[str] = (),
-    one_model: bool = False,
+    format: str | None = None,
+    as_is: bool = False,
 ) -> Tally | Tallies:
     r"""Tally files that need not fit into memory.
 
@@ -58,10 +58,10 @@ def scan(
     ----------
     paths : path, pattern such as ``"part-*.parquet"``, or sequence of them
         The parts. Patterns take files in the order of their names.
-    probs, label, predicted_label, weights, classes, pos_label
-        As in :func:`read_predictions`; what the first part does not say is looked for there once.
-    from_logits, renormalise, drop_missing, drop_labels, one_model
-        As in :func:`read_predictions`.
+    probs, label, where, predicted_label, weights, classes
+        As in :func:`read_predictions`; columns are those that the first part has.
+    from_logits, renormalise, drop_missing, format, as_is
+        As in :func:`read_predictions`. Guards look at the first 32 768 rows.
     lens : Lens, sequence of them or "usual", optional
         What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
         :func:`calibration_test` does.
@@ -100,12 +100,13 @@ def scan(
     >>> ct.scan(folder / "*.csv").n
     4
     """
-    options = {"classes": classes, "pos_label": pos_label, "from_logits": from_logits}
-    options |= {"renormalise": renormalise, "one_model": one_model}
-    options |= {"drop_labels": tuple(drop_labels)} if drop_labels else {}
-    columns = probs, label, lens, grid, weights, predicted_label
-    reading = Reading(*columns, drop=drop_missing, options=options)
-    parts = refuse_pooling(parts_of(paths), one_model)
+    wanted = Wanted(
+        probs, label, predicted_label, weights=weights, where=where, classes=classes,
+        from_logits=from_logits, renormalise=renormalise, drop_missing=drop_missing,
+        format=format, as_is=as_is,
+    )  # fmt: skip
+    reading = TallyReading(wanted, lens, grid)
+    parts = refuse_copies(parts_of(paths))
     run = _Run(parts, reading, reading.question, None if resume is None else Path(resume))
     if run.state is None:
         return run.tally_parts()
@@ -119,7 +120,7 @@ class _Run:
     """The parts of a scan by their content, and the names and the tally of those counted."""
 
     parts: dict[str, Path]
-    reading: Reading
+    reading: TallyReading
     #: The question as it was put, before the first part has said more.
     question: dict[str, str]
     state: Path | None
@@ -144,9 +145,11 @@ class _Run:
             first = next(iter(self.parts.values()))
             raise InvalidPredictionsError(f"{first.name}: there are no rows, nor in others")
         chosen = self.reading.chosen
-        columns = "" if chosen is None else f", columns {shortened(chosen.wanted)}"
-        note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}{columns}"
-        return replace(tally, notes=(note, *(() if chosen is None else chosen.notes)))
+        assert chosen is not None
+        wanted = [t.name for o in ("probs", "label") for t in chosen.terms[o]]
+        note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}"
+        note += f", columns {shortened(wanted)}"
+        return replace(tally, notes=(note, *self.reading.notes))
 
     def _count(self, part: Path, mark: str, advance: Callable[[int], None]) -> None:
         tally = None

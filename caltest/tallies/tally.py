@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
@@ -16,8 +16,6 @@ import numpy as np
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.written import Fields, name_of, several
 from caltest.data import Facts, Predictions
-from caltest.data.facts import RIGHT
-from caltest.data.labels import Request
 from caltest.data.lenses import (
     Canonical,
     Lens,
@@ -31,11 +29,12 @@ from caltest.data.lenses import (
 from caltest.data.numbers import as_they_are
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.read.arguments import read_arguments
-from caltest.read.batches import ROWS, batches_of, column, kind_of
-from caltest.read.files import read_chosen, read_predictions
-from caltest.read.formats import imported
-from caltest.read.meaning import Chosen, chosen_of
-from caltest.read.source import Source
+from caltest.read.contract import Chosen, Wanted
+from caltest.read.expressions import listing
+from caltest.read.files import chosen_of, opened_part, read_table, table_in_memory
+from caltest.read.formats import Table, flat, imported
+from caltest.read.tables import batches_of
+from caltest.read.values import Cells
 from caltest.tallies.grid import (
     GRID,
     MOST_ROWS,
@@ -53,7 +52,6 @@ from caltest.tallies.sql import Counted
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
     from pandas import DataFrame as PandasFrame
-    from pyarrow import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +174,8 @@ class Tally(AnyTally, Counted):
 
         ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
         """
-        pass  # moved
-
-        reading = Reading(probs, label, lens or "usual", grid, weights, options=options)
-        counted = of_frame(frame, reading)
+        wanted = Wanted(probs, label, weights=weights, **options)
+        counted = of_frame(frame, TallyReading(wanted, lens or "usual", grid))
         assert isinstance(counted, Tally)
         return counted
 
@@ -535,9 +531,8 @@ class Tallies(AnyTally):
 
         ``lenses`` are as in :meth:`of`, all else as in :func:`scan`.
         """
-        pass  # moved
-
-        counted = of_frame(frame, Reading(probs, label, lenses, grid, weights, options=options))
+        wanted = Wanted(probs, label, weights=weights, **options)
+        counted = of_frame(frame, TallyReading(wanted, lenses, grid))
         return counted if isinstance(counted, Tallies) else cls((counted,), None, counted.notes)
 
     @cached_property
@@ -693,10 +688,6 @@ def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
 Counts: TypeAlias = Tally | Tallies | None
 
 
-#: Formats that are read in batches; all others are read whole.
-STREAMED = ("parquet", "arrow", "csv")
-
-
 #: What is looked at, as a state says it.
 LOOKS = {None: "all that an audit asks", "usual": "'usual', that of a test"}
 
@@ -706,65 +697,43 @@ FIRST = 2**15
 
 
 @dataclass
-class Reading:
+class TallyReading:
     """Which columns are read, through which lens, and what the first rows say of their meaning."""
 
-    probs: str | Sequence[str] | None = None
-    label: str | Sequence[str] | None = None
+    wanted: Wanted = field(default_factory=Wanted)
     #: One, several, "usual" for that of tests, or None for all that an audit asks.
     lens: Lens | Sequence[Lens] | Literal["usual"] | None = None
     grid: int | None = None
-    weights: str | None = None
-    predicted: str | None = None
-    drop: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
-    #: What the first rows have said: columns and lenses.
+    #: What the first rows have said: columns and lenses, and notes on them.
     chosen: Chosen | None = None
+    notes: tuple[str, ...] = ()
     looks: tuple[LensLike, ...] = ()
     #: Ranks above which no row can still enter the sample.
     bound: np.uint64 = UNBOUNDED
 
     @property
-    def request(self) -> Request:
-        """The same as it is asked of one file."""
-        return Request(
-            self.probs, self.label, predicted_label=self.predicted, weights=self.weights,
-            drop_missing=self.drop, **self.options,
-        )  # fmt: skip
-
-    @property
     def question(self) -> dict[str, str]:
         """What decides what is counted, in words."""
-        options = {
-            "probs": self.probs, "label": self.label, "predicted_label": self.predicted,
-            "weights": self.weights, "grid": self.grid, "drop_missing": self.drop, **self.options,
-        }  # fmt: skip
+        options = {f.name: getattr(self.wanted, f.name) for f in fields(Wanted)}
+        given = {name: repr(v) for name, v in options.items() if v not in (None, False)}
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
-        return {"lens": lens or repr(self.lens), **{n: repr(v) for n, v in options.items()}}
+        return {"lens": lens or repr(self.lens), "grid": repr(self.grid), **given}
 
     def choose(self, parts: Sequence[Path]) -> None:
-        """Find out what columns mean, from the first part that is read in batches and has rows."""
-        for part in (part for part in parts if kind_of(part) in STREAMED):
-            with named(part):
-                heads = batches_of(part, str(kind_of(part)), None)
-                if head := first_rows(heads):
-                    return self.choose_in(head)
-        if not any(kind_of(part) in STREAMED for part in parts):
-            with named(parts[0]):
-                self._look(self._whole(parts[0]))
+        """Find out what columns mean, from the first part that has rows."""
+        for part in parts:
+            with named(part), opened_part(part, self.wanted) as table:
+                head = table.frame.head(FIRST).collect()
+                if head.height:
+                    # Of text the types of columns are those of its first rows, in all parts
+                    return self.choose_in(replace(table, frame=head.lazy(), text=None))
 
     def choose_in(self, head: Table) -> None:
-        """Find out what columns mean, from the first rows, and warn of doubts."""
-        source = _source(head)
-        chosen = chosen_of(source, self.request)
-        alike = replace(chosen, facts={})  # the first rows may have no weight
-        data, _ = read_chosen(source, self.request, alike)
-        if chosen.predicted is not None and self.predicted is None:
-            if data.classes == RIGHT:
-                self.predicted = chosen.predicted
-            else:
-                chosen = replace(chosen, predicted=None)
-        self.chosen = chosen
+        """Find out what columns mean, from the first rows, and ask about doubts."""
+        alike = replace(self.wanted, weights=None)  # the first rows may have no weight
+        data, _ = read_table(head, alike)
+        self.chosen = chosen_of(head, self.wanted)
+        self.notes = data.notes[1:]
         self._look(data)
 
     def _look(self, data: Predictions) -> None:
@@ -781,50 +750,49 @@ class Reading:
             looks = self.lens
         self.looks = tuple(looks)
 
-    def _whole(self, part: Path) -> Predictions:
-        return read_predictions(part, **vars(self.request))
-
     def steps(self, part: Path) -> Iterator[tuple[Counts, int]]:
         """Yield tallies of batches of the rows of a file, and the number of these rows."""
-        kind, before = kind_of(part), 0
-        if kind not in STREAMED:
-            data = self._whole(part)
-            yield self.tallied(data), data.n
-            return
-        assert kind is not None
-        key = None
-        for batch in batches_of(part, kind, self.chosen.wanted if self.chosen else None):
-            key = self.part_key(batch) if key is None else key
+        with opened_part(part, self.wanted) as table:
+            yield from self.batches(table)
+
+    def batches(self, table: Table) -> Iterator[tuple[Counts, int]]:
+        """Yield tallies of batches of the rows of a table, and the number of these rows."""
+        assert self.chosen is not None
+        refuse_lacking(self.chosen, table)
+        key, before = self.part_key(table), 0
+        for cells in batches_of(table, self.chosen, self.wanted):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first rows have said it
-                tally = self.batch(batch, before, key)
-            before += batch.num_rows
-            yield tally, batch.num_rows
+                tally = self.batch(cells, before, key)
+            before += cells.frame.height
+            yield tally, cells.frame.height
 
     def part_key(self, table: Table) -> np.uint64:
         """Return what tells a part from others, from its first rows."""
         assert self.chosen is not None
-        request = replace(self.request, drop_missing=True)
-        alike = replace(self.chosen, facts={})  # the first rows may have no weight
+        facts = ("weights", "clusters", "by", "ids", "folds", "features")
+        listed = {n: t for n, t in self.chosen.terms.items() if n not in facts}
+        chosen = replace(self.chosen, terms=listed)
+        wanted = replace(self.wanted, drop_missing=True)
         try:
             with warnings.catch_warnings(), as_they_are():
                 warnings.simplefilter("ignore")
-                data, _ = read_chosen(_source(table[:TELLING]), request, alike)
-        except InvalidPredictionsError:
+                first = replace(table, frame=table.frame.head(TELLING), text=None)
+                head = next(batches_of(first, chosen, wanted)).complete().cells
+                return part_of(head.predictions().labels)
+        except (InvalidPredictionsError, StopIteration):
             return np.uint64(0)  # what is wrong there is said when these rows are tallied
-        return part_of(data.labels)
 
-    def batch(self, table: Table, before: int = 0, part: np.uint64 | None = None) -> Counts:
+    def batch(self, cells: Cells, before: int = 0, part: np.uint64 | None = None) -> Counts:
         """Tally rows of a table, of which so many were before; None where no row has weight."""
-        if self.weights is not None and not np.any(column(self.weights, table[self.weights])):
+        if cells.of("weights") and not np.any(cells.numbers("weights:0")):
             return None
-        assert self.chosen is not None
+        rows = cells.complete().cells
+        if not rows.frame.height:
+            return None
         with as_they_are():
-            data, _ = read_chosen(_source(table), self.request, self.chosen, before)
-        # Classes are named without a look at which labels occur in these rows
-        event = self.options.get("pos_label")
-        classes = data.classes if event is None else (f"not {event}", str(event))
-        return self.tallied(replace(data, classes=classes, notes=()), before, part)
+            data = rows.predictions()
+        return self.tallied(replace(data, notes=()), before, part)
 
     def tallied(
         self, data: Predictions, before: int = 0, part: np.uint64 | None = None
@@ -835,18 +803,6 @@ class Reading:
         if one and not leaves_more_than_two(looks[0], data):
             return Tally.of(data, lens=looks[0], grid=GRID if self.grid is None else self.grid)
         return Tallies.of_part(data, looks, self.grid, before, part, self.bound)
-
-
-def first_rows(heads: Iterable[Table]) -> Table | None:
-    """Return the first rows of tables, however these are cut, or None."""
-    tables, n = [], 0
-    for head in heads:
-        tables += [head] * (head.num_rows > 0)
-        n += head.num_rows
-        if n >= FIRST:
-            break
-    pyarrow = imported("pyarrow", "parquet", "large files")
-    return pyarrow.concat_tables(tables, promote_options="permissive")[:FIRST] if tables else None
 
 
 def joined(a: Counts, b: Counts) -> Counts:
@@ -865,29 +821,33 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
     except (InvalidPredictionsError, StatisticError) as error:
         name = part.name if isinstance(part, Path) else part
         message = str(error) if str(error).startswith(name) else f"{name}: {error}"
-        raise type(error)(". ".join(filter(None, (message, account()))), error.remedies) from None
+        raise type(error)(". ".join(filter(None, (message, account()))), error.readings) from None
 
 
-def _source(table: Table) -> Source:
-    names = table.column_names
-    return Source(names, lambda some: [column(name, table[name]) for name in some], part=True)
+def refuse_lacking(chosen: Chosen, table: Table) -> None:
+    """Refuse a part without a column that is read from the first part."""
+    lacking = sorted(chosen.used - {*table.schema})
+    if lacking:
+        raise InvalidPredictionsError(
+            f"there is no column {lacking[0]!r}, and the first part has it: {listing(table.schema)}"
+        )
 
 
-def of_frame(frame: DataFrame, reading: Reading) -> Tally | Tallies:
+def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     """Tally a frame where its partitions are; what columns mean is read off its first rows."""
     dask = imported("dask", "dask", "Dask data frames")
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer rows than the head may have
-        parts = (frame.partitions[j] for j in range(frame.npartitions))
-        head = first_rows(_table(part.head(FIRST)) for part in parts)
+        heads = (frame.partitions[j].head(FIRST) for j in range(frame.npartitions))
+        head = next((rows for rows in heads if len(rows)), None)
     if head is None:
         raise InvalidPredictionsError("the data frame has no rows")
     with named("first rows"):
-        reading.choose_in(head)
+        reading.choose_in(_table(head))
     assert reading.chosen is not None
     tally, add = (dask.delayed(f, pure=False) for f in (_of_partition, joined))
-    delayed = enumerate(frame[reading.chosen.wanted].to_delayed())
+    delayed = enumerate(frame[sorted(reading.chosen.used)].to_delayed())
     waiting = [tally(part, f"partition {j}", reading) for j, part in delayed]
     while len(waiting) > 1:
         pairs = zip(waiting[::2], waiting[1::2], strict=False)
@@ -901,17 +861,12 @@ def of_frame(frame: DataFrame, reading: Reading) -> Tally | Tallies:
 
 
 def _table(frame: PandasFrame) -> Table:
-    pyarrow = imported("pyarrow", "dask", "Dask data frames")
-    try:
-        return pyarrow.Table.from_pandas(frame, preserve_index=False)
-    except pyarrow.ArrowInvalid as error:
-        raise InvalidPredictionsError(f"a column holds values of several kinds: {error}") from None
+    return flat(Table("", table_in_memory(frame).lazy()))
 
 
-def _of_partition(frame: PandasFrame, name: str, reading: Reading) -> Counts:
+def _of_partition(frame: PandasFrame, name: str, reading: TallyReading) -> Counts:
     with named(name):
-        table, counted = _table(frame), None
-        key = reading.part_key(table)
-        for first in range(0, table.num_rows, ROWS):
-            counted = joined(counted, reading.batch(table.slice(first, ROWS), first, key))
+        counted = None
+        for tally, _ in reading.batches(_table(frame)):
+            counted = joined(counted, tally)
         return counted

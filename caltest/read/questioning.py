@@ -1,0 +1,174 @@
+"""Guards of a table that was read: which rows and which unused columns they look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest._base.arrays import IntArray
+from caltest.data import Predictions
+from caltest.data.doubts import (
+    against_outcomes,
+    answered,
+    doubts_of_followup,
+    outcomes_to_come,
+    predicted_class,
+    questions,
+    repeated_rows,
+    split_parts,
+    train_rows,
+)
+from caltest.data.questions import Column, Question, Rows
+from caltest.read.contract import Chosen, Wanted
+from caltest.read.formats import Table, retyped
+from caltest.read.tables import FILE, columns_of, condition
+from caltest.read.values import Cells, Complete, words_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Rows at the beginning of a large table whose unused columns are looked at; of twice as many all.
+SEEN = 25_000
+
+
+#: Columns that nobody named of which guards look at, at most.
+MOST_COLUMNS = 300
+
+
+def questioned(
+    table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, complete: Complete,
+    data: Predictions,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return notes on what the data say against the reading; DoubtfulInputError for a question.
+
+    Guards see all rows of tables of up to 50 000. Of larger ones they see the first 25 000 with all
+    columns, 50 000 evenly spread ones without other columns, and all rows of columns that may
+    number rows, or that say one part of a data set at first.
+    """
+    if wanted.multilabel:
+        return ()
+    n = whole.frame.height
+    small = n <= 2 * SEEN
+    unused = [
+        name for name, kind in table.schema.items()
+        if name not in chosen.used and name != FILE and not kind.is_nested()
+    ][:MOST_COLUMNS]  # fmt: skip
+    kept = np.flatnonzero(np.isin(whole.rows, complete.cells.rows, assume_unique=True))
+    said = {option: chosen.sql(option) for option in chosen.terms}
+    p = data.probs[:, 1] if len(chosen.terms["probs"]) == 1 else data.probs
+    every = Rows(
+        p, data.labels, data.weights, data.clusters, data.by, (), said, chosen.named,
+        data.followup is not None,
+    )  # fmt: skip
+    asked: list[Question | None] = []
+    if data.followup is not None:
+        asked += doubts_of_followup(p, data.followup, data.clusters, said)
+    if small:
+        others = _unused(table, chosen, wanted, unused, None)
+        asked += questions(replace(every, unused=_at(others, kept)))
+    else:
+        others = _unused(table, chosen, wanted, unused, SEEN)
+        first = kept[kept < SEEN]
+        head = _some(every, np.arange(first.size))
+        asked += questions(replace(head, unused=_at(others, first)))
+        spread = _some(every, np.linspace(0, data.n - 1, 2 * SEEN).astype(np.int64))
+        if data.followup is None:
+            asked += [predicted_class(spread), against_outcomes(spread)]
+        if kept.size == n:
+            asked += _far_apart(table, chosen, wanted, others, every)
+    asked.append(outcomes_to_come(*_without_outcome(table, chosen, wanted, n, complete)))
+    found = [question for question in asked if question is not None]
+    found.sort(key=lambda question: not question.asks)
+    notes = answered(found, wanted.as_is)
+    return tuple(dict.fromkeys(notes))
+
+
+def _some(rows: Rows, places: IntArray) -> Rows:
+    """Return some of the rows, without columns that nobody named."""
+    facts = {name: getattr(rows, name) for name in ("weights", "clusters", "by")}
+    cut: dict[str, Any] = {k: None if v is None else v[places] for k, v in facts.items()}
+    return replace(rows, probs=rows.probs[places], labels=rows.labels[places], unused=(), **cut)
+
+
+def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
+    """Return columns at the places of the rows that were read."""
+    same = columns and places.size == len(columns[0].values)
+    if same:
+        return columns
+    return tuple(replace(column, values=column.values[places]) for column in columns)
+
+
+def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
+    return table.frame if wanted.where is None else table.frame.filter(condition(chosen))
+
+
+def _unused(
+    table: Table, chosen: Chosen, wanted: Wanted, names: list[str], most: int | None
+) -> tuple[Column, ...]:
+    """Return columns that nobody named, of the first rows or of all, if they can be read."""
+    import polars as pl
+
+    if not names:
+        return ()
+    try:
+        query = _kept(table, chosen, wanted).select(names)
+        frame = (query if most is None else query.head(most)).collect()
+    except pl.exceptions.PolarsError:
+        if table.text is None:
+            return ()
+        table = replace(retyped(table, names), text=None)
+        return _unused(table, chosen, wanted, names, most)
+    return columns_of(frame, names)
+
+
+def _far_apart(
+    table: Table, chosen: Chosen, wanted: Wanted, head: tuple[Column, ...], rows: Rows
+) -> list[Question | None]:
+    """Return questions of large tables sorted by model or part, which differ far apart only."""
+    import polars as pl
+
+    query, found = _kept(table, chosen, wanted), list[Question | None]()
+    one = [c.name for c in head if c.words is not None and c.n_values == 1]
+    for column in (c for c in head if c.name in one):
+        if split_parts(column.words or ()):
+            words = query.select(pl.col(column.name).unique()).collect()
+            part = columns_of(words, [column.name])
+            found.append(train_rows(replace(rows, unused=part)))
+    size = min(SEEN, rows.n)
+    ids = [c.name for c in head if c.n_values > 0.98 * size][:3]
+    few = [c.name for c in head if 0 < c.n_values <= 100]
+    if not ids or not few:
+        return found
+    counts = query.select(pl.col(ids).approx_n_unique()).collect(engine="streaming")
+    ids = [name for name in ids if counts[name][0] < 0.55 * rows.n]
+    if ids:
+        frame = query.select([*ids, *few]).collect()
+        found.append(repeated_rows(replace(rows, unused=columns_of(frame, frame.columns))))
+    return found
+
+
+def _without_outcome(
+    table: Table, chosen: Chosen, wanted: Wanted, n: int, complete: Complete
+) -> tuple[int, int]:
+    """Return how many rows were left out for want of an outcome, or by it, and of how many."""
+    out = complete.without_outcome if complete.left_out else 0
+    if wanted.where is None:
+        return out, n
+    labels = {r for o in ("label", "event") for t in chosen.terms.get(o, ()) for r in t.roots}
+    if not labels & {*chosen.terms["where"][0].roots}:
+        return out, n
+    import polars as pl
+
+    total = int(table.frame.select(pl.len()).collect().item())
+    return out + total - n, total
+
+
+def label_words(cells: Cells) -> list[str]:
+    """Return the words of a label of text, none for other labels."""
+    import polars as pl
+
+    label = cells.frame["label:0"] if cells.of("label") else pl.Series(dtype=pl.Null)
+    words = words_of(label) if label.dtype == pl.String else None
+    return [] if words is None else words.drop_nulls().unique().to_list()
