@@ -219,7 +219,8 @@ def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, comple
     shown = shortened([term.name for term in columns])
     if "event" in chosen.terms:
         parts.append(f"risk {shown}, event {chosen.name('event')}")
-        parts += [f"competing event {chosen.name('competing')}"] * ("competing" in chosen.terms)
+        if "competing" in chosen.terms:
+            parts.append(f"competing event {chosen.name('competing')}")
         horizon = chosen.name("horizon") if "horizon" in chosen.terms else str(wanted.horizon)
         parts.append(f"by {chosen.name('time')} = {horizon}")
     else:

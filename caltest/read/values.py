@@ -429,13 +429,11 @@ class Cells:
                 f"{self.nth(int(np.argmax(both)))} has the event and a competing event: at most "
                 "one of them ends the follow-up of a row"
             )
-        number = as_number(self.wanted.horizon)
+        number = as_number(self.wanted.horizon) or 0.0
         horizon = self.numbers("horizon:0") if self.of("horizon") else number
         time = self.numbers("time:0")
         strata = self.fact("strata") if self.of("strata") else None
-        ended = event.astype(np.int64)
-        ended = ended if competing is None else ended + 2 * competing
-        return Followup(time, ended, horizon=horizon, strata=strata)  # type: ignore[arg-type]
+        return Followup(time, event, horizon, competing=competing, strata=strata)
 
     @cached_property
     def naming(self) -> Any:
