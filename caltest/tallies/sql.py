@@ -16,7 +16,6 @@ from caltest.data.labels import class_names
 from caltest.data.lenses import OneVsRest
 from caltest.data.numbers import as_numbers
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.read.columns import refuse_unknown
 from caltest.read.grade_tables import Grades, read_columns, read_grades, table_of, whole_numbers
 from caltest.tallies.grid import (
     AT_ONCE,
@@ -317,7 +316,6 @@ class Counted:
         names = class_names(classes, 2)
         with table_of(table) as source:
             if "key" in source.names and "t4" in source.names:
-                refuse_unknown(COLUMNS, source.names)
                 columns = read_columns(source, {name: name for name in COLUMNS})
                 return _of_cells(cls, columns, names, grid)
             grade_columns = {"n": n, "events": events, "probability": probability}
