@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,7 +214,8 @@ def obstacle(words: list[str]) -> tuple[int, str, tuple[Any, ...]]:
         raise Understood(*data, *(options[k] for k in ("probs", "against") if k in options))
 
     error = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(error):
+    quiet = warnings.catch_warnings(action="ignore")
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(error), quiet:
         for name in ANSWERS:
             real = getattr(ct, name)
             patch.setattr(ct, name, functools.wraps(real)(stop))

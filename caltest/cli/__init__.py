@@ -15,7 +15,7 @@ import click
 
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
-from caltest.cli.remedies import INSTEAD, lines
+from caltest.cli.remedies import advice, lines
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, StatisticError, printable
 
 EXIT_CODES = """
@@ -120,9 +120,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(outcome[1])
     except click.ClickException as error:
         shown = error
-        if isinstance(error, click.NoSuchOption) and error.option_name in INSTEAD:
-            advice = INSTEAD[error.option_name][0]
-            shown = click.UsageError(f"{error.message} {advice}", error.ctx)
+        if isinstance(error, click.NoSuchOption) and (more := advice(error, cli)):
+            shown = click.UsageError(f"{error.message}{more}", error.ctx)
         shown.show(sys.stderr)
         _show_ways_on(error, words)
         sys.exit(error.exit_code)

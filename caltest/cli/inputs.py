@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
-import numpy as np
 
 import caltest as ct
 from caltest.cli.remedies import Refusal, command
@@ -30,16 +26,8 @@ Outcome: TypeAlias = "tuple[Result | str, int]"
 LARGE = 2**29
 
 
-#: Bytes of a file up to which its columns are looked at once more.
-SMALL = 2**22
-
-
 #: The share of rows that may lack a prediction or an outcome where nobody has said so.
 FEW = 0.01
-
-
-#: Values of a column that are as many subgroups.
-LEVELS = 20
 
 
 #: Options that name columns, of which there are none without a file.
@@ -212,38 +200,6 @@ def classes_of(text: str) -> list[int] | list[str]:
     if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
         return list(range(int(names[0]), int(names[2]) + 1))
     return list(map(int, names)) if all(name.isdecimal() for name in names) else names
-
-
-def searchable_columns(file: Path | None, options: dict[str, Any]) -> dict[str, int] | None:
-    """Return the columns that caltest segments searches, and how many values each of them has.
-
-    Those of few values are first. None where that is not known: of what is no file, or would take
-    long to read once more.
-    """
-    if file is None or not file.is_file() or file.stat().st_size > SMALL:
-        return None
-    with warnings.catch_warnings(action="ignore"), suppress(ct.InvalidPredictionsError):
-        from caltest.inference.segments import searchable as searched
-
-        rows = read_file(file, leniency(options | {"features": "*"}))
-        columns = rows.features.named
-        try:
-            names = searched(replace(rows, folds=None, whole=None, followup=None))
-        except ct.StatisticError:  # such as few rows
-            names = tuple(columns)
-        counts = {name: np.unique(columns[name].values).size for name in names}
-        varying = {name: count for name, count in counts.items() if count > 1}
-        return dict(sorted(varying.items(), key=lambda item: item[1] > LEVELS))
-    return {}
-
-
-def with_searchable(data: Any, options: dict[str, Any]) -> Any:
-    """Return rows of one file that know which columns caltest segments would search."""
-    files = options["file"]
-    if len(files) != 1 or not isinstance(data, ct.Predictions) or not data.unused:
-        return data
-    columns = searchable_columns(files[0], options)
-    return data if columns is None else replace(data, unused=(*columns,))
 
 
 def this_command(**options: Any) -> str:

@@ -16,7 +16,7 @@ from caltest import plots
 from caltest._base import arrays as defaults
 from caltest.cli import options as o
 from caltest.cli.help import Verb, option
-from caltest.cli.inputs import LEVELS, Outcome, check_out, finish, read, searchable_columns
+from caltest.cli.inputs import Outcome, check_out, finish, read
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.errors import Reading
@@ -36,10 +36,6 @@ BANDS = ("consistency", "clopper-pearson", "wilson")
 
 
 SITES = ("forest", "sites")
-
-
-#: Commands that are spelled out where there are several columns of subgroups.
-MOST = 3
 
 
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
@@ -99,10 +95,8 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
             raise Refusal(words, Reading({name: None}, f"the picture is to be {kind}"),
                           Reading({"kind": kinds[0]}, f"{option} is needed"))  # fmt: skip
     if kind in SITES and options["by"] is None:
-        columns = (searchable_columns(options["file"], options) or {}).items()
-        few = [name for name, count in columns if count <= LEVELS][:MOST]
         words = f"--kind {kind} shows subgroups, and needs a column that names those of rows: --by"
-        raise Refusal(words, *[Reading({"by": name}, f"{name} is the subgroup") for name in few])
+        raise Refusal(words, Reading({"by": "COLUMN"}))
     if (kind in PAIRS) != (against is not None):
         ways = {"against": "FILE"} if kind in PAIRS else {"kind": PAIRS[0]}
         words = f"--kind {' and '.join(PAIRS)} need --against FILE, and only they"

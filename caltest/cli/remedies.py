@@ -96,7 +96,7 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
     if isinstance(reading, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(reading.word)}(?![\w.-])")
         new = [*filter(None, (whole.sub(lambda _: reading.meant, word) for word in words))]
-        return shlex.join(["caltest", *new]) * (new != [*words])
+        return _joined(new) * (new != [*words])
     verb = reading.verb or (words[0] if words else "")
     known, target = _options(words[0] if words else "", group), _options(verb, group)
     flags = {name: f"--{name.replace('_', '-')}" for name in reading.options if name}
@@ -124,7 +124,13 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
             kept.append(flags[name])
         elif value is not None and value is not False:
             kept += [f"{flags[name]}={text}"] if text[:1] == "-" else [flags[name], text]
-    return shlex.join(["caltest", *kept]) * (kept != [*words])
+    return _joined(kept) * (kept != [*words])
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Return a command line; text in single quotes is put into double ones, as people write it."""
+    plain = [f'"{w}"' if "'" in w and not set(w) & set('"$`\\!') else shlex.quote(w) for w in words]
+    return " ".join(["caltest", *plain])
 
 
 def readings_of(
@@ -138,6 +144,9 @@ def readings_of(
             return [reading]
         close = get_close_matches(error.option_name, error.possibilities or (), 1, ALIKE)
         return [InPlace(error.option_name, name) for name in close]
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        option = isinstance(error.param, click.Option)
+        return [Reading({error.param.opts[-1].strip("-") if option else "": "FILE"})]
     if isinstance(error, FileNotFoundError):
         for path in (Path(word) for word in words[1:] if word[:1] != "-"):
             if not path.exists() and path.parent.is_dir():
@@ -148,6 +157,14 @@ def readings_of(
         return [InPlace(words[0], name) for name in get_close_matches(words[0], group.commands, 1)]
     found: Sequence[Reading | InPlace] = getattr(error, "readings", ())
     return found
+
+
+def advice(error: click.NoSuchOption, group: click.Group) -> str:
+    """Return what to say about an option that a command lacks: what it is called, or who has it."""
+    if error.option_name in INSTEAD:
+        return f" {INSTEAD[error.option_name][0]}"
+    have = [name for name in group.commands if error.option_name in _options(name, group)]
+    return f" It is an option of {', '.join(have)}." if have else ""
 
 
 def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group) -> Reading | None:

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import click
 import numpy as np
 
 import caltest as ct
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.written import first_of, several
 from caltest.cli import options as o
 from caltest.cli.help import Verb, option
 from caltest.cli.inputs import Outcome, check_out, read_file, this_command
 from caltest.cli.remedies import Refusal
-from caltest.data.facts import are_dates, as_dates, as_times
-from caltest.data.numbers import row_numbers
+from caltest.data.facts import are_dates, as_times
 from caltest.errors import Reading
-from caltest.monitoring.watch import format_time
+from caltest.monitoring.records import (
+    TELLING,
+    Count,
+    FirstWaiting,
+    Part,
+    Record,
+    added,
+    counted,
+    in_words,
+    new_state,
+    not_given,
+    tally_in,
+)
 from caltest.read.files import read_growing
-from caltest.read.state import fingerprint, locked, write
-from caltest.tallies.tally import FORM
+from caltest.read.state import locked, write
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
@@ -159,91 +167,6 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
     return part if same is None else part.after(same)
 
 
-def tally_in(path: Path) -> ct.Tally | None:
-    """Return the tally that a file holds, if it is one."""
-    content = path.read_bytes() if path.is_file() else b""
-    if content.startswith(f'{{"{FORM}":'.encode()):
-        return ct.Tally.from_json(content.decode())
-    return None
-
-
-def added(
-    watch: ct.Monitor, records: dict[str, Record], tallies: dict[Path, ct.Tally]
-) -> tuple[ct.Monitor, dict[str, Record], dict[str, Count]]:
-    """Count tallies that are new, each as a batch, and say of each how many rows were."""
-    counts = {}
-    for path, tally in tallies.items():
-        mark = fingerprint(tally.strata, tally.stratum, tally.key, tally.sums, tally.totals)
-        same = records.get(str(path))
-        if same is not None and same["sha256"] != mark:
-            raise ct.InvalidPredictionsError(
-                f"{path.name} is not what was counted before. What is counted cannot change: give "
-                "a new tally a new name, or begin a new state"
-            )
-        again = tally.n >= TELLING and mark in (old["sha256"] for old in records.values())
-        is_new = same is None and not again
-        watch = watch.update(tally) if is_new else watch
-        entry = {"rows": tally.n, "sha256": mark, "size": path.stat().st_size}
-        records, counts[path.name] = {**records, str(path): entry}, Count(tally.n * is_new)
-    return watch, records, counts
-
-
-def counted(
-    watch: ct.Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
-) -> tuple[ct.Monitor, dict[str, Record], dict[str, Count], FirstWaiting | None]:
-    """Count what is new, say of each file how many rows were, and which row others wait for.
-
-    With ``drop_missing`` labels are lost that are not there before one that is, in the order of the
-    rows, or with times of an earlier time; the last rows still wait.
-    """
-    timed, counts = options["time"] is not None, dict[str, Count]()
-    refuse_misfits(watch, records, parts, options)
-
-    def new(column: str) -> Any:
-        return np.concatenate([vars(part)[column][part.counted :] for part in parts])
-
-    times = new("times")
-    order = np.argsort(times, kind="stable")
-    times, labels, unfinished = times[order], new("labels")[order], new("unfinished")[order]
-    sizes = [part.labels.size - part.counted for part in parts]
-    of_part = np.repeat(np.arange(len(parts)), sizes)[order]
-    place = np.concatenate([np.arange(part.counted, part.labels.size) for part in parts])[order]
-    step = times if timed else np.arange(order.size, dtype=np.float64)
-    last = step[labels >= 0].max(initial=-np.inf)
-    late = np.concatenate([part.late(watch) for part in parts])[order]
-    lost = (labels < 0) & (step < last) & ~unfinished & options["drop_missing"] | late
-    waits, stop, blocked = (labels < 0) & ~lost, order.size, None
-    if waits.any():
-        row = int(np.argmax(waits))
-        stop, part = int(np.searchsorted(step, step[row])), parts[of_part[row]]
-        later = bool(last > step[row])
-        blocked = FirstWaiting(part.row(place[row], timed), bool(unfinished[row]), later)
-    bets = np.flatnonzero(~lost[:stop])
-    if bets.size:
-        data = ct.Predictions(new("probs")[order[bets]], labels[bets], parts[0].classes)
-        when = as_dates(times[bets]) if parts[0].dated else times[bets]
-        watch = watch.update(data, time=when if timed else None)
-    for j, part in enumerate(parts):
-        here = of_part[:stop] == j
-        n, gone = int(here.sum()), np.sort(place[:stop][here & lost[:stop]])
-        records = recorded(records, part, part.counted + n, gone, timed)
-        over = np.isin(gone, place[late & (of_part == j)])
-        numbers = [tuple(np.sort(part.numbers[gone[one]]).tolist()) for one in (~over, over)]
-        counts[part.path.name] = Count(n - gone.size, sizes[j] - n, *numbers)
-    return watch, records, counts, blocked
-
-
-def in_words(name: str, count: Count) -> str:
-    """Say how many rows of a file were counted, wait, and were left out."""
-    text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
-    reasons = {"without one left out for good": count.lost}
-    reasons["left out for good, as later ones were bet on"] = count.late
-    for reason, rows in reasons.items():
-        if rows:
-            text += f", {len(rows)} {reason} (row{'s' * (len(rows) > 1)} {first_of(rows)})"
-    return text
-
-
 def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:
     """Return the answer as JSON, without what only the state needs."""
     content = {
@@ -257,203 +180,3 @@ def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWait
     content["files"] = {name: count._asdict() for name, count in counts.items()}
     content["first_waiting"] = blocked and blocked.row
     return json.dumps(content, indent=2, ensure_ascii=False)
-
-
-# ------------------------------------------------------------------------------
-# Files of rows that a monitor has counted in part, and what its state remembers of them.
-
-
-#: What the state has of a file: rows that were counted, their marks, and places of lost labels.
-Record: TypeAlias = "dict[str, Any]"
-
-
-#: From this many rows on, equal beginnings are those of one file.
-TELLING = 20
-
-
-class Count(NamedTuple):
-    """Rows of a file that a run has counted, those that wait, and those that it left out.
-
-    Rows are ``late`` that waited until later ones were bet on without them.
-    """
-
-    new: int = 0
-    waiting: int = 0
-    lost: tuple[int, ...] = ()
-    late: tuple[int, ...] = ()
-
-
-class FirstWaiting(NamedTuple):
-    """The first row that waits, whether its line has no end, and whether later rows have labels."""
-
-    row: str
-    unfinished: bool
-    later: bool
-
-    def __str__(self) -> str:
-        if self.unfinished:
-            return f"{self.row} waits for the end of its line"
-        if self.later:
-            return (
-                f"{self.row} has no label, and all later rows wait for it; if it will never have "
-                "one, leave it out with --drop-missing"
-            )
-        words = "give the file again with its label, before later rows or with them"
-        return f"the first that waits is {self.row}: {words}"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A file, its rows in the order in which they count, and how many have been counted.
-
-    A label is −1 where there is none; ``lost`` are places whose label is not waited for.
-    """
-
-    path: Path
-    columns: tuple[str, ...]
-    probs: FloatArray
-    labels: IntArray
-    unfinished: BoolArray
-    times: FloatArray
-    numbers: IntArray
-    classes: tuple[str, ...] | None
-    dated: bool
-    notes: tuple[str, ...]
-    counted: int = 0
-    lost: tuple[int, ...] = ()
-    waited: int = 0
-
-    def after(self, record: Record) -> Part:
-        """Return the part of which a record has the first rows; labels that it lost stay so."""
-        labels, lost = self.labels.copy(), record.get("lost", ())
-        labels[[place for place in lost if place < labels.size]] = -1
-        waited = record.get("waiting", 0)
-        return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost), waited=waited)
-
-    def late(self, watch: ct.Monitor) -> BoolArray:
-        """Which of the rows that are not counted are of a time on which the bet is made."""
-        return is_over(self.times[self.counted :], watch)
-
-    def is_after(self, record: Record) -> bool:
-        """Whether its first rows are those of a record."""
-        count, same = record["rows"], self.after(record)
-        return count <= self.labels.size and same.mark(count) == record["sha256"]
-
-    def row(self, place: int, timed: bool) -> str:
-        """Return what a row is called: its number in the file, and its time."""
-        when = f" ({format_time(self.times[place], self.dated)})" if timed else ""
-        return f"row {self.numbers[place]}{when} of {self.path.name}"
-
-    def mark(self, count: int) -> str:
-        """Return a hash of the first rows."""
-        return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
-
-    def bag(self, count: int) -> str:
-        """Return a number of the first rows in any order, "" if too few of them are different."""
-        columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
-        rows = row_numbers(np.column_stack(columns)[:count])
-        return f"{count} {rows.sum():x}" if np.unique(rows).size >= TELLING else ""
-
-    def begins(self, other: Part) -> bool:
-        """Whether this is another file, or the beginning of one, or holds its rows."""
-        n, m = self.labels.size, other.labels.size
-        begins = TELLING <= n <= m and other.mark(n) == self.mark(n)
-        return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
-
-
-def is_over(times: FloatArray, watch: ct.Monitor) -> BoolArray:
-    """Say on which times the bet is made."""
-    if watch.time is None:
-        return np.zeros(times.shape, dtype=bool)
-    return times < watch.time if watch.independent else times <= watch.time
-
-
-def not_given(
-    records: dict[str, Record], parts: list[Part], before: ct.Monitor, watch: ct.Monitor
-) -> list[str]:
-    """Say which rows wait in other files, and which later rows have been bet on without."""
-    notes, files = list[str](), {str(part.path) for part in parts}
-    for path, record in records.items():
-        if path in files or not record.get("waiting"):
-            continue
-        since = record["since"]
-        over, was_over = (
-            since is not None and bool(is_over(np.array(since), each)) for each in (watch, before)
-        )
-        when = "" if since is None else f" of {format_time(since, watch.dates)} and later"
-        words = f"{several(record['waiting'], 'row')}{when} in {Path(path).name}"
-        if not over:
-            notes.append(f"{words} still wait for a label: give that file again")
-        elif not was_over:
-            notes.append(f"{words} waited for a label and are now left out: later rows are bet on")
-    return notes
-
-
-def new_state(state: Path) -> Reading:
-    """Return the reading that keeps another state beside one."""
-    name = str(state.with_stem(f"{state.stem}-new"))
-    return Reading({"state": name}, "the rows are of another model")
-
-
-def refuse_misfits(
-    watch: ct.Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
-) -> None:
-    """Refuse files that are not of one model, and rows that come too late or twice."""
-    state = options["state"]
-    if watch.time is not None and options["time"] is None:
-        raise ct.InvalidPredictionsError(
-            f"{state} has counted rows up to {format_time(watch.time, watch.dates)}: name the time "
-            "of these rows, too, with --time, or another state if they are of another model",
-            [new_state(state)],
-        )
-    if watch.n and watch.time is None and options["time"] is not None:
-        raise ct.InvalidPredictionsError(
-            f"{state} has counted rows without times: begin a new state with --time",
-            [new_state(state)],
-        )
-    sizes = {part.path.name: part.probs.shape[1] for part in parts}
-    if len(set(sizes.values())) > 1:
-        raise ct.InvalidPredictionsError(f"the files have different numbers of classes: {sizes}")
-    named = {part.classes: part.path.name for part in parts}
-    if len(named) > 1:
-        raise ct.InvalidPredictionsError(
-            f"{' and '.join(named.values())} name their classes differently: list their columns "
-            "in one order with --probs"
-        )
-    before = [old["columns"] for old in records.values() if "columns" in old]
-    for part in parts if before and not (options["probs"] and options["label"]) else ():
-        if [*part.columns] != before[-1]:
-            raise ct.InvalidPredictionsError(
-                f"{state} has counted rows of columns {', '.join(before[-1])}, and "
-                f"{part.path.name} has {', '.join(part.columns)}: rows of another model have a "
-                "state of their own; of the same, name the columns with --probs and --label",
-                [new_state(state)],
-            )
-    for part in parts:
-        if any(part.begins(other) for other in parts if other is not part):
-            raise ct.InvalidPredictionsError(f"{part.path} is a copy of another of these files")
-        if part.late(watch).sum() > part.waited:
-            raise ct.InvalidPredictionsError(
-                f"{part.path}: row {part.numbers[part.counted]}, counted from 1, is of no later "
-                "time than the last row that was counted; it came too late to be bet on. Rows of "
-                "another model have a state of their own",
-                [new_state(state)] * (part.counted == 0),
-            )
-
-
-def recorded(
-    records: dict[str, Record], part: Part, rows: int, lost: IntArray, timed: bool
-) -> dict[str, Record]:
-    """Return the records with the first rows of a file, in the place of those of an old name."""
-    labels = part.labels.copy()
-    labels[lost] = -1  # as they are taken at the next run
-    part = replace(part, labels=labels)
-    renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
-    if part.counted >= TELLING:
-        records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
-    marks = {"sha256": part.mark(rows), "bag": part.bag(rows), "size": part.path.stat().st_size}
-    entry: Record = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
-    entry["columns"] = [*part.columns]
-    entry["waiting"] = part.labels.size - rows
-    entry["since"] = float(part.times[rows]) if timed and entry["waiting"] else None
-    return records | {str(part.path): entry}

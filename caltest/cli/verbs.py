@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,12 +25,11 @@ from caltest.cli.inputs import (
     read_models,
     settings,
     this_command,
-    with_searchable,
 )
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.data.predictions import refuse_unlike
-from caltest.errors import InPlace, Reading
+from caltest.errors import Reading
 from caltest.inference.comparison import HYPOTHESES
 from caltest.inference.interval import METHODS as METHODS_INTERVAL
 from caltest.inference.interval import SIDES
@@ -72,7 +70,7 @@ def audit(**options: Any) -> Outcome:
     Several files, or a pattern such as 'part-*.parquet', are rows of one model; above 512 MB, or
     with --resume, they are read in batches and answered from their sums.
     """
-    data = with_searchable(read(options | {"whole": True}), options)
+    data = read(options | {"whole": True})
     report = ct.audit(data, **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
         others = {"verb": "segments", "by": None} if report.folds is None else None
@@ -288,7 +286,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
         words = f"-o: a report ends in {endings}, not as {options['out']}"
         raise Refusal(words, Reading({"out": str(options["out"].with_suffix(".html"))}))
     check_out(options | {"recalibrated": recalibrated})
-    data = with_searchable(read(options, recalibrated is not None), options)
+    data = read(options, recalibrated is not None)
     after = None if recalibrated is None else read_file(recalibrated, options)
     files = options["file"]
     if isinstance(after, ct.Predictions) and isinstance(data, ct.Predictions) and recalibrated:
@@ -356,10 +354,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
                 Reading({"unpaired": None}, "the rows are of the same observations"),
             )
         options["ids"] = options["ids"] or (None if unpaired else shared_ids(files))
-        try:
-            data = read_models(dict(zip(names, files, strict=True)), options)
-        except ct.InvalidPredictionsError as error:
-            raise _in_one_file(files, options) or error from None
+        data = read_models(dict(zip(names, files, strict=True)), options)
     arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
     if len(names) == 2:
@@ -376,24 +371,6 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     verdicts = dict(zip((pair.names for pair in table.pairs), table.verdicts, strict=True))
     worse = verdicts.get((first, last)) is FIRST_BETTER
     return finish(table, worse or verdicts.get((last, first)) is SECOND_BETTER, options)
-
-
-def _in_one_file(files: tuple[Path, ...], options: dict[str, Any]) -> Refusal | None:
-    """Return the refusal of a column for each file, with the file that has all of them."""
-    from caltest.read.files import read_forecasters
-
-    columns = (options["probs"] or "").split(",")
-    if len(columns) != len(files):
-        return None
-    for file, others in ((file, [other for other in files if other != file]) for file in files):
-        with suppress(ct.InvalidPredictionsError):
-            read_file(file, options, read_forecasters)
-            return Refusal(
-                f"--probs names columns that every file has, not one for each; {file} has models "
-                f"in {' and '.join(columns)}, which are compared if it is the only file",
-                *[InPlace(str(others[0]), "")] * (len(others) == 1),
-            )
-    return None
 
 
 def _other(path: Path, options: dict[str, Any]) -> Reading:

@@ -1,0 +1,411 @@
+"""Files whose right reading is known: 300 tables of 29 kinds, names known and foreign.
+
+A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
+follow-up), and the first commands of users: one who names columns as they are, and one who names
+nothing. ``alike`` says whether rows that were read are the truth, or say the same of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILES = 300
+#: Names that the contract knows, and names that it does not.
+KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
+FOREIGN = {
+    "p": ["Risiko", "riesgo 5a", "確率", "phat", "yhat", "model_score", "prognose", "pred", "P(1)"],
+    "y": ["Ereignis", "evento", "gestorben", "結果", "y_obs", "dead", "cancer", "default", "Q7"],
+}
+NAMES = {
+    "time": ["zeit", "tiempo", "time", "dauer", "futime", "years", "AVAL"],
+    "id": ["id", "nummer", "sujeto", "USUBJID", "row", "user"],
+    "run": ["config", "mtry", "Modell", "seed", "variante", "learner", "imp", "fold_rep"],
+    "split": ["split", "teil", "Set", "subset", "evaluationType", "particion", "dataset"],
+}
+WORDS = [("nein", "ja"), ("no", "sí"), ("GON-", "GON+"), ("alive", "dead"), ("B", "M"), ("1", "2")]
+
+
+@dataclass
+class Case:
+    """A file of known truth."""
+
+    kind: str
+    cells: dict[str, Sequence[Any]]
+    probs: np.ndarray
+    labels: np.ndarray
+    first: dict[str, str]
+    followup: tuple[np.ndarray, np.ndarray, float] | None = None
+    #: Whether the first command has to be answered.
+    answers: bool = False
+    #: Whether fewer or grouped rows of the same may be read instead (several predictions of a row).
+    subsets: bool = False
+    form: str = "csv"
+
+    def write(self, folder: Path) -> Path:
+        """Write the file and return its path."""
+        path = folder / f"f.{self.form}"
+        if self.form == "jsonl":
+            rows = zip(*self.cells.values(), strict=True)
+            lines = [json.dumps(dict(zip(self.cells, map(_plain, r), strict=True))) for r in rows]
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            return path
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=";" if self.form == "txt" else ",")
+        writer.writerow(self.cells)
+        writer.writerows(zip(*self.cells.values(), strict=True))
+        path.write_text(text.getvalue(), encoding="utf-8")
+        return path
+
+    def commands(self, path: Path) -> list[list[str]]:
+        """Return the first commands that users try."""
+        tries = [self.first, {}]
+        words = []
+        for options in tries:
+            line = ["audit", str(path)]
+            for name, value in options.items():
+                line += [f"--{name.replace('_', '-')}", value]
+            if line not in words:
+                words.append(line)
+        return words
+
+
+def _plain(cell: Any) -> Any:
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def quoted(name: str) -> str:
+    """Return a name as an option takes it."""
+    return f'"{name}"'
+
+
+class Draw:
+    """What all kinds begin with: names, risks with four digits, outcomes that agree with them."""
+
+    def __init__(self, number: int) -> None:
+        self.rng = rng = np.random.default_rng([2026, number])
+        self.n = n = int(rng.choice([150, 400, 1000]))
+        self.risk = np.round(rng.beta(1.0, 1.5, n), 4)
+        self.y = (rng.random(n) < self.risk).astype(int)
+        self.foreign = bool(number % 3)
+        self.p_name, self.y_name = self.pick("p"), self.pick("y")
+        self.base = {"probs": quoted(self.p_name), "label": quoted(self.y_name)}
+        self.features: dict[str, Any] = {
+            "alter": rng.integers(20, 90, n),
+            "w1": np.round(rng.normal(size=n), 3),
+            "sexo": rng.choice(["m", "w"], n),
+        }
+
+    def pick(self, what: str) -> str:
+        """Return a name of a column, from inside the contract or not."""
+        table = FOREIGN if self.foreign else KNOWN
+        return str(self.rng.choice(table[what] if what in table else NAMES[what]))
+
+    def case(self, kind: str, p: Any, y: Any, **more: Any) -> Case:
+        """Return a file with the cells of probabilities and labels beside features."""
+        cells = {self.p_name: p, self.y_name: y} | more.pop("cells", self.features)
+        first = more.pop("first", self.base)
+        return Case(kind, cells, self.risk, self.y, first, **more)
+
+
+def plain(d: Draw) -> Case:
+    return d.case("plain", d.risk, d.y, answers=True)
+
+
+def booleans(d: Draw) -> Case:
+    return d.case("booleans", d.risk, np.where(d.y, "True", "False"), answers=True)
+
+
+def complement(d: Draw) -> Case:
+    return d.case("complement", np.round(1 - d.risk, 4), d.y)
+
+
+def flipped(d: Draw) -> Case:
+    return d.case("flipped", d.risk, 1 - d.y)
+
+
+def percent(d: Draw) -> Case:
+    return d.case("percent", np.round(100 * d.risk, 2), d.y)
+
+
+def whole_percent(d: Draw) -> Case:
+    d.risk = np.round(d.risk, 2)
+    d.y = (d.rng.random(d.n) < d.risk).astype(int)
+    return d.case("whole percent", np.rint(100 * d.risk).astype(int), d.y)
+
+
+def mixed(d: Draw) -> Case:
+    d.risk = np.round(np.clip(d.risk, 0.02, 0.98), 2)
+    d.y = (d.rng.random(d.n) < d.risk).astype(int)
+    cells = [f"{100 * r:.0f}" if k % 7 else f"{r:.2f}" for k, r in enumerate(d.risk)]
+    return d.case("mixed", cells, d.y)
+
+
+def words(d: Draw) -> Case:
+    no, yes = WORDS[d.rng.integers(len(WORDS))]
+    return d.case("words", d.risk, np.where(d.y, yes, no))
+
+
+def missing(d: Draw) -> Case:
+    cells = [str(v) for v in d.y]
+    for k in (3, 17, 40):
+        cells[k] = str(d.rng.choice(["", "NA"]))
+    case = d.case("missing", d.risk, cells)
+    keep = np.array([c in "01" and c != "" for c in cells])
+    case.probs, case.labels = d.risk[keep], d.y[keep]
+    return case
+
+
+def _followed(d: Draw) -> tuple[np.ndarray, np.ndarray, str]:
+    with np.errstate(divide="ignore"):
+        time = d.rng.exponential(-5.0 / np.log1p(-np.clip(d.risk, 0.001, 0.999)))
+    end = d.rng.uniform(2, 12, d.n)
+    return np.round(np.minimum(time, end), 3), (time <= end).astype(int), d.pick("time")
+
+
+def _follow(d: Draw, kind: str, p: Any, cells: Any, event: str | None = None) -> Case:
+    time, seen, name = cells["time"], cells["seen"], cells["name"]
+    first = {"probs": quoted(d.p_name), "event": event or quoted(d.y_name)}
+    first |= {"time": quoted(name), "horizon": "5"}
+    case = d.case(kind, p, cells["code"], cells={name: time, "alter": d.features["alter"]})
+    case.first, case.followup = first, (time, seen, 5.0)
+    return case
+
+
+def followed(d: Draw) -> Case:
+    time, seen, name = _followed(d)
+    case = _follow(d, "followed", d.risk, {"time": time, "seen": seen, "name": name, "code": seen})
+    case.answers = True
+    return case
+
+
+def followed_called_label(d: Draw) -> Case:
+    time, seen, name = _followed(d)
+    name = str(d.rng.choice(["time", "years", "futime", "followup"]))
+    case = _follow(d, "label", d.risk, {"time": time, "seen": seen, "name": name, "code": seen})
+    case.first, case.kind = d.base, "followed, named as a label"
+    return case
+
+
+def survival(d: Draw) -> Case:
+    time, seen, name = _followed(d)
+    told = {"time": time, "seen": seen, "name": name, "code": seen}
+    return _follow(d, "survival", np.round(1 - d.risk, 4), told)
+
+
+def censored(d: Draw) -> Case:
+    d.n, d.risk = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 4)
+    d.features = {"alter": d.rng.integers(20, 90, 1000)}
+    time, seen, name = _followed(d)
+    told = {"time": time, "seen": seen, "name": name, "code": 1 - seen}
+    return _follow(d, "censored", d.risk, told)
+
+
+def codes(d: Draw) -> Case:
+    time, seen, name = _followed(d)
+    told = {"time": time, "seen": seen, "name": name, "code": np.where(seen, 2, 1)}
+    return _follow(d, "codes", d.risk, told)
+
+
+def competing(d: Draw) -> Case:
+    time, seen, name = _followed(d)
+    other = (seen == 0) & (time < 5) & (d.rng.random(d.n) < 0.3)
+    told = {"time": time, "seen": seen + 2 * other, "name": name}
+    told["code"] = np.where(seen, 1, np.where(other, 2, 0))
+    return _follow(d, "competing", d.risk, told)
+
+
+def answers(d: Draw) -> Case:
+    ways = [("LABEL_", "01"), ("__label__", ["no", "yes"]), ("", ["NEG", "POS"]), ("class=", "ab")]
+    prefix, ends = ways[d.rng.integers(4)]
+    guess = (d.risk >= 0.5).astype(int)
+    sure = np.round(np.where(guess, d.risk, 1 - d.risk), 4)
+    truth = d.y if prefix in ("LABEL_", "") else np.array([*ends])[d.y]
+    told = [prefix + [*ends][g] for g in guess]
+    case = d.case("answers", sure, truth, cells={"vorhersage": told})
+    case.probs, case.labels = sure, (guess == d.y).astype(int)
+    return case
+
+
+def said_right(d: Draw) -> Case:
+    d.p_name, d.y_name = "confidence", str(d.rng.choice(["correct", "is_correct"]))
+    d.base = {}
+    return d.case("confidence and whether it was right", d.risk, d.y, answers=True)
+
+
+def repeated(d: Draw) -> Case:
+    m, run, name = int(d.rng.integers(2, 6)), d.pick("run"), d.pick("id")
+    order = d.rng.permutation(d.n * m) if d.rng.random() < 0.5 else np.arange(d.n * m)
+    p = np.clip(np.tile(d.risk, m) + d.rng.normal(0, 0.01, d.n * m), 0, 1).round(4)
+    told = {name: np.tile(np.arange(d.n), m), run: np.repeat([f"m{k}" for k in range(m)], d.n)}
+    told |= {d.p_name: p, d.y_name: np.tile(d.y, m)}
+    cells = {k: np.asarray(v)[order] for k, v in told.items()}
+    return Case("repeated", cells, p[: d.n], d.y, d.base, subsets=True)
+
+
+def train(d: Draw) -> Case:
+    split, in_train = d.pick("split"), d.rng.random(d.n) < 0.6
+    near = np.clip(np.where(d.y, 0.98, 0.02) + d.rng.normal(0, 0.005, d.n), 0, 1)
+    p = np.where(in_train, near, d.risk).round(4)
+    case = d.case("train", p, d.y, cells={split: np.where(in_train, "train", "test")})
+    case.probs, case.labels = d.risk[~in_train], d.y[~in_train]
+    return case
+
+
+def train_flag(d: Draw) -> Case:
+    in_train = d.rng.random(d.n) < 0.6
+    near = np.clip(np.where(d.y, 0.98, 0.02) + d.rng.normal(0, 0.005, d.n), 0, 1)
+    p = np.where(in_train, near, d.risk).round(4)
+    case = d.case("train flag", p, d.y, cells={"is_train": in_train.astype(int)})
+    case.probs, case.labels = d.risk[~in_train], d.y[~in_train]
+    return case
+
+
+def two_sets(d: Draw) -> Case:
+    odds = np.log(np.clip(d.risk, 1e-3, 0.999) / (1 - np.clip(d.risk, 1e-3, 0.999)))
+    raw = (1 / (1 + np.exp(-2 * odds))).round(4)
+    cells = {"p0": (1 - raw).round(4), "p1": raw, "kal_p0": (1 - d.risk).round(4), "kal_p1": d.risk}
+    return Case(
+        "two sets", cells | {"y": d.y}, d.risk, d.y, {"probs": "kal_p0, kal_p1", "label": "y"}
+    )
+
+
+def predicted(d: Draw) -> Case:
+    told = {"vorhersage": (d.risk >= 0.5).astype(int)}
+    case = d.case("predicted class", d.risk, d.y, cells=told)
+    case.first = {"probs": quoted(d.p_name), "label": "vorhersage"}
+    return case
+
+
+def pipeline(d: Draw) -> Case:
+    guess = np.where(d.risk >= 0.5, "POSITIVE", "NEGATIVE")
+    sure = np.round(np.where(d.risk >= 0.5, d.risk, 1 - d.risk), 4)
+    cells = {"label": guess, "score": sure, "true_label": np.where(d.y, "POSITIVE", "NEGATIVE")}
+    right = ((d.risk >= 0.5) == (d.y == 1)).astype(int)
+    return Case("pipeline", cells, sure, right, {"probs": "score"})
+
+
+def _classes(d: Draw, k: int) -> tuple[np.ndarray, np.ndarray]:
+    P = np.round(d.rng.dirichlet(np.ones(k), d.n), 4)
+    P[:, -1] = np.round(1 - P[:, :-1].sum(axis=1), 4)
+    P = np.clip(P, 0, 1)
+    return P, (P.cumsum(axis=1) > d.rng.random((d.n, 1))).argmax(axis=1)
+
+
+def family(d: Draw) -> Case:
+    P, k = _classes(d, 3)
+    ends = np.array(["rot", "grün", "blau"])
+    order = d.rng.permutation(3)
+    cells = {f"p_{ends[j]}": P[:, j] for j in order}
+    return Case(
+        "family", cells | {"y": ends[k]}, P[:, order], np.argsort(order)[k], {}, answers=True
+    )
+
+
+def numbered(d: Draw) -> Case:
+    P, k = _classes(d, 12)
+    order = d.rng.permutation(12)
+    cells = {f"p{j}": P[:, j] for j in order} | {"label": k}
+    return Case("numbered", cells, P, k, {}, answers=True)
+
+
+def shuffled_names(d: Draw) -> Case:
+    P, k = _classes(d, 3)
+    ends = np.array(["low", "mid", "high"])
+    cells = {f"Pr({ends[j]})": P[:, j] for j in (2, 0, 1)} | {"grade": ends[k]}
+    order = [2, 0, 1]
+    first = {"probs": ", ".join(quoted(f"Pr({ends[j]})") for j in order), "label": "grade"}
+    return Case("family, foreign", cells, P[:, order], np.argsort(order)[k], first)
+
+
+def options_in_json(d: Draw) -> Case:
+    P, k = _classes(d, 3)
+    ends, orders = ["A", "B", "C"], [d.rng.permutation(3) for _ in range(d.n)]
+    cells = {
+        "options": [[ends[j] for j in o] for o in orders],
+        "probs": [[float(P[i, j]) for j in o] for i, o in enumerate(orders)],
+        "label": [ends[j] for j in k],
+    }
+    return Case("options in JSON", cells, P, k, {}, form="jsonl")
+
+
+def cumulative(d: Draw) -> Case:
+    P, k = _classes(d, 3)
+    C = np.cumsum(P, axis=1).round(4)
+    cells = {"c1": C[:, 0], "c2": C[:, 1], "c3": np.ones(d.n), "y": k}
+    first = {"probs": "c1,c2,c3", "label": "y", "classes": "0,1,2"}
+    return Case("cumulative", cells, P, k, first)
+
+
+def semicolons(d: Draw) -> Case:
+    cells = [f"{r:.4f}".replace(".", ",") for r in d.risk]
+    return d.case("semicolons", cells, d.y, cells={}, answers=True, form="txt")
+
+
+KINDS: list[Callable[[Draw], Case]] = [
+    plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
+    train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
+    missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered, shuffled_names,
+    options_in_json, semicolons,
+]  # fmt: skip
+
+
+def case(number: int) -> Case:
+    """Return one of the files."""
+    return KINDS[number % len(KINDS)](Draw(number))
+
+
+def alike(data: Any, truth: Case) -> bool:
+    """Whether rows that were read are the truth, or the same said of the complement."""
+    probs, labels = np.asarray(data.probs), np.asarray(data.labels)
+    right = (
+        truth.probs if truth.probs.ndim == 2 else np.column_stack([1 - truth.probs, truth.probs])
+    )
+    if truth.followup is not None:
+        return _followed_alike(data, truth, right)
+    if getattr(data, "followup", None) is not None:
+        return False
+    if truth.subsets and (data.clusters is not None or data.by is not None):
+        return True
+    if probs.shape != right.shape:
+        return bool(truth.subsets and len(probs) == len(right) and probs.shape[1] == 2)
+    if truth.subsets:  # rows of one of the runs, in an order of the file
+        return bool(len(probs) == len(right) and abs(labels.mean() - truth.labels.mean()) < 1e-9)
+    orders = [np.arange(right.shape[1])]
+    if right.shape[1] == 2:
+        orders.append(np.array([1, 0]))  # the complement of both
+    elif data.classes is not None or right.shape[1] > 2:
+        orders = [np.lexsort(np.abs(probs[:1, :, None] - right[:1, None, :]).min(axis=0))]
+        orders = [_matching(probs, right)]
+    return any(
+        order is not None
+        and np.allclose(probs, right[:, order], atol=2e-3)
+        and bool((order[labels] == truth.labels).all())
+        for order in orders
+    )
+
+
+def _matching(probs: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """Return which column of the truth each column is, None if they are no permutation."""
+    gaps = np.abs(probs[:, :, None] - right[:, None, :]).max(axis=0)
+    order = gaps.argmin(axis=1)
+    return order if len({*order.tolist()}) == right.shape[1] else None
+
+
+def _followed_alike(data: Any, truth: Case, right: np.ndarray) -> bool:
+    followup = getattr(data, "followup", None)
+    if followup is None or truth.followup is None or len(data.probs) != len(right):
+        return False
+    time, seen, horizon = truth.followup
+    event = (seen == 1) & (time <= horizon)
+    known = event | (time >= horizon)
+    status = np.asarray(followup.status)
+    same = bool(((status == 1) == event).all() and (status[known & ~event] == 0).all())
+    return same and np.allclose(data.probs[:, 1], right[:, 1], atol=2e-3)
