@@ -483,7 +483,7 @@ audit two.csv three.csv -> three.csv: there is no column 'p'
 audit two.csv more.csv --by site --resume s -> rows in memory -> audit two.csv more.csv --by site
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
-audit two.csv --label=lab -> no column 'lab' -> 
+audit two.csv --label=lab -> no column 'lab'
 audit . -> is a folder, not a file
 test two.csv --lens top -> there is no top: did you mean TopK?
 test two.csv --lens TopK(-'a') -> is not understood

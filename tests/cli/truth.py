@@ -352,8 +352,8 @@ def semicolons(d: Draw) -> Case:
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
-    missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered, shuffled_names,
-    options_in_json, semicolons,
+    missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered,
+    shuffled_names, options_in_json, semicolons,
 ]  # fmt: skip
 
 
