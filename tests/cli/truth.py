@@ -48,6 +48,8 @@ class Case:
     #: Whether fewer or grouped rows of the same may be read instead (several predictions of a row).
     subsets: bool = False
     form: str = "csv"
+    #: A column that decides, and that nothing but its foreign name tells from a feature.
+    hidden: str = ""
 
     def write(self, folder: Path) -> Path:
         """Write the file and return its path."""
@@ -183,6 +185,7 @@ def followed(d: Draw) -> Case:
     time, seen, name = _followed(d)
     case = _follow(d, "followed", d.risk, {"time": time, "seen": seen, "name": name, "code": seen})
     case.answers = True
+    case.hidden = name if name in ("zeit", "tiempo", "dauer") else ""
     return case
 
 
