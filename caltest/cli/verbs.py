@@ -160,9 +160,9 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 @column("--events", help="Events among them, such as defaults.")
 @column("--probability", help="Predicted probability, such as the PD.")
 @column("--names", help="What grades are called.")
+@column("--where", help='Rows to keep, such as "year = 2025".')
 @o.SHEET
-@option("--percent/--no-percent", default=None, group="Input",
-        help="Whether probabilities are percents.")  # fmt: skip
+@o.flag("--as-is", help="Take a row that is the sum of the others for a grade.")
 @o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
 @o.alpha("Chance of any wrong finding.")

@@ -10,7 +10,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import fraction, one_of
 from caltest.inference.null import holm
 from caltest.nulls.laws import clopper_pearson
-from caltest.read.grade_tables import read_grades, table_of
+from caltest.read.grade_tables import count_table, read_grades
 from caltest.results import GradeTest, GradeTests, GradeVerdict
 from caltest.tallies.problems import Atoms
 
@@ -25,8 +25,9 @@ def grade_tests(
     events: str | None = None,
     probability: str | None = None,
     names: str | None = None,
+    where: str | None = None,
     sheet: str | None = None,
-    percent: bool | None = None,
+    as_is: bool = False,
     alternative: Literal["greater", "less", "two-sided"] = "greater",
     method: Literal["exact", "jeffreys"] = "exact",
     alpha: float = 0.05,
@@ -44,15 +45,18 @@ def grade_tests(
     table : data frame, mapping of columns, duckdb relation or path
         A row for each grade.
     n, events, probability, names : str, optional
-        Its columns: rows, events among them, the probability of the event, and what grades are
-        called. By default found by names in English, German, French, Italian and Spanish, such as
-        ``n``, ``obligors``; ``events``, ``defaults``; ``probability``, ``PD``; ``grade``,
-        ``rating``. A row ``Total`` that is the sum of the others is left out. ``notes`` say what
-        was read.
+        Columns, or expressions in SQL over the columns such as ``"PD / 100"``: rows, events among
+        them, the probability of the event, and names of grades. By default columns that are called
+        n, count, rows, total, obligors, borrowers, accounts, customers or loans; events, defaults,
+        defaulted or bads; pd, probability, p, prob, predicted_probability or risk; grade, rating,
+        bin, bucket, band or name. Cells with percent signs are divided by 100. A row without a
+        probability that is the sum of the others is left out. ``notes`` say what was read.
+    where : str, optional
+        Keep the rows where this expression is true, such as ``"year = 2025"``.
     sheet : str, optional
-        Of an Excel file with several sheets of numbers, the one to read.
-    percent : bool, optional
-        Whether probabilities are percents; by default where cells or the heading have a sign.
+        Sheet of an Excel file with several sheets of numbers.
+    as_is : bool, default False
+        Take a row with a probability that is the sum of all others for a grade.
     alternative : {"greater", "less", "two-sided"}
         How the true probability would differ from the predicted one.
     method : {"exact", "jeffreys"}
@@ -65,8 +69,11 @@ def grade_tests(
     Raises
     ------
     InvalidPredictionsError
-        For a column that is not there or could be several, a row whose numbers are not counts or
-        no probability, and a row named as a total that is no sum of the others.
+        For a column that is not there or could be several, and a row whose numbers are not counts
+        or no probability.
+    DoubtfulInputError
+        For a row with a probability that is the sum of all others, and for probabilities that are
+        percents by their name and none of which is above 1.
 
     Notes
     -----
@@ -94,9 +101,9 @@ def grade_tests(
     one_of("alternative", alternative, ("greater", "less", "two-sided"))
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
-    with table_of(table, sheet) as source:
+    with count_table(table, sheet) as counts:
         columns_of = {"n": n, "events": events, "probability": probability, "names": names}
-        size, event_counts, p, labels, notes = read_grades(source, columns_of, percent)
+        size, event_counts, p, labels, notes = read_grades(counts, columns_of, where, as_is)
     N, D = np.append(size, size.sum()), np.append(event_counts, event_counts.sum())
     mean = np.append(p, p @ (size / size.sum()))
     exact, posterior = (_tails(N, D, mean, prior) for prior in (0.0, 0.5))

@@ -151,7 +151,7 @@ def read_predictions(
 def read_wanted(source: object, wanted: Wanted) -> Predictions:
     """Return the predictions of files or a table; see :func:`read_predictions`."""
     with table_of(source, wanted) as (table, wanted), naming(table.name):
-        return read_table(table, wanted, in_memory=_is_memory(source))[0]
+        return read_table(table, wanted, in_memory=is_in_memory(source))[0]
 
 
 def read_table(
@@ -265,7 +265,8 @@ def naming(name: str) -> Iterator[None]:
 # Opening: files, several files, tables in memory, and labels in a file of their own.
 
 
-def _is_memory(source: object) -> bool:
+def is_in_memory(source: object) -> bool:
+    """Say whether a source is a table in memory, as opposed to paths."""
     paths = isinstance(source, (str, PathLike))
     several_paths = isinstance(source, Sequence) and all(
         isinstance(part, (str, PathLike)) for part in source
@@ -278,7 +279,7 @@ def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
     """Open files or a table in memory as one table; the wanted label may be in a second file."""
     one_of("format", wanted.format, (None, *FORMATS))
     with ExitStack() as stack:
-        if _is_memory(source):
+        if is_in_memory(source):
             table = Table("", table_in_memory(source).lazy())
             table = flat(table)
         else:

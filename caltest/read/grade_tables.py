@@ -3,43 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import product
-from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
-from caltest._base.containers import names_of, opened
-from caltest._base.naming import in_a_file, nth
 from caltest._base.written import several
-from caltest.data.labels import marks
 from caltest.data.numbers import as_numbers, at, first, meant
-from caltest.errors import InvalidPredictionsError
-from caltest.read import source as cells
-from caltest.read.files import table_in_memory
-from caltest.read.formats import open_table
-from caltest.read.source import Source, is_number, listing, says_percent, words
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
+from caltest.read.contract import LABELS, Chosen, Wanted
+from caltest.read.expressions import Term, key, quoted, terms
+from caltest.read.files import is_in_memory, naming, table_of
+from caltest.read.tables import cells_of
+from caltest.read.values import Cells, described, words_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-#: Of more rows than these, one that is the sum of all others in every count is no grade.
-LEAST_SUMMED = 4
+    from caltest.read.formats import Table
+
+#: Names that are read without an option, in lower case with ``_`` for signs.
+GRADE_NAMES = {
+    "n": frozenset("n count rows total obligors borrowers accounts customers loans".split()),  # noqa: SIM905
+    "events": frozenset("events defaults defaulted bads".split()),  # noqa: SIM905
+    "probability": frozenset("pd probability p prob predicted_probability risk".split()),  # noqa: SIM905
+    "names": frozenset("grade rating bin bucket band name".split()),  # noqa: SIM905
+}
+
+
+#: Columns that a table of grades must have.
+REQUIRED = ("n", "events", "probability")
 
 
 #: A table of more rows, one of whose columns holds outcomes, is none of grades.
-GRADES = 200
+MOST_GRADES = 200
 
 
 #: Larger counts are a slip, or no longer whole numbers.
-MOST = 2**53
+MOST_COUNTED = 2**53
+
+
+#: Likely readings that are listed; of more, places are.
+LISTED_READINGS = 6
+
+
+#: Distance within which a column of fractions is the observed frequency, rounded.
+SAME_RATE = 0.0051
+
+
+#: A whole number in groups of three digits.
+GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s'’]\d{3})+")
 
 
 class Grades(NamedTuple):
-    """Rows, events among them, the one probability of all, what each grade is called, notes."""
+    """Rows, events among them, the one probability of all, names of grades, and notes."""
 
     n: IntArray
     events: IntArray
@@ -48,160 +69,99 @@ class Grades(NamedTuple):
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class CountTable:
+    """A table of counts that is open: a file, whose rows are counted from 1, or one in memory."""
+
+    table: Table
+    in_memory: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.table.schema)
+
+    def cells(self, found: Mapping[str, Term], where: str | None = None) -> Cells:
+        """Return the cells of columns and expressions by what they are."""
+        listed = {what: [term] for what, term in found.items()}
+        if where is not None:
+            listed["where"] = terms(where, self.table.schema)
+        chosen, wanted = Chosen(listed), Wanted(where=where)
+        cells = cells_of(self.table, chosen, wanted, frame_rows=self.in_memory)
+        return Cells(chosen, wanted, _without_groups(cells.frame), cells.rows, cells.first)
+
+
 @contextmanager
-def table_of(table: object, sheet: str | None = None) -> Iterator[Source]:
-    """Open a table at hand, or a file that has one, whose rows are counted from 1."""
-    if isinstance(table, (str, PathLike)):
-        with open_table(table, sheet=sheet) as opened_file, in_a_file(range(1, MOST), []):
-            yield _source(opened_file.frame.collect(), frame=False)
-        return
-    if sheet is not None:
+def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]:
+    """Open a table at hand, or a file that has one."""
+    in_memory = is_in_memory(table)
+    if in_memory and sheet is not None:
         raise InvalidPredictionsError("sheet= is for Excel files, and this is a table in memory")
-    frame = opened(table, "the table")
-    names = names_of(frame)
-    if names is None:
-        raise InvalidPredictionsError(
-            f"a {type(table).__name__} is no table with named columns: pass a data frame, a "
-            "dictionary of columns or the path of a file"
-        )
-    yield _source(table_in_memory(frame), frame=True)
+    with ExitStack() as stack:
+        try:
+            opened, _ = stack.enter_context(table_of(table, Wanted(sheet=sheet)))
+        except TypeError:
+            raise InvalidPredictionsError(
+                f"a {type(table).__name__} is no table with named columns: pass a data frame, a "
+                "dictionary of columns or the path of a file"
+            ) from None
+        stack.enter_context(naming(opened.name))
+        yield CountTable(opened, in_memory)
 
 
-def _source(table: pl.DataFrame, frame: bool) -> Source:
-    """Return a table whose columns are read by name, text stripped, None where a cell is empty."""
+def _without_groups(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return text of counts without what parts thousands, where every larger one has groups."""
+    import polars as pl
 
-    def read(names: Sequence[str]) -> list[AnyArray]:
-        import polars as pl
+    plain = []
+    for name in frame.columns:
+        cells = frame[name]
+        if cells.dtype == pl.String:
+            words = cells.str.strip_chars()
+            long = [w for w in words.drop_nulls().to_list() if not re.fullmatch(r"\d{1,3}", w)]
+            if long and all(map(GROUPED.fullmatch, long)):
+                cells = words.str.replace_all(r"\D", "").cast(pl.Int64)
+        plain.append(cells)
+    return pl.DataFrame(plain)
 
-        columns = [table[name] for name in names]
-        text = [c.str.strip_chars() if c.dtype == pl.String else c for c in columns]
-        return [np.asarray(c.to_numpy()) for c in text]
 
-    return Source(table.columns, read, frame=frame)
+# ------------------------------------------------------------------------------
+# Columns of known names, as queries have them.
 
 
-def read_columns(source: Source, heads: dict[str, str]) -> dict[str, AnyArray]:
-    """Return columns by what they are; they have one length."""
-    absent = {what: name for what, name in heads.items() if name not in source.names}
+def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray]:
+    """Return columns (n,) by their names; whole numbers of any width are int64."""
+    import polars as pl
+
+    absent = [name for name in names if name not in counts.names]
     if absent:
-        present = {what: name for what, name in heads.items() if what not in absent}
-        names = ", ".join(f"{what}={f' (--{what})' * (not source.frame)}" for what in absent)
-        advice, remedy = f"name it with {names}", likely_options(source, present, list(absent))
-        of_rows = remedy[:2] == ("--n", PLACE) or len(source.read(source.names[:1])[0]) > GRADES
-        outcomes = _outcomes(source) if of_rows else []
-        if outcomes and "events" in absent:
-            remedy = ("audit",)
-            advice = f"a row is no grade, but one outcome, in {' or '.join(outcomes)}: such rows "
-            advice += "are for audit (caltest audit)"
         raise InvalidPredictionsError(
-            f"there is no column {' and none '.join(map(repr, absent.values()))} among "
-            f"{listing(source.names)}: {advice}",
-            [remedy],
+            f"there is no column {' and none '.join(map(repr, absent))} among "
+            f"{', '.join(counts.names)}"
         )
-    columns = dict(zip(heads, source.read(list(heads.values())), strict=True))
-    sizes = {heads[what]: np.shape(column) for what, column in columns.items()}
-    if len(set(sizes.values())) > 1 or any(len(size) != 1 for size in sizes.values()):
-        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise InvalidPredictionsError(
-            f"columns must be of one length, but have the shapes: {listed}"
-        )
-    if 0 in next(iter(sizes.values())):
+    frame = counts.table.frame.select(names).collect()
+    if not frame.height:
         raise InvalidPredictionsError("the table has no rows")
+    columns = {}
+    for name in names:
+        cells = frame[name]
+        if cells.dtype.is_decimal() or cells.dtype in (pl.Int128, pl.UInt128):
+            exact = cells.cast(pl.Int64, strict=False)
+            fits = exact.null_count() == cells.null_count() and bool((exact == cells).all())
+            cells = exact if fits else cells.cast(pl.Float64)
+        columns[name] = np.asarray(cells.to_numpy())
     return columns
 
 
-def _outcomes(source: Source) -> list[str]:
-    """Return columns that hold 0 and 1 alone."""
-    columns = {name: source.read([name])[0] for name in source.names}
-    return [n for n, c in columns.items() if c.dtype.kind in "biuf" and np.isin(c, (0, 1)).all()]
-
-
-def read_grades(
-    source: Source, request: dict[str, str | None], percent: bool | None = None
-) -> Grades:
-    """Read and check a table of grades; columns without ``heads`` are found by ``TERMS``."""
-    heads: dict[str, str] = {}
-    for what in TERMS:
-        name = request.get(what) or column_called(source.names, what)
-        heads |= {} if name is None and what == "names" else {what: name or what}
-    if "names" not in heads and (head := source.names[0]) not in heads.values():
-        heads |= {"names": head} if are_words(source.read([head])[0]) else {}
-    if len(set(heads.values())) < len(heads):
-        twice = ", ".join(f"{what} {name}" for what, name in heads.items())
-        raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")
-    columns = read_columns(source, heads)
-    called = columns["names"] if "names" in heads else np.arange(1, len(columns["n"]) + 1)
-    names = [str(name).strip() for name in marks(called).tolist()]
-    sums_up = np.array([is_sum(name) for name in names]) & (len(names) > 2)
-    for what, column in columns.items():
-        gaps = cells.missing(column) & ~(sums_up & (what == "probability"))
-        if gaps.any():
-            raise InvalidPredictionsError(
-                f"column {heads[what]}: {nth(*first(gaps))} has no value; complete the row, or "
-                "leave it out"
-            )
-    n, events = (
-        whole_numbers(ungrouped(columns[what]), heads[what], 0) for what in ("n", "events")
-    )
-    counts = {"n": n, "events": events}
-    if not sums_up.any() and len(names) > LEAST_SUMMED and events.any():
-        sums_up = np.all([2 * column == column.sum() for column in counts.values()], axis=0)
-    notes = [_sum_of_others(row, names[row], counts) for row in np.flatnonzero(sums_up).tolist()]
-    for row, name in enumerate(names):
-        if name in names[:row]:
-            raise InvalidPredictionsError(
-                f"{heads['names']}: {name} is in {nth(names.index(name))} and in {nth(row)}; "
-                "every grade has one row: add up its counts, or keep those of one year"
-            )
-    percents = _in_percent(columns["probability"], heads["probability"], percent)
-    p = _checked(counts, columns["probability"], heads, percents)[~sums_up]
-    parts = [f"{what} from {heads[what]}" for what in heads]
-    parts[list(heads).index("probability")] += " in percent" * percents
-    if list(heads) != list(heads.values()) or percents or notes:
-        notes.insert(0, f"read {several(p.size, 'grade')}: {', '.join(parts)}")
-    notes += source.notes
-    listed = tuple(name for name, other in zip(names, sums_up, strict=True) if not other)
-    return Grades(n[~sums_up], events[~sums_up], p, listed, tuple(notes))
-
-
-def _in_percent(column: AnyArray, name: str, percent: bool | None) -> bool:
-    """Say whether probabilities are percents: as asked, or by a sign in cells or heading."""
-    if percent is not None:
-        return percent
-    if cells.in_percent(column):
-        return True
-    if not says_percent(name):
-        return False
-    if not (cells.with_gaps(column, name) > 1.0).any():
-        raise InvalidPredictionsError(
-            f"{name} could be percents, as its name says, or fractions, since none is above 1: "
-            "say percent=True or percent=False",
-            [("--percent",), ("--no-percent",)],
-        )
-    return True
-
-
-def _sum_of_others(row: int, name: str, counts: dict[str, IntArray]) -> str:
-    """Say that a row sums up the others, as its name does, or refuse it."""
-    for what, column in counts.items():
-        others = int(column.sum() - column[row])
-        if column[row] != others:
-            raise InvalidPredictionsError(
-                f"{nth(row)}, {name}, has {what} {column[row]}, and the others have {others} "
-                "together: leave the row out if it sums up others, or give it another name"
-            )
-    return f"{nth(row)}, {name}, is the sum of the others and no grade"
-
-
 def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArray:
-    """Return whole numbers, and refuse what is none."""
+    """Return whole numbers, and refuse what is none; the message names the row."""
     if column.dtype.kind == "O" and all(type(value) is int for value in column):
         column = np.array(column.tolist())
     if column.dtype.kind in "iu":
         exact, wrong = column.astype(np.int64), (column < least) | (column >= 2**63)
     else:
-        numbers = as_numbers(cells.numbers(column, name), name)
-        wrong = (numbers % 1 != 0) | (np.abs(numbers) > MOST) | (numbers < least)
+        numbers = as_numbers(column, name)
+        wrong = (numbers % 1 != 0) | (np.abs(numbers) > MOST_COUNTED) | (numbers < least)
         exact = np.where(wrong, 0, numbers).astype(np.int64)
     if wrong.any():
         row = first(wrong)
@@ -210,191 +170,287 @@ def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArra
     return exact
 
 
-def _checked(
-    counts: dict[str, IntArray], column: AnyArray, names: dict[str, str], percents: bool
-) -> FloatArray:
-    """Return the probabilities, and refuse what cannot be; they are missing of sums of others."""
-    n, events = counts.values()
-    for what, numbers, most in (("n", n, np.full_like(n, MOST)), ("events", events, n)):
-        if (numbers > most).any():
-            row = first(numbers > most)
-            of = ", the rows of its grade" * (what == "events")
+# ------------------------------------------------------------------------------
+# Grades.
+
+
+def read_grades(
+    counts: CountTable, request: Mapping[str, str | None], where: str | None = None,
+    as_is: bool = False,
+) -> Grades:  # fmt: skip
+    """Return checked grades; columns that ``request`` does not name are found by ``GRADE_NAMES``.
+
+    A row that is the sum of all others in both counts, without a probability, is left out with a
+    note; one with a probability is asked about.
+    """
+    found = _chosen(counts, request)
+    cells = counts.cells(found, where)
+    names = _names(cells)
+    for row, name in enumerate(names):
+        if name in names[:row]:
             raise InvalidPredictionsError(
-                f"{at(names[what], row)} is {numbers[row]}, more than {most[row]}{of}"
+                f"{found['names'].name}: {name} is in {cells.nth(names.index(name))} and in "
+                f"{cells.nth(row)}; every grade has one row: add up its counts, or keep those of "
+                "one year",
+                [Reading({"where": "EXPR"})],
             )
-    if not n.any():
-        raise InvalidPredictionsError(f"{names['n']} is 0 in every row: there is nothing to test")
-    p = cells.with_gaps(column, names["probability"], percents).astype(np.float64)
-    outside = (p < 0.0) | (p > 1.0)
-    if outside.any():
-        row, advice, remedies = first(outside), "", list[tuple[str]]()
-        if 1.0 < np.nanmax(p) <= 100.0 and not percents:
-            advice, remedies = "; if these are percents, say percent=True", [("--percent",)]
+    n, events = (_counts(cells, what) for what in ("n", "events"))
+    sums_up = _sums_of_others(cells, names, n, events, as_is)
+    _check_counts(cells, n, events)
+    p = _probabilities(cells, sums_up)
+    notes = [
+        f"{cells.nth(int(row))}, {names[row]}, is the sum of the others and no grade"
+        for row in np.flatnonzero(sums_up)
+    ]
+    plain = all(term.name == what for what, term in found.items())
+    if not plain or notes or where is not None:
+        parts = [f"{what} from {term.name}" for what, term in found.items()]
+        kept = "" if where is None else f", those where {where}"
+        read = several(int((~sums_up).sum()), "grade")
+        notes.insert(0, f"read {read}{kept}: {', '.join(parts)}")
+    listed = tuple(name for name, other in zip(names, sums_up, strict=True) if not other)
+    return Grades(n[~sums_up], events[~sums_up], p[~sums_up], listed, tuple(notes))
+
+
+def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, Term]:
+    """Return the expressions of a table of grades: those asked for, else by ``GRADE_NAMES``."""
+    schema = counts.table.schema
+    found: dict[str, Term] = {}
+    for what, wanted in request.items():
+        if wanted is None:
+            continue
+        listed = terms(wanted, schema)
+        if len(listed) != 1:
+            raise InvalidPredictionsError(f"{what} is one column or expression: {wanted}")
+        found[what] = listed[0]
+    used = {root for term in found.values() for root in term.roots}
+    missing = []
+    for what, known in GRADE_NAMES.items():
+        if what in found:
+            continue
+        called = [name for name in schema if key(name) in known]
+        fit = [name for name in called if name not in used] or called
+        if len(fit) > 1:
+            raise InvalidPredictionsError(
+                f"{what} could be {' or '.join(fit)}",
+                [Reading({what: quoted(name)}, f"{name} is meant") for name in fit],
+            )
+        if fit:
+            found[what] = terms([fit[0]], schema)[0]
+        elif what in REQUIRED:
+            missing.append(what)
+    if missing:
+        raise _lacking(counts, found, missing)
+    columns = [term.column for term in found.values() if term.column is not None]
+    if len({*columns}) < len(columns):
+        twice = ", ".join(f"{what} {term.name}" for what, term in found.items())
+        raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")
+    if "names" not in found:  # what grades are called decides nothing
+        text = [n for n, kind in schema.items() if str(kind) == "String" and n not in columns]
+        found |= {"names": terms([text[0]], schema)[0]} if text else {}
+    return {what: found[what] for what in GRADE_NAMES if what in found}
+
+
+def _names(cells: Cells) -> list[str]:
+    """Return what grades are called, by default their numbers."""
+    if "names:0" not in cells.frame.columns:
+        return [str(k) for k in range(1, cells.frame.height + 1)]
+    column = cells.frame["names:0"]
+    words = words_of(column)
+    listed = (column if words is None else words).to_list()
+    if None in listed:
         raise InvalidPredictionsError(
-            f"{at(names['probability'], row)} is {p[row]:.9g}, outside [0, 1] "
-            f"({several(int(outside.sum()), 'such value')} in all){advice}",
-            remedies,
+            f"{cells.name('names:0')} has no value in {cells.nth(listed.index(None))}"
         )
-    return meant(np.nan_to_num(p), str(column.dtype))[0]
+    return [str(name) for name in listed]
+
+
+def _counts(cells: Cells, what: str) -> IntArray:
+    """Return the counts of a column (G,); refuse gaps, fractions and numbers below 0."""
+    column = f"{what}:0"
+    _refuse_gaps(cells, column, cells.frame[column].is_null().to_numpy())
+    numbers = cells.numbers(column)
+    if numbers.dtype.kind == "f":
+        _refuse_gaps(cells, column, np.isnan(numbers))
+    wrong = (numbers < 0) | (numbers % 1 != 0) | (numbers > MOST_COUNTED)
+    for row in np.flatnonzero(wrong)[:1]:
+        raise InvalidPredictionsError(
+            f"{cells.name(column)} is {numbers[row]:.16g} in {cells.nth(int(row))}; these are "
+            "whole numbers ≥ 0"
+        )
+    return numbers.astype(np.int64)
+
+
+def _refuse_gaps(cells: Cells, column: str, gaps: AnyArray) -> None:
+    for row in np.flatnonzero(gaps)[:1]:
+        raise InvalidPredictionsError(
+            f"{cells.name(column)} has no value in {cells.nth(int(row))}: complete the row, or "
+            "keep the others",
+            [Reading({"where": f"{cells.sql(column)} IS NOT NULL"})],
+        )
+
+
+def _sums_of_others(
+    cells: Cells, names: Sequence[str], n: IntArray, events: IntArray, as_is: bool
+) -> AnyArray:
+    """Return the rows (G,) without a probability that are the sum of the others in both counts.
+
+    DoubtfulInputError for such a row with a probability, unless ``as_is``.
+    """
+    sums = (2 * n == n.sum()) & (2 * events == events.sum()) & (len(n) > 2) & bool(events.any())
+    lacking = cells.frame["probability:0"].is_null().to_numpy()
+    if cells.frame["probability:0"].dtype.is_float():
+        lacking = lacking | cells.frame["probability:0"].is_nan().fill_null(False).to_numpy()
+    for row in np.flatnonzero(sums & ~lacking)[: not as_is]:
+        readings = []
+        if "names:0" in cells.frame.columns:
+            literal = names[row].replace("'", "''")
+            literal = f"'{literal}'" if str(cells.frame["names:0"].dtype) == "String" else literal
+            readings = [Reading({"where": f"{cells.sql('names:0')} <> {literal}"})]
+        raise DoubtfulInputError(
+            f"{cells.nth(int(row))}, {names[row]}, has as many rows and events as all others "
+            "together, as a row that sums them up",
+            readings,
+        )
+    return np.asarray(sums & lacking)
+
+
+def _check_counts(cells: Cells, n: IntArray, events: IntArray) -> None:
+    """Refuse more events than rows, and a table without rows."""
+    for row in np.flatnonzero(events > n)[:1]:
+        raise InvalidPredictionsError(
+            f"{cells.name('events:0')} is {events[row]} in {cells.nth(int(row))}, more than the "
+            f"{n[row]} rows of its grade"
+        )
+    if not n.any():
+        raise InvalidPredictionsError(
+            f"{cells.name('n:0')} is 0 in every row: there is nothing to test"
+        )
+
+
+def _probabilities(cells: Cells, sums_up: AnyArray) -> FloatArray:
+    """Return the probabilities (G,), 0 for sums of others; refuse other units with expressions."""
+    import polars as pl
+
+    column = "probability:0"
+    gaps = cells.frame[column].is_null().to_numpy()
+    if cells.frame[column].dtype.is_float():
+        gaps = gaps | cells.frame[column].is_nan().fill_null(False).to_numpy()
+    _refuse_gaps(cells, column, gaps & ~sums_up)
+    text = cells.frame[column].dtype == pl.String
+    signed = text and bool(cells.frame[column].str.contains("%", literal=True).any())
+    p = cells.numbers(column)
+    kind = str(p.dtype)
+    p = np.where(sums_up, 0.0, p.astype(np.float64))
+    sql, name = cells.sql(column), cells.name(column)
+    in_percent = Reading({"probability": f"{sql} / 100"}, "these are percents")
+    for row in np.flatnonzero((p < 0.0) | (p > 1.0))[:1]:
+        units = cells.is_plain(column) and bool(1.0 < p.max() <= 100.0 and p.min() >= 0.0)
+        raise InvalidPredictionsError(
+            f"{name} is {p[row]:.9g} in {cells.nth(int(row))}: a probability lies in [0, 1]",
+            [Reading(in_percent.options, "" if p.max() > 10.0 else in_percent.when)] * units,
+        )
+    if not signed and cells.is_plain(column) and _says_percent(name) and p.any():
+        raise DoubtfulInputError(
+            f"{name} could be percents, as its name says, or fractions, as none is above 1",
+            [in_percent, Reading({"probability": f"{sql} * 1"}, "these are fractions")],
+        )
+    return meant(p, kind)[0]
+
+
+def _says_percent(name: str) -> bool:
+    return "%" in name or bool({"percent", "pct", "percentage"} & {*key(name).split("_")})
 
 
 # ------------------------------------------------------------------------------
-# Which column of a table of grades is which, by its name in five languages or by its cells.
+# What is suggested where names say nothing.
 
 
-#: What columns of grades are called in English, German, French, Italian and Spanish, in lower case
-#: and without ``BESIDE``; the second row of names if there is none of the first.
-TERMS = {
-    what: tuple(tuple(name.replace("_", " ") for name in tier.split()) for tier in tiers)
-    for what, tiers in {
-        "n": (
-            "n obligors borrowers accounts customers clients loans patients exposures impressions "
-            "schuldner kreditnehmer kunden kredite emprunteurs débiteurs prêts expositions "
-            "debitori clienti mutuatari prestiti esposizioni "
-            "deudores clientes prestatarios préstamos exposiciones",
-            "rows total size count anzahl observations osservazioni observaciones effectif",
-        ),
-        "events": (
-            "events defaults defaulted defaulters ausfälle ausfaelle ausgefallen ausgefallene "
-            "défauts défaillances insolvenze inadempienze impagos incumplimientos",
-            "clicks observed bad bads default deaths d",
-        ),
-        "probability": (
-            "probability pd ctr p probability_default default_probability "
-            "ausfallwahrscheinlichkeit probabilité probabilité_défaut probabilità "
-            "probabilità_default probabilità_insolvenza probabilidad probabilidad_impago "
-            "probabilidad_incumplimiento",
-            "predicted forecast risk",
-        ),
-        "names": (
-            "grade rating bin name rating_grade risk_grade rating_class ratingklasse ratingstufe "
-            "bonitätsklasse bonitaetsklasse risikoklasse notation classe_notation classe_rating "
-            "classe_risque classe_rischio calificación clase_riesgo",
-            "pool segment band bucket class score_band risk_band risk_class classe clase note "
-            "grado nota",
-        ),
-    }.items()
-}
+def _lacking(
+    counts: CountTable, found: Mapping[str, Term], missing: Sequence[str]
+) -> InvalidPredictionsError:
+    """Return the refusal of a table whose columns are not known by their names."""
+    frame = counts.table.frame.head(10_000).collect()
+    if "events" in missing:
+        outcomes = [n for n in frame.columns if key(n) in LABELS and _are_outcomes(frame[n])]
+        if outcomes or frame.height > MOST_GRADES:
+            shown = outcomes or [n for n in frame.columns if _are_outcomes(frame[n])]
+            if shown:
+                left_out = dict.fromkeys(GRADE_NAMES)
+                return InvalidPredictionsError(
+                    f"a row is no grade, but one outcome, in {' or '.join(shown)}: such rows are "
+                    "for audit",
+                    [Reading(left_out, verb="audit")],
+                )
+    return InvalidPredictionsError(
+        f"no column is known by its name as {' or '.join(missing)}; the columns are "
+        f"{described(frame)}",
+        _likely(_without_groups(frame), found, missing),
+    )
 
 
-#: Columns that a table of grades must have.
-REQUIRED = TERMS.keys() - {"names"}
+def _are_outcomes(cells: pl.Series) -> bool:
+    return bool(cells.dtype.is_numeric() and cells.is_in([0, 1]).all() and cells.len() > 0)
 
 
-#: Words that stand beside these; of counts also those of ``OBSERVED``.
-BESIDE = {
-    *("number", "no", "num", "nr", "nb", "n", "count", "of", "in", "percent", "pct", "ø"),
-    *("predicted", "estimated", "assigned", "model", "mean", "average", "avg", "master", "scale"),
-    *("anzahl", "davon", "mittlere", "prognostizierte", "beobachtete", "skala"),
-    *("nombre", "de", "d", "des", "du", "moyenne", "moyen", "estimée", "numero", "di", "dei"),
-    *("delle", "media", "stimata", "número", "del", "los", "estimada"),
-}
+def _likely(
+    frame: pl.DataFrame, found: Mapping[str, Term], missing: Sequence[str]
+) -> list[Reading]:
+    """Return readings of columns that may be meant: counts, no more events than n, fractions."""
+    used = {root for term in found.values() for root in term.roots}
+    numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
+    free = [n for n in numbers if n not in used]
+    whole = [n for n in free if (numbers[n] % 1 == 0).all() and not _counts_on(numbers[n])]
+    inside = [n for n in free if numbers[n].min() >= 0 and numbers[n].max() <= 100]
+    fractions = [n for n in inside if (numbers[n] % 1 != 0).any()]
+    options = {"n": whole, "events": whole, "probability": fractions}
+    columns = [
+        options[w] if w in missing else [(found[w].column or "")]
+        for w in REQUIRED
+    ]  # fmt: skip
+    readings = []
+    for n, events, p in product(*columns):
+        fits = n != events and not ({n, events} - numbers.keys())
+        if fits and (numbers[events] <= numbers[n]).all() and (numbers[n] > 0).any():
+            rates = numbers[events] / np.maximum(numbers[n], 1.0)
+            readings.append((n, events, p, _is_rate(numbers.get(p), rates)))
+    if any(not rate for *_, rate in readings):  # what was observed is not what was predicted
+        readings = [r for r in readings if not r[3]]
+    if not 0 < len(readings) <= LISTED_READINGS:
+        return [Reading(dict.fromkeys(missing, "COLUMN"))]
+    several_fit = len(readings) > 1
+    made = []
+    for n, events, p, _ in readings:
+        name = dict(zip(REQUIRED, (n, events, p), strict=True))
+        given = {w: quoted(name[w]) for w in missing}
+        if "probability" in missing and numbers[p].max() > 1.0:
+            given["probability"] += " / 100"
+        what = " and ".join(f"{w} is {name[w]}" for w in missing)
+        made.append(Reading(given, what if several_fit else ""))
+    return made
 
 
-OBSERVED = {"observed", "actual", "beobachtete", "observés", "osservati", "observados"}
+def _as_floats(cells: pl.Series) -> FloatArray | None:
+    """Return a column as numbers, with percent signs left out; None for others and for gaps."""
+    import polars as pl
 
-
-#: Words of which the name of a row consists that sums up the others.
-TOTALS = {
-    *("total", "totals", "grand", "sum", "all", "overall", "portfolio", "gesamt", "summe"),
-    *("gesamtsumme", "insgesamt", "gesamtportfolio", "portefeuille", "ensemble", "totaux"),
-    *("totale", "complessivo", "portafoglio", "suma", "general", "cartera"),
-}
-
-
-#: What stands for a column that nothing tells.
-PLACE = "COLUMN"
-
-
-#: A whole number in groups of three digits.
-GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
-
-
-def column_called(names: list[str], what: str) -> str | None:
-    """Return the column that is called so, or the only PD; more than one is refused."""
-    counts = what in ("n", "events")
-    beside = BESIDE | OBSERVED if counts else BESIDE
-    for tier in TERMS[what]:
-        likely = [n for n in names if _bare(n, beside) in tier and not (counts and says_percent(n))]
-        if len(likely) > 1:
-            raise InvalidPredictionsError(
-                f"{what} could be column {' or '.join(likely)}; say {what}={likely[0]!r} "
-                f"(--{what} {likely[0]!r}) or another of them",
-                [(f"--{what}", name) for name in likely],
-            )
-        if likely:
-            return likely[0]
-    likely = [name for name in names if re.match(r"PD\b", name)] * (what == "probability")
-    return likely[0] if len(likely) == 1 else None
-
-
-def _bare(name: str, beside: set[str]) -> str:
-    """Return the words of a name in lower case, but those beside others, as those in brackets."""
-    name = re.sub(r"\(.*?\)", "", name) or name
-    parts = words(name)
-    return " ".join([word for word in parts if word not in beside] or parts)
-
-
-def is_sum(name: str) -> bool:
-    """Say whether a row is called as one that sums up the others."""
-    return bool(words(name)) and {*words(name)} <= TOTALS
-
-
-def are_words(column: AnyArray) -> bool:
-    """Say whether most cells are no numbers."""
-    return column.dtype.kind in "UO" and 2 * sum(map(is_number, column.tolist())) < column.size
-
-
-def likely_options(source: Source, heads: dict[str, str], absent: list[str]) -> tuple[str, ...]:
-    """Return options with columns that may be meant.
-
-    Whole numbers, the smaller ones events, fractions that are no frequency of these, and words.
-    """
-    columns = {name: c for name, c in source.readable(source.names).items() if c.ndim == 1}
-    numbers: dict[str, FloatArray] = {}
-    for name, column in columns.items():
-        with suppress(InvalidPredictionsError):
-            signed = "%" in str(column[0])
-            numbers[name] = cells.with_gaps(ungrouped(column), name, True if signed else None)
-    free = [name for name in numbers if name not in heads.values()]
-    whole = [name for name in free if (numbers[name] % 1 == 0).all()]
-    counters = [name for name in whole if _counts_on(numbers[name])]
-    bounds = {name: ((column < 0) | (column > 100)).any() for name, column in numbers.items()}
-    fractions = [name for name in free if name not in whole and not bounds[name]]
-    fractions.sort(key=lambda name: (numbers[name] > 1.0).any())  # money may be below 100
-    whole = [name for name in whole if name not in counters]
-    counts = [[heads[w]] if heads.get(w) in numbers else whole for w in ("n", "events")]
-    pairs = [
-        (n, events)
-        for n, events in product(*counts)
-        if n != events and (numbers[events] <= numbers[n]).all() and (numbers[n] > 0).all()
-    ]
-    likely: dict[str, str] = {}
-    if pairs:
-        likely = dict(zip(("n", "events"), pairs[0], strict=True))
-        rate = numbers[likely["events"]] / numbers[likely["n"]]
-        gaps = [
-            min(np.nanmax(np.abs(numbers[f] / unit - rate)) for unit in (1, 100)) for f in fractions
-        ]
-        fractions = [fractions[place] for place in np.argsort(gaps)[::-1]]
-    likely |= {"probability": fractions[0]} if fractions else {}
-    texts = [name for name in columns if name not in numbers] + counters
-    likely |= {"names": texts[0]} if texts else {}
-    wanted = [*absent, *["names"] * ("names" in likely and heads.keys() | {*absent} == REQUIRED)]
-    options = [word for what in wanted for word in (f"--{what}", likely.get(what, PLACE))]
-    percents = "probability" in absent and fractions and (numbers[fractions[0]] > 1.0).any()
-    return (*options, *["--percent"] * bool(percents))
+    if cells.dtype == pl.String:
+        cells = cells.str.strip_chars().str.strip_chars_end("% ").cast(pl.Float64, strict=False)
+    if not cells.dtype.is_numeric() or cells.null_count() or not cells.len():
+        return None
+    values = np.asarray(cells.cast(pl.Float64).to_numpy())
+    return values if np.isfinite(values).all() else None
 
 
 def _counts_on(numbers: FloatArray) -> bool:
     """Say whether numbers are those of rows, or years."""
-    return bool((np.diff(numbers) == 1).all() or ((numbers >= 1900) & (numbers <= 2100)).all())
+    years = ((numbers >= 1900) & (numbers <= 2100)).all()
+    return bool((numbers.size > 1 and (np.diff(numbers) == 1).all()) or years)
 
 
-def ungrouped(column: AnyArray) -> AnyArray:
-    """Return counts without what parts their thousands, where every larger one has groups."""
-    texts = [str(cell).strip() for cell in column.tolist()] if column.dtype.kind in "UO" else [""]
-    parted = [text for text in texts if not re.fullmatch(r"\d{1,3}", text)]
-    if not parted or not all(map(GROUPED.fullmatch, parted)):
-        return column
-    return np.array([int(re.sub(r"\D", "", text)) for text in texts])
+def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
+    """Say whether a column is the observed frequency, as a fraction or in percent."""
+    if values is None:
+        return False
+    gaps = [np.abs(values - rates).max(), np.abs(values - 100.0 * rates).max()]
+    return bool(gaps[0] <= SAME_RATE or gaps[1] <= 10.0 * SAME_RATE)

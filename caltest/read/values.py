@@ -163,8 +163,9 @@ class Cells:
             raise InvalidPredictionsError(
                 f"{self.name(column)} is {word!r} in {self.nth(row)}, which is not a number{hint}"
             )
-        if signed.any() and not signed.all():
-            row = int((~signed).arg_max() or 0)
+        unsigned = ~signed & words.is_not_null()
+        if signed.any() and unsigned.any():
+            row = int(unsigned.arg_max() or 0)
             raise InvalidPredictionsError(
                 f"{self.name(column)} has percent signs, and none in {self.nth(row)} "
                 f"({words[row]}): write all alike"

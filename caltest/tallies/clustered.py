@@ -17,7 +17,7 @@ from caltest.data.facts import as_names
 from caltest.data.lenses import Lens, LensLike, as_lens
 from caltest.errors import FewClustersWarning, InvalidPredictionsError, StatisticError
 from caltest.nulls.laws import clopper_pearson
-from caltest.read.grade_tables import read_columns, table_of
+from caltest.read.grade_tables import count_table, read_columns
 from caltest.tallies.grid import AnyTally
 from caltest.tallies.sql import CELLS
 from caltest.tallies.tally import event_through, rows_of
@@ -132,8 +132,8 @@ class ClusteredTally(AnyTally):
         Its columns are ``cluster``, ``cell`` (from 0), ``n``, ``p``, ``p2``, ``y`` and ``yp``.
         InvalidPredictionsError for sums that no rows have.
         """
-        with table_of(table) as source:
-            columns = read_columns(source, {name: name for name in ("cluster", "cell", *SUMS)})
+        with count_table(table) as counts:
+            columns = read_columns(counts, ("cluster", "cell", *SUMS))
         numbers = [np.asarray(columns[name], dtype=np.float64) for name in (*SUMS, "cell")]
         n, p, p2, y, yp, cell = numbers
         right = (cell >= 0) & (cell < n_cells) & (n >= 1) & (p >= 0) & (p <= n) & (y >= 0)

@@ -16,7 +16,13 @@ from caltest.data.labels import class_names
 from caltest.data.lenses import OneVsRest
 from caltest.data.numbers import as_numbers
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.read.grade_tables import Grades, read_columns, read_grades, table_of, whole_numbers
+from caltest.read.grade_tables import (
+    Grades,
+    count_table,
+    read_columns,
+    read_grades,
+    whole_numbers,
+)
 from caltest.tallies.grid import (
     AT_ONCE,
     CLIP,
@@ -274,8 +280,8 @@ class Counted:
     @classmethod
     def from_table(
         cls, table: object, *, n: str | None = None, events: str | None = None,
-        probability: str | None = None, percent: bool | None = None,
-        classes: Sequence[object] | None = None, grid: int | None = None,
+        probability: str | None = None, classes: Sequence[object] | None = None,
+        grid: int | None = None,
     ) -> Self:  # fmt: skip
         """Tally what is counted already: the result of :func:`tally_sql`, or grades or bins.
 
@@ -284,8 +290,8 @@ class Counted:
         table : data frame, mapping of columns, duckdb relation or path
             The result of a query of :func:`tally_sql`, also those of several days below each other;
             or a row for each grade, which stands for its ``n`` rows of one prediction.
-        n, events, probability, percent
-            The columns of grades, as in :func:`grade_tests`.
+        n, events, probability : str, optional
+            Columns of grades or expressions over them, as in :func:`grade_tests`.
         classes : sequence of two, optional
             What is called not to have occurred, and to have occurred.
         grid : int, optional
@@ -314,12 +320,12 @@ class Counted:
         Tally(n=250, OneVsRest(1), 2 cells of 4800)
         """
         names = class_names(classes, 2)
-        with table_of(table) as source:
-            if "key" in source.names and "t4" in source.names:
-                columns = read_columns(source, {name: name for name in COLUMNS})
+        with count_table(table) as counts:
+            if "key" in counts.names and "t4" in counts.names:
+                columns = read_columns(counts, COLUMNS)
                 return _of_cells(cls, columns, names, grid)
             grade_columns = {"n": n, "events": events, "probability": probability}
-            grades = read_grades(source, grade_columns, percent)
+            grades = read_grades(counts, grade_columns)
         return _of_grades(cls, grades, names, GRID if grid is None else grid)
 
 

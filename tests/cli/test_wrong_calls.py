@@ -455,7 +455,7 @@ ct.report(D, profile="poetry") -> profile must be one of
 ct.report(P, Y, lens=ct.Canonical()) -> a report needs a two-class lens
 ct.grade_tests(GRADES, alternative="larger") -> alternative must be
 ct.grade_tests(GRADES, method="wald") -> method must be
-ct.grade_tests(GRADES, names="rating") -> no column 'rating' among
+ct.grade_tests(GRADES, names="rating") -> no column 'rating'
 ct.grade_tests(GRADES, sheet="A") -> sheet= is for Excel files
 ct.grade_tests(GRADES, probability="n") -> a column is one thing only
 ct.grade_tests(D) -> is no table

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -141,64 +142,101 @@ def test_command_line(tmp_path, run, done, refused):
     asked = ("--json", "--out", tmp_path / "grades.md", "--method", "jeffreys")
     assert json.loads(done("grades", path, *asked))["method"] == "jeffreys"
     path.write_text("obligors,defaults,pd\n10,2,3.5\n")
-    for words in ("pd: row 1 is 3.5", "percent=True"):
-        refused(words, "grades", path)
-    assert "pd in percent" in done("grades", path, "--percent")
+    refused("pd is 3.5 in row 1", "grades", path)
+    assert "probability from pd / 100" in done("grades", path, "--probability", "pd / 100")
+    path.write_text(
+        "".join(f"{r},{n},{d},{p}\n" for r, n, d, p in rows[:1]) + "Y,9,1,.1\nZ,9,1,.1\n"
+    )
+    done("grades", path, "--where", "grade <> 'Z'")
 
 
 @pytest.mark.parametrize(
-    ("names", "cell"),
+    ("names", "cell", "expression"),
     [
-        (("Rating", "Number of obligors", "# Defaults", "PD Kalibriert (%)"), "{:g}"),
-        (("pool", "N", "D", "PD"), "{:g} %"),
-        (("bin", "nAccounts", "n_bad", "pd_pct"), "{:g}"),
-        (("name", "borrowers", "observed", "Probability of default"), "{:g}%"),
-        (("Bonitätsklasse", "Anzahl Kunden", "davon ausgefallen", "Mittlere PD"), "{:g} %"),
-        (("Classe de risque", "Nombre d'emprunteurs", "Défauts observés", "PD moyenne"), "{:g}%"),
-        (("Classe di rating", "Numero clienti", "Insolvenze", "Probabilità di default"), "{:g}%"),
-        (("Calificación", "Nº de clientes", "Impagos", "Probabilidad de impago"), "{:g}%"),
+        (("Rating", "Obligors", "Defaults", "PD"), "{:g} %", None),
+        (("bin", "accounts", "bads", "pd_pct"), "{:g}", "pd_pct / 100"),
+        (("name", "n", "events", "Probability"), "{:g}%", None),
+        (("Klasse", "Kunden", "Ausfälle", "PD (%)"), "{:g}", '"PD (%)" / 100'),
     ],
-)
-def test_columns_have_the_names_that_people_give_them(names, cell, tmp_path):
+)  # fmt: skip
+def test_columns_are_read_by_the_contract_or_as_they_are_named(names, cell, expression, tmp_path):
     grade, n, events, p = GRADES.values()
     percents = [cell.format(100 * value) for value in p]
     sums = ["Total", sum(n), sum(events), ""]
     columns = [[*c, last] for c, last in zip((grade, n, events, percents), sums, strict=True)]
     path = tmp_path / "grades.csv"
     path.write_text("\n".join(",".join(map(str, r)) for r in [names, *zip(*columns, strict=True)]))
-    found, plain = ct.grade_tests(path), ct.grade_tests(GRADES)
-    assert (found.portfolio, found.grades) == (plain.portfolio, plain.grades)
-    read = f"read 7 grades: n from {names[1]}, events from {names[2]}, probability from {names[3]}"
-    assert found.notes[:2] == (
-        f"{read} in percent, names from {names[0]}",
-        "row 8, Total, is the sum of the others and no grade",
-    )
-    frame = dict(zip(names, columns, strict=True))
-    assert ct.grade_tests(frame).portfolio == plain.portfolio
-    frame[names[1]] = [*n, sum(n) + 1]
-    with pytest.raises(ct.InvalidPredictionsError, match="row 7, Total, has n 12761, and the oth"):
-        ct.grade_tests(frame)
+    options = {"n": f'"{names[1]}"', "events": f'"{names[2]}"'} if expression else {}
+    options |= {"probability": expression} if expression else {}
+    found, plain = ct.grade_tests(path, **options), ct.grade_tests(GRADES)
+    assert found.grades == plain.grades
+    assert found.portfolio == plain.portfolio
+    read = f"read 7 grades: n from {names[1]}, events from {names[2]}, probability from "
+    assert found.notes[0] == f"{read}{expression or names[3]}, names from {names[0]}"
+    assert found.notes[1] == "row 8, Total, is the sum of the others and no grade"
+
+
+def test_a_row_with_a_probability_that_is_the_sum_of_the_others_is_asked_about():
+    table = {"grade": ["A", "B", "All"], "n": [100, 50, 150], "events": [4, 3, 7]}
+    table["pd"] = [0.03, 0.05, 0.04]
+    with pytest.raises(ct.DoubtfulInputError, match="row 2, All, has as many rows") as caught:
+        ct.grade_tests(table)
+    (reading,) = caught.value.readings
+    assert reading.options == {"where": "grade <> 'All'"}
+    assert [g.name for g in ct.grade_tests(table, **reading.options).grades] == ["A", "B"]
+    assert len(ct.grade_tests(table, as_is=True).grades) == 3
+
+
+def test_percents_by_name_below_one_are_asked_about():
+    table = {"n": [900], "events": [5], "PD (%)": [0.5]}
+    with pytest.raises(
+        ct.DoubtfulInputError, match="could be percents, as its name says"
+    ) as caught:
+        ct.grade_tests(table, probability='"PD (%)"')
+    found = [
+        ct.grade_tests(table, **r.options).grades[0].probability for r in caught.value.readings
+    ]
+    assert found == [0.005, 0.5]
 
 
 def test_columns_of_other_names_are_proposed_by_their_cells(tmp_path, done, refused):
     path = tmp_path / "g.csv"
     head = "Stage,Cases,Lost,Rate,Expected\n"
     path.write_text(head + "1,1'200,2,0.17,0.1\n2,900,14,1.56,1.0\n3,300,31,10.3,8.0\n")
-    options = "--n Cases --events Lost --probability Expected --names Stage --percent"
-    refused(f"run: caltest grades {path} {options}", "grades", path)
-    assert "n=2400" in done("grades", path, *options.split())
+    options = ["--n", "Cases", "--events", "Lost", "--probability", "Expected / 100"]
+    refused(f"run: caltest grades {path} {shlex.join(options)}", "grades", path)
+    assert "n=2400" in done("grades", path, *options)
+
+
+def test_outcomes_of_rows_are_no_grades():
+    rows = {"p": [0.2, 0.4, 0.9], "label": [0, 1, 1]}
+    with pytest.raises(ct.InvalidPredictionsError, match="one outcome, in label: such") as caught:
+        ct.grade_tests(rows)
+    assert caught.value.readings[0].verb == "audit"
+
+
+def test_counts_may_be_expressions_and_grouped_in_thousands():
+    table = {"good": ["1 100", "90"], "bad": [100, 10], "pd": [0.08, 0.1]}
+    found = ct.grade_tests(table, n="CAST(REPLACE(good, ' ', '') AS INTEGER) + bad", events="bad")
+    assert [row.n for row in found.grades] == [1200, 100]
+    assert ct.grade_tests({"n": ["1'100", "90"], **{k: table[k] for k in ("pd",)}, "events": [9, 9]}
+                          ).grades[0].n == 1100  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"N": [9], "accounts": [9], "D": [1], "PD": [0.1]}, "be column N or accounts; say n="),
-        ({"N": [9], "bad %": [1], "PD": [0.1]}, "no column 'events' among N, bad %, PD: name it"),
-        ({"N": [9], "D": [1], "PD (%)": [0.1]}, r"percent=True or percent=False"),
-        ({"N": [9, 9], "D": [1, 1], "PD": ["1%", "0.1"]}, "row 0: '1%' .* write all in one way"),
-        ({"N": [9], "D": [1], "PD": [None]}, "column PD: row 0 has no value"),
+        ({"N": [9], "accounts": [9], "defaults": [1], "PD": [0.1]}, "n could be N or accounts"),
+        ({"N": [9], "bad %": [1], "PD": [0.1]}, "no column is known by its name as events"),
+        ({"n": [9, 9], "events": [1, 1], "PD": ["1%", "0.1"]}, "percent signs, and none in row 1"),
+        ({"n": [9], "events": [1], "PD": [None]}, "PD has no value in row 0"),
+        ({"n": [9], "events": [10], "PD": [0.1]}, "events is 10 in row 0, more than the 9 rows"),
+        ({"n": [9.5], "events": [1], "PD": [0.1]}, "n is 9.5 in row 0; these are whole numbers"),
+        ({"n": [0], "events": [0], "PD": [0.1]}, "n is 0 in every row"),
+        ({"n": [9, 8], "events": [1, 1], "pd": [0.1, 0.2], "bin": ["a", "a"]}, "a is in row 0 and"),
+        ({"n": [9], "events": [1], "PD": [-0.1]}, "PD is -0.1 in row 0: a probability lies in"),
     ],
 )
-def test_columns_that_could_be_several_are_asked_for(table, message):
+def test_tables_that_cannot_be_read_say_why(table, message):
     with pytest.raises(ct.InvalidPredictionsError, match=message):
         ct.grade_tests(table)
