@@ -67,7 +67,7 @@ def terms(wanted: str | Sequence[str], schema: Mapping[str, Any]) -> list[Term]:
         name = part if part in schema else inner if inner in schema else None
         if name is not None:
             found.append(Term(quoted(name), pl.col(name), name))
-        elif re.search(r"[*?]", part) and not re.search(r"[\s()]", part):
+        elif re.search(r"[*?[]", part) and not re.search(r"[\s()]", part):
             members = in_order([n for n in schema if fnmatchcase(n, part)])
             if not members:
                 raise InvalidPredictionsError(f"no column is like {part!r}: {listing(schema)}")

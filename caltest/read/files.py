@@ -20,7 +20,7 @@ from caltest.data import Predictions
 from caltest.data.facts import as_times
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
-from caltest.read.expressions import key, listing, quoted, terms
+from caltest.read.expressions import key, listing, quoted, split, terms
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped
 from caltest.read.logs import read_log
 from caltest.read.questioning import questioned
@@ -158,6 +158,7 @@ def read_table(
     table: Table, wanted: Wanted, *, in_memory: bool = False
 ) -> tuple[Predictions, IntArray]:
     """Return the predictions of an open table, and the places of their rows in it."""
+    wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
     whole = cells_of(table, chosen, wanted, frame_rows=in_memory)
     whole = replace(whole, parts=table.parts)
@@ -178,6 +179,22 @@ def read_table(
     if table.parts and not wanted.as_is and "where" not in chosen.terms:
         refuse_same_labels(data, table.parts)
     return without_rounded(data, wanted.rounded), rows
+
+
+def of_log(table: Table, wanted: Wanted) -> Wanted:
+    """Return what is wanted of a log: rows have ids, and epochs of one sample are clusters."""
+    if not table.log:
+        return wanted
+    if wanted.from_logits:
+        raise InvalidPredictionsError(
+            "the log has probabilities, not logits", [Reading({"from_logits": None})]
+        )
+    ids = "id" if wanted.ids is None and "id" in table.schema else wanted.ids
+    clusters = wanted.clusters
+    if clusters is None and "sample" in table.schema:
+        samples = table.frame.select("sample").collect()["sample"]
+        clusters = "sample" if samples.n_unique() < samples.len() else None
+    return replace(wanted, ids=ids, clusters=clusters)
 
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
@@ -510,8 +527,10 @@ def read_forecasters(source: object, probs: str, **options: Any) -> dict[str, Pr
     """
     wanted = Wanted(probs=probs, **options)
     with table_of(source, wanted) as (table, wanted), naming(table.name):
-        members = terms(probs, table.schema)
-        read = {t.name: read_table(table, replace(wanted, probs=t.sql)) for t in members}
+        parts = {part: part for part in split(probs)}
+        if len(parts) == 1:  # a pattern of names, of one forecaster each
+            parts = {term.name: term.sql for term in terms(probs, table.schema)}
+        read = {n: read_table(table, replace(wanted, probs=p)) for n, p in parts.items()}
     common = reduce(np.intersect1d, [rows for _, rows in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")

@@ -278,10 +278,14 @@ def _text(path: Path, folder: Path) -> Table:
     notes = [*notes, *checked.notes]
     scan: dict[str, Any] = {
         "separator": delimiter, "decimal_comma": comma, "null_values": MISSING,
-        "with_column_names": lambda _: names, "infer_schema_length": TYPED_BY,
+        "with_column_names": lambda _: names,
     }  # fmt: skip
-    frame = pl.scan_csv(checked.path, **scan)
-    return Table("", frame, tuple(notes), checked.path, scan)
+    typed = {**scan, "infer_schema_length": TYPED_BY}
+    frame = pl.scan_csv(checked.path, **typed)
+    if rows[0] == names:  # the first rows need not be looked at again
+        scan["schema"] = frame.collect_schema()
+        frame = pl.scan_csv(checked.path, **scan)
+    return Table("", frame, tuple(notes), checked.path, scan if "schema" in scan else typed)
 
 
 #: Blanks outside of quotation marks, on one line.
@@ -323,7 +327,8 @@ def _as_utf8(path: Path, folder: Path) -> tuple[Path, list[str]]:
     if not _is_utf8(path):
         note = "text read as cp1252, of Windows, as it is not UTF-8: if letters are wrong, save it "
         return _copied(path, folder, "cp1252"), [note + "in UTF-8"]
-    if b"\r" in head and b"\n" not in head:
+    blank_first = re.match(rb"\xef\xbb\xbf[\r\n]", head)
+    if blank_first or (b"\r" in head and b"\n" not in head):
         return _copied(path, folder, "utf-8-sig"), []
     return path, []
 
@@ -367,9 +372,12 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
     assert table.text is not None
     schema = table.schema
     numeric = [n for n in columns if schema[n].is_numeric() or schema[n] == pl.Boolean]
-    as_text = pl.scan_csv(
-        table.text, **table.scan, schema_overrides=dict.fromkeys(numeric, pl.String)
-    )
+    kinds = dict.fromkeys(numeric, pl.String)
+    if "schema" in table.scan:
+        scan = {**table.scan, "schema": {**table.scan["schema"], **kinds}}
+    else:
+        scan = {**table.scan, "schema_overrides": kinds}
+    as_text = pl.scan_csv(table.text, **scan)
     plain = {n: pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in numeric}
     lost = as_text.select(
         [(pl.col(n).is_not_null() & number.is_null()).any().alias(n) for n, number in plain.items()]
@@ -406,6 +414,8 @@ def _json(path: Path, name: str, log: str) -> Table:
         lines = enumerate(text.split("\n"), start=1)
         content = [_parsed(line, number) for number, line in lines if line.strip()]
     records = content
+    if isinstance(content, dict) and {*LOG_KEYS} & {*content}:
+        return Table(name, pl.LazyFrame(), log=log or "?", content=content)
     if isinstance(content, dict):
         columns = {k: v for k, v in content.items() if isinstance(v, list)}
         if len(columns) > 1:
@@ -417,6 +427,8 @@ def _json(path: Path, name: str, log: str) -> Table:
         for label, cells in columns.items():
             if cells and all(isinstance(cell, dict) for cell in cells):
                 records, notes = cells, (f"rows are the objects under {label!r}",)
+    if not records or not isinstance(records, list):
+        raise InvalidPredictionsError("there are no rows: a list of objects is read, one a row")
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise InvalidPredictionsError(

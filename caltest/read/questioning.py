@@ -55,7 +55,9 @@ def questioned(
         name for name, kind in table.schema.items()
         if name not in chosen.used and name != FILE and not kind.is_nested()
     ][:MOST_COLUMNS]  # fmt: skip
-    kept = np.flatnonzero(np.isin(whole.rows, complete.cells.rows, assume_unique=True))
+    kept = np.arange(n)
+    if complete.left_out:
+        kept = np.flatnonzero(np.isin(whole.rows, complete.cells.rows, assume_unique=True))
     said = {option: chosen.sql(option) for option in chosen.terms}
     p = data.probs[:, 1] if len(chosen.terms["probs"]) == 1 else data.probs
     every = Rows(
@@ -138,7 +140,8 @@ def _far_apart(
             found.append(train_rows(replace(rows, unused=part)))
     size = min(SEEN, rows.n)
     ids = [c.name for c in head if c.n_values > 0.98 * size][:3]
-    few = [c.name for c in head if 0 < c.n_values <= 100]
+    # Where ids are unique among the first rows, what tells equal ids apart is one value there
+    few = [c.name for c in head if c.n_values == 1]
     if not ids or not few:
         return found
     counts = query.select(pl.col(ids).approx_n_unique()).collect(engine="streaming")

@@ -224,7 +224,15 @@ class Cells:
 
     def probabilities(self) -> AnyArray:
         """Return probabilities or logits, (n,) or (n, K); refuse other scales with expressions."""
+        import polars as pl
+
         columns = self.of("probs")
+        for column in columns:
+            if self.frame[column].dtype == pl.Boolean:
+                raise InvalidPredictionsError(
+                    f"{self.name(column)} holds true and false, which are classes: probabilities "
+                    "are numbers in [0, 1]"
+                )
         listed = [self.numbers(column) for column in columns]
         if not self.wanted.from_logits:
             for column, values in zip(columns, listed, strict=True):
@@ -441,7 +449,10 @@ class Cells:
         """Context in which messages name rows and columns as the table does."""
         columns = [self.name(column) for column in self.of("probs")]
         label = self.name("label:0") if self.of("label") else ""
-        rows = self.rows + self.first
+        first, last = (int(self.rows[k]) if self.rows.size else 0 for k in (0, -1))
+        rows: IntArray | range = range(first + self.first, last + self.first + 1)
+        if len(rows) != self.rows.size:  # some are left out
+            rows = self.rows + self.first
         return in_a_file(rows, columns, self.parts, "" if label.endswith("=") else label)
 
     def predictions(self) -> Predictions:

@@ -1,0 +1,252 @@
+"""One table in every form that people save it in; damaged files are refused in one sentence."""
+
+import gzip
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+from files_of_tests import CSV, LABELS, PROBS, check, refused, written, zipped, zst
+
+import caltest as ct
+from caltest.errors import InvalidPredictionsError
+from caltest.read.files import read_predictions
+
+P, Y = [0.25, 0.75, 0.5], [0, 1, 1]
+TEXT = "p,y,site\n0.25,0,a\n0.75,1,b\n0.5,1,a\n"
+LINES = b'{"p":0.25,"y":0}\n{"p":0.75,"y":1}\n{"p":0.5,"y":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("comma.csv", TEXT.encode()),
+        ("tab.tsv", TEXT.replace(",", "\t").encode()),
+        ("bar.txt", TEXT.replace(",", "|").encode()),
+        ("blank.txt", TEXT.replace(",", " ").encode()),
+        ("blanks.txt", TEXT.replace(",", "   ").encode()),
+        ("decimal_comma.csv", TEXT.replace(",", ";").replace("0.", "0,").encode()),
+        ("byte_order_mark.csv", b"\xef\xbb\xbf" + TEXT.encode()),
+        ("blank_first_line.csv", b"\xef\xbb\xbf\r\n" + TEXT.encode()),
+        ("windows_1252.csv", TEXT.replace("a", "ä").encode("cp1252")),
+        ("utf_16.txt", TEXT.replace(",", "\t").encode("utf-16")),
+        ("carriage_returns.csv", TEXT.replace("\n", "\r").encode()),
+        ("windows_lines.csv", TEXT.replace("\n", "\r\n").encode()),
+        ("empty_lines.csv", b"p,y\n\n0.25,0\n0.75,1\n\n\n0.5,1\n\n"),
+        ("blanks_in_cells.csv", b" p , y\n 0.25, 0\n0.75 ,1\n0.5,1\n"),
+        ("quoted.csv", b'"p","y","t"\n0.25,0,"a,b"\n0.75,1,"two\n\nlines"\n0.5,1,"q""q"\n'),
+        ("percent.csv", b"p,y\n25%,false\n75 %,TRUE\n50%,True\n"),
+        ("late_fraction.csv", b"p,y,n\n0.25,0,1\n0.75,1,2\n0.5,1,x\n"),
+        ("gzip.csv.gz", gzip.compress(TEXT.encode())),
+        ("zip.csv.zip", zipped({"inner.csv": TEXT})),
+        ("lines.jsonl", LINES),
+        ("list.json", b"[" + LINES.strip().replace(b"\n", b",") + b"]"),
+        ("columns.json", b'{"p":[0.25,0.75,0.5],"y":[0,1,1]}'),
+        ("under_a_key.json", b'{"rows": [' + LINES.strip().replace(b"\n", b",") + b"]}"),
+    ],
+)
+def test_one_table_in_many_forms(tmp_path, name, data):
+    (tmp_path / name).write_bytes(data)
+    read = read_predictions(tmp_path / name)
+    np.testing.assert_allclose(read.probs[:, 1], P)
+    np.testing.assert_array_equal(read.labels, Y)
+
+
+def test_zstandard(tmp_path):
+    (tmp_path / "f.csv.zst").write_bytes(zst(TEXT.encode()))
+    np.testing.assert_allclose(read_predictions(tmp_path / "f.csv.zst").probs[:, 1], P)
+
+
+@pytest.mark.parametrize("name", ["f.parquet", "f.arrow", "f.feather", "f.stream.arrow"])
+def test_binary_tables(tmp_path, name):
+    table = pl.DataFrame({"probs": PROBS.tolist(), "label": LABELS, "more": [{"a": 1}] * 4})
+    if name == "f.parquet":
+        table.write_parquet(tmp_path / name)
+    elif name == "f.stream.arrow":
+        table.write_ipc_stream(tmp_path / name)
+    else:
+        table.write_ipc(tmp_path / name)
+    data = read_predictions(tmp_path / name)
+    check(data)
+    assert data.notes[0] == "read 4 rows, 3 classes from p0, p1, p2, label label, not used: more.a"
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:100])
+    refused(tmp_path / name, "not a readable file")
+
+
+def test_damaged_offsets_of_arrow_do_not_end_the_process(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import ipc
+
+    table = pyarrow.table({"probs": PROBS.tolist(), "label": LABELS})
+    path = tmp_path / "f.arrow"
+    with path.open("wb") as sink, ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    offsets = np.array([0, 3, 6, 9, 12], dtype=np.int32).tobytes()
+    far = np.array([0, 3, 2**30, 9, 12], dtype=np.int32).tobytes()
+    assert path.read_bytes().count(offsets) == 1
+    path.write_bytes(path.read_bytes().replace(offsets, far))
+    refused(path, "not a readable file")
+
+
+def test_numpy_archives_and_labels_in_a_second_file(tmp_path):
+    np.savez(tmp_path / "f.npz", probs=PROBS, labels=LABELS, seed=np.array(3))
+    check(read_predictions(tmp_path / "f.npz"))
+    np.save(tmp_path / "p.npy", PROBS)
+    np.save(tmp_path / "y.npy", LABELS)
+    check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npy"))
+    refused(tmp_path / "p.npy", "no column is known by its name as the label")
+
+
+def test_logits_of_an_archive_are_named(tmp_path):
+    np.savez(tmp_path / "f.npz", logits=np.log(PROBS) + 3.0, labels=LABELS)
+    check(read_predictions(tmp_path / "f.npz", probs="logits_*", from_logits=True))
+    error = refused(tmp_path / "f.npz", "a probability is at most 1", probs="logits_*")
+    assert error.readings[0].options["probs"].startswith("logits_0 / 100, ")
+
+
+class Exploding:
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+def test_nothing_is_unpickled(tmp_path):
+    np.save(tmp_path / "f.npy", np.array([Exploding()], dtype=object), allow_pickle=True)
+    refused(tmp_path / "f.npy", "not unpickled")
+    np.savez(tmp_path / "f.npz", probs=np.array([Exploding()], dtype=object))
+    refused(tmp_path / "f.npz", "not unpickled")
+
+
+def test_a_huge_header_of_numpy_is_a_sentence(tmp_path):
+    path = tmp_path / "f.npy"
+    np.save(path, PROBS)
+    small, huge = b"'shape': (4, 3), }", b"'shape': (1000000000000,), }"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(small + b" " * (len(huge) - len(small)), huge))
+    refused(path, "not a readable NumPy file")
+
+
+def book(path, *sheets):
+    openpyxl = pytest.importorskip("openpyxl")
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for k, rows in enumerate(sheets):
+        sheet = made.create_sheet(f"Sheet{k + 1}")
+        for row in rows:
+            sheet.append(row)
+    made.save(path)
+    return path
+
+
+ROWS = [["p_0", "p_1", "p_2", "label"]]
+ROWS += [[*p, y] for p, y in zip(PROBS.tolist(), LABELS.tolist(), strict=True)]
+
+
+def test_excel(tmp_path):
+    titled = [["Results of today"], [], *ROWS]
+    check(read_predictions(book(tmp_path / "f.xlsx", titled, [["notes are no table"]])))
+
+
+def test_several_sheets_with_tables_are_asked_about(tmp_path):
+    path = book(tmp_path / "f.xlsx", ROWS, ROWS)
+    error = refused(path, "it has the sheets Sheet1, Sheet2: name one")
+    sheets = [reading.options for reading in error.readings]
+    assert sheets == [{"sheet": "Sheet1"}, {"sheet": "Sheet2"}]
+    check(read_predictions(path, sheet="Sheet2"))
+    refused(path, "there is no sheet 'sheet'", sheet="sheet")
+
+
+def test_excel_names_its_extra(tmp_path, monkeypatch):
+    path = book(tmp_path / "f.xlsx", ROWS)
+    monkeypatch.setitem(sys.modules, "fastexcel", None)
+    with pytest.raises(ImportError, match=r"caltest\[excel\]"):
+        read_predictions(path)
+
+
+def test_lists_of_a_word_and_a_number_are_classes(tmp_path):
+    rows = [
+        {"scores": [{"label": "cat", "score": 0.75}, {"label": "dog", "score": 0.25}], "y": "dog"},
+        {"scores": [{"label": "dog", "score": 0.5}, {"label": "cat", "score": 0.5}], "y": "cat"},
+    ]
+    data = read_predictions(written(tmp_path / "f.jsonl", "\n".join(map(json.dumps, rows))))
+    assert data.classes == ("cat", "dog")
+    check(data, [[0.75, 0.25], [0.5, 0.5]], [1, 0])
+
+
+def test_standard_input_is_known_by_its_beginning(monkeypatch):
+    for data in (CSV.encode(), gzip.compress(CSV.encode())):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+        check(read_predictions("-"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
+    with pytest.raises(InvalidPredictionsError, match="standard input: the file is empty"):
+        read_predictions("-")
+
+
+def test_format_of_files_with_other_names(tmp_path):
+    path = written(tmp_path / "f.dat", CSV)
+    refused(path, r"files of type .dat are unknown; .*: name its format")
+    check(read_predictions(path, format="csv"))
+    with pytest.raises(ct.StatisticError, match="format must be one of None, 'csv'"):
+        read_predictions(path, format="cvs")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("p,y\n", "there is a header but no rows"),
+        ("p,y\n0.5,1\n0.5,1,2\n", "line 3 has 3 cells, the header 2"),
+        ("p,y,w\n0.5,1,1\n0.5,1\n", "line 3 has 2 cells, the header 3"),
+        ("p,y,w\n0.5,1,1\n0.5,1\n0.5,1,1,1\n", "line 3 has 2 cells, the header 3"),
+        ('p,y,z\n0.5,1,"a\n,b"\n0.2,0\n', "line 4 has 2 cells, the header 3"),
+        ('p,y,z\n0.5,1,a\n0.2,0,"b\n0.1,1,c\n', "a quotation mark opens .* not closed"),
+        ("p,y\n0.5,1\n0.2\0,0\n", "line 3 holds a NUL byte"),
+        ("p,p,y\n0.5,0.6,1\n", "two columns are called 'p'"),
+        ("0.5,1\n0.6,0\n", "the first line holds numbers: add a header"),
+        ("p;y\n0,5;1\n0.6;0\n", r"decimal commas and decimal points \(0,5, 0.6\)"),
+        ("p,y\nx,1\n0.5,0\n", "p is 'x' in row 1, which is not a number"),
+        ("p,y\n" + "1,1\n" * 20_000 + "x,1\n", "p is 'x' in row 20001, which is not a number"),
+        ("p;y\n1.234,5;1\n0,5;0\n", "p is '1.234,5' in row 1, .* separators of thousands"),
+        ("p,y\n83%,1\n0.8,0\n", r"percent signs, and none in row 2 \(0.8\)"),
+    ],
+)
+def test_damaged_text(tmp_path, text, message):
+    refused(written(tmp_path / "f.csv", text), message)
+
+
+def test_a_short_and_a_long_line_do_not_make_up_for_each_other(tmp_path):
+    lines = ["0.5,1,1"] * 1000
+    lines[500:502] = ["0.5,1", "0.5,1,1,1"]
+    refused(written(tmp_path / "f.csv", "p,y,w\n" + "\n".join(lines)), "line 502 has 2 cells")
+
+
+def test_late_fractions_change_the_type_of_a_column(tmp_path):
+    text = "p,y\n" + "1,1\n" * 20_000 + "0.5,1\n"
+    data = read_predictions(written(tmp_path / "f.csv", text))
+    assert data.probs[-1, 1] == 0.5
+
+
+def test_a_line_that_is_wrong_far_down_is_named_by_its_number(tmp_path):
+    rows = [f"{k % 100 / 100},{k % 2}" for k in range(60_000)]
+    rows[50_000] += ",1"
+    refused(written(tmp_path / "f.csv", "p,y\n" + "\n".join(rows)), "line 50002 has 3 cells")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"p": 0.5, "y": 1}\n{"p": ' + "[" * 100_000, "line 2: its brackets are nested too"),
+        ('{"p": 0.5, "p": 0.6, "y": 1}', "holds the key 'p' twice"),
+        ('{"p": 0.5, "y": 1}\n{"p": 0.5, "p": 0.6, "y": 1}', "line 2: .* the key 'p' twice"),
+        ('{"p": 0.5, "y": ' + "1" * 5000 + "}", "limit .* digits"),
+        ('[{"p": true, "y": 1}, {"p": false, "y": 0}]', "p holds true and false, .* classes"),
+        ('[{"p": 0.5, "y": 1}, 7]', "entry 2 is not an object"),
+        ('{"p": [0.5, 0.2], "y": [1]}', "lists are of different lengths"),
+        ("[]", "there are no rows"),
+    ],
+)
+def test_damaged_json(tmp_path, text, message):
+    refused(written(tmp_path / "f.json", text), message)
