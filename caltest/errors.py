@@ -95,12 +95,13 @@ class _Plain(ValueError):
 
     def __init__(self, message: str, readings: Sequence[Reading | tuple[str, ...]] = ()) -> None:
         super().__init__(printable(message.replace("\n", " ")))
+        self._given = tuple(readings)
         self.remedies: tuple[tuple[str, ...], ...] = tuple(map(_as_words, readings))
         self.readings = tuple(filter(None, map(_as_reading, readings)))
 
     def of_file(self, name: str) -> Self:
         """Return the error with the name of a file before its message."""
-        return type(self)(f"{name}: {self}", self.readings)
+        return type(self)(f"{name}: {self}", self._given)
 
 
 class InvalidPredictionsError(_Plain):

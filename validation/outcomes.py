@@ -75,7 +75,7 @@ class Design:
         kind = kind * (event <= lost)
         if self.ties:
             time = np.ceil(10.0 * time) / 10.0
-        return p, ct.Followup(time, kind, horizon=1.0)
+        return p, ct.Followup(time, kind == 1, horizon=1.0, competing=kind == 2)
 
 
 def _competing(p, share, rng):

@@ -113,7 +113,7 @@ def _of_followup(
     arrays: bool,
 ) -> tuple[Question, ...]:  # fmt: skip
     p = probs if probs.ndim == 1 else probs[:, -1]
-    if followup.time.max(initial=0.0) < np.min(followup.horizon):
+    if followup.elapsed.max(initial=0.0) < followup.limit:
         return ()  # refused for that
     # One curve for all rows: strata of few rows would add noise to what is compared
     weights = Censoring(followup, np.zeros(p.size, dtype=np.int64)).weights
@@ -306,8 +306,8 @@ def confidences(rows: Rows) -> Question | None:
 
     All p are at least one half, and a column C of two values agrees with the label 1000 times as
     likely, by p, as the label is 1; divided by two mappings of values and the number of columns.
-    Where C agrees with the label far more often than p says, it may be the label once more: then
-    one number for all rows must be 1000 √n times as likely as p as well.
+    Where C agrees with the label more often than p says, by two standard errors, it may be the
+    label once more: then one number for all rows must be 1000 √n times as likely as p as well.
     """
     p, y = rows.probs, rows.labels
     if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
@@ -326,7 +326,7 @@ def confidences(rows: Rows) -> Question | None:
             if log_likelihood(p, right) - base < least:
                 continue
             excess = float(right.sum() - p.sum())
-            again = excess > 5.0 * float(np.sqrt(p @ (1.0 - p))) and constant_gain(p, y) < LIKELIER
+            again = excess > 2.0 * float(np.sqrt(p @ (1.0 - p))) and constant_gain(p, y) < LIKELIER
             if not again:
                 words = column.coded[1]
                 return _of_confidences(rows, column, words[zero], words[one])
@@ -664,8 +664,8 @@ def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
     assert w is not None
     if not w.any() or np.ptp(p) == 0.0:
         return None
-    time, ended = followup.time, followup.event > 0
-    with_event, without = (hazard_order(p, time, e) for e in (followup.event == 1, ~ended))
+    ends = followup.event, ~followup.ended
+    with_event, without = (hazard_order(p, followup.elapsed, seen) for seen in ends)
     if without < CENSORED_SCORE or without - with_event < CENSORED_SCORE:
         return None
     if constant_gain(p, rows.labels, w) < CENSORED_LIKELIER:

@@ -7,20 +7,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes, number
 from caltest._base.naming import nth
-from caltest._base.written import Written
+from caltest._base.written import Written, several
 from caltest.data import facts
-from caltest.data.labels import end_of
 from caltest.data.numbers import as_array, as_numbers, is_text
-from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
+from caltest.errors import (
+    InvalidPredictionsError,
+    ShortFollowupWarning,
+    StatisticError,
+    UnsupportedFactError,
+)
 from caltest.results.base import FollowupSummary
 
 #: Strata by rank of the prediction: at most so many, and of at least so many rows.
 MOST_STRATA, ROWS_A_STRATUM = 10, 50
+
+
+#: Groups by rank of the prediction and of the horizon where rows have horizons of their own, at
+#: most, and rows a stratum.
+MOST_PARTS, ROWS_A_PART = 3, 20
 
 
 #: What is warned of: fewer effective rows, a larger share of lost mass, or smaller named strata.
@@ -35,6 +45,16 @@ MOST_EVENTS = 20
 UNKNOWN, FREE, EVENT, COMPETING = -1, 0, 1, 2
 
 
+#: Why rows that entered late are refused, and the two ways that hold.
+LATE_ENTRY = (
+    "Followup does not take entry=: a row that entered after time 0 (left truncation) is seen only "
+    "if it had no event before. Either pass the risk of the event by the horizon given none at "
+    "entry, with Followup(time - entry, event, horizon - entry); or choose a landmark time s, keep "
+    "the rows under observation and free of the event at s, and pass their risk of the event "
+    "between s and the horizon, with Followup(time - s, event, horizon - s)"
+)
+
+
 def swapped(time: AnyArray, event: AnyArray) -> bool:
     """Say whether times and events are in each other's place: no others have such values."""
     return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
@@ -45,33 +65,44 @@ class Followup(Written):
     """Follow-up in the place of labels: did the event occur by a horizon, as far as is known?
 
     A row was followed for ``time`` = min(T, C), T the time of its event and C that of censoring. It
-    shows the *event* where time ≤ horizon and ``event`` is 1, a *competing* event where it is 2 or
-    more, none where time ≥ horizon (*free*), and is *unknown* where it was censored before. A known
-    row has the weight W = 1 / Ĝ(min(time, horizon)−), Ĝ Kaplan–Meier's curve of censoring in its
-    stratum, events before censorings at ties; an unknown one has 0. Residuals are W (Y − p), so
-    that the mean of W Y in a stratum is 1 − Kaplan–Meier, or Aalen–Johansen with competing events.
+    shows the *event* where time ≤ horizon and ``event`` is true, a *competing* event where
+    ``competing`` is, none where time ≥ horizon (*free*), and is *unknown* where it was censored
+    before. A known row has the weight W = 1 / Ĝ(min(time, horizon)−), Ĝ Kaplan–Meier's curve of
+    censoring in its stratum, events before censorings at ties; an unknown one has 0. Residuals are
+    W (Y − p), so that the mean of W Y in a stratum is 1 − Kaplan–Meier, or Aalen–Johansen with
+    competing events.
 
     Parameters
     ----------
     time : array_like of shape (n,)
         How long each row was followed, ≥ 0, in the unit of ``horizon``.
     event : array_like of shape (n,)
-        How that ended: 0 or False censored, 1 or True the event, 2, 3, … competing events; also two
-        words for no and yes, such as "alive" and "dead".
-    horizon : float
-        By when the predicted event occurs, > 0.
+        Whether the event was seen at ``time``: booleans, or 1 and 0. Codes are compared first:
+        ``event=status == 1, competing=status == 2``.
+    horizon : float, or array_like of shape (n,)
+        By when the predicted event occurs, > 0: a number for all rows or one a row, such as the
+        deadline of each question. With one a row, time / horizon within 1 is analysed, and rows
+        whose horizon is beyond the longest ``time`` are left out when predictions meet follow-up;
+        a note counts them.
+    competing : array_like of shape (n,), optional
+        Whether another event was seen at ``time`` that makes the predicted one impossible. Rows
+        with neither are censored at ``time``.
     strata : array_like of shape (n,), optional
         What censoring depends on. By default min(10, n // 50) groups by rank of the prediction,
-        which is enough where the model orders all that T depends on. Where a covariate that
-        censoring depends on moves T beyond the prediction, name it here, crossed with thirds of the
-        prediction.
+        which is enough where the model orders all that T depends on; with one horizon a row thirds
+        of the horizon crossed with thirds of the prediction (halves below 180 rows, one stratum
+        below 80). Where a covariate that censoring depends on moves T beyond the prediction, name
+        it here, crossed with thirds of the prediction.
 
     Raises
     ------
     InvalidPredictionsError
-        For times that are negative or not finite, other events, and lengths that differ.
+        For times that are negative or not finite, events that are neither booleans nor 0 and 1,
+        rows with both events, and lengths that differ.
     StatisticError
         For a horizon that is not a number > 0.
+    UnsupportedFactError
+        For an argument ``entry``: the message says how rows that entered late are tested.
 
     Warns
     -----
@@ -86,6 +117,10 @@ class Followup(Written):
     another order of rows changes such values by Monte Carlo error. Robins & Finkelstein, Biometrics
     56, 2000; Gerds & Schumacher, Biometrical Journal 48, 2006.
 
+    Where the age of every row is known, as of questions with deadlines, the rows whose deadline has
+    passed, whatever came of them, need no follow-up: their labels are known, and tests of them are
+    exact. Rows that happened to be resolved are no such part, as events are resolved first.
+
     Examples
     --------
     >>> followup = Followup([2.0, 6.0, 3.0, 6.0], [1, 0, 0, 0], horizon=5)
@@ -93,58 +128,73 @@ class Followup(Written):
     Followup(n=4, horizon=5)
     >>> followup.status, followup.censoring(np.array([0.5, 0.1, 0.2, 0.3])).weights
     (array([ 1,  0, -1,  0]), array([1. , 1.5, 0. , 1.5]))
+    >>> Followup([2.0, 6.0, 3.0], [True, False, False], horizon=[5, 6, 2])
+    Followup(n=3, horizon=2 to 6)
     """
 
     time: FloatArray
-    event: IntArray
-    horizon: float = field(kw_only=True)
+    event: BoolArray
+    horizon: float | FloatArray
+    competing: BoolArray | None = field(default=None, kw_only=True)
     strata: IntArray | None = field(default=None, kw_only=True)
+    #: Rows that were left out, as their horizon is beyond the longest time.
+    left_out: int = field(default=0, init=False)
+
+    def __new__(cls, *values: object, **options: object) -> Self:
+        if "entry" in options:
+            raise UnsupportedFactError(LATE_ENTRY, fact="left truncation")
+        return super().__new__(cls, *values, **options)
 
     def __post_init__(self) -> None:
-        number("horizon", self.horizon, 0.0, np.inf)
-        time, event = (as_array(vars(self)[k], k) for k in ("time", "event"))
-        if is_text(event) and (in_words := end_of(event)):
-            event = in_words[1]
-        time, event = as_numbers(time, "time"), as_numbers(event, "event")
+        time = as_numbers(as_array(self.time, "time"), "time")
         if time.ndim != 1:
             raise InvalidPredictionsError(
                 f"time must hold one number for each row; its shape is {time.shape}"
             )
-        if event.shape != time.shape:
-            raise InvalidPredictionsError(
-                f"event must hold one value for each of the {time.size} times; its shape is "
-                f"{event.shape}"
-            )
-        if swapped(time, event):
-            raise InvalidPredictionsError(
-                f"events reach to {event.max():g}, and times have two values: pass the times "
-                "first, then how they ended, Followup(time, event, horizon=…)"
-            )
         for row in np.flatnonzero(time < 0.0)[:1]:
             raise InvalidPredictionsError(f"time: {nth(row)} is {time[row]:g}; times are ≥ 0")
-        for row in np.flatnonzero((event < 0.0) | (event != np.floor(event)))[:1]:
-            raise InvalidPredictionsError(
-                f"event: {nth(row)} is {event[row]:g}; events are 0 (censored), 1 (the event), 2, "
-                "3, … (competing events), or booleans: write them so"
-            )
-        object.__setattr__(self, "horizon", float(self.horizon))
-        object.__setattr__(self, "time", time)
-        object.__setattr__(self, "event", event.astype(np.int64))
+        given: dict[str, object] = {"time": time, "event": _flags("event", self.event, time)}
+        if self.competing is not None:
+            given["competing"] = _flags("competing", self.competing, time)
+            for row in np.flatnonzero(given["event"] & given["competing"])[:1]:  # type: ignore[operator]
+                raise InvalidPredictionsError(
+                    f"{nth(row)} has the event and a competing event: a row ends with one of them"
+                )
+        given["horizon"] = _horizon(self.horizon, time)
         if self.strata is not None:
-            names = facts.as_names(self.strata, time.size, "strata")
-            object.__setattr__(self, "strata", codes(names))
+            given["strata"] = codes(facts.as_names(self.strata, time.size, "strata"))
+        for name, values in given.items():
+            object.__setattr__(self, name, values)
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.time.size
 
+    @property
+    def by_row(self) -> bool:
+        """Whether each row has a horizon of its own."""
+        return isinstance(self.horizon, np.ndarray)
+
+    @property
+    def elapsed(self) -> FloatArray:
+        """Times (n,) in the unit of :attr:`limit`: shares of the horizon where rows have theirs."""
+        return self.time / self.horizon if self.by_row else self.time
+
+    @property
+    def limit(self) -> float:
+        """The horizon in the unit of :attr:`elapsed`: 1 where rows have horizons of their own."""
+        return 1.0 if isinstance(self.horizon, np.ndarray) else self.horizon
+
     @cached_property
     def status(self) -> IntArray:
         """1 the event by the horizon, 2 a competing one, 0 free of both then, −1 unknown."""
-        ended = (self.time <= self.horizon) & (self.event > 0)
-        rest = np.where(self.time >= self.horizon, FREE, UNKNOWN)
-        return np.where(ended, np.minimum(self.event, COMPETING), rest)
+        within, free = self.elapsed <= self.limit, self.elapsed >= self.limit
+        status = np.where(free, FREE, UNKNOWN)
+        status[within & self.event] = EVENT
+        if self.competing is not None:
+            status[within & self.competing] = COMPETING
+        return status
 
     @property
     def labels(self) -> IntArray:
@@ -152,42 +202,84 @@ class Followup(Written):
         return (self.status == EVENT).astype(np.int64)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What seems to be in another unit: a horizon beyond all times, or below a tenth of them.
+    def ended(self) -> BoolArray:
+        """Whether the event or a competing one was seen at the end of the time, (n,)."""
+        return self.event if self.competing is None else self.event | self.competing
 
-        Years taken for months, or the reverse, are always one of these.
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes of rows left out, and of a horizon that seems to be in another unit.
+
+        That is a horizon beyond all times or below a tenth of them: years taken for months, or the
+        reverse, are always one of these.
         """
-        last, h = self.time.max(), self.horizon
-        if last / 10.0 <= h <= last:
-            return ()
-        events = f"{self.labels.sum()} of {np.count_nonzero(self.event)} events are by then"
-        return (f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {events}",)
+        last, h = float(self.time.max()), float(np.max(self.horizon))
+        notes = []
+        if self.left_out:
+            notes.append(
+                f"left out {several(self.left_out, 'row')} with a horizon beyond the longest "
+                f"follow-up ({last:g})"
+            )
+        if not last / 10.0 <= h <= last:
+            events = f"{self.labels.sum()} of {np.count_nonzero(self.ended)} events are by then"
+            notes.append(
+                f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {events}"
+            )
+        return tuple(notes)
+
+    @property
+    def beyond(self) -> BoolArray:
+        """Rows (n,) whose own horizon is beyond the longest time: none can be known to be free."""
+        if not self.by_row:
+            return np.zeros(self.n, dtype=np.bool_)
+        return np.asarray(self.horizon > self.time.max(initial=0.0))
+
+    def within(self) -> Followup:
+        """Return the rows that are not :attr:`beyond`, which are counted in ``left_out``."""
+        beyond = self.beyond
+        if beyond.all():
+            raise StatisticError(
+                f"nobody was followed to a horizon: the last time is {self.time.max():g}, the "
+                f"shortest horizon {np.min(self.horizon):g}; both are in one unit"
+            )
+        kept = self.take(~beyond)
+        object.__setattr__(kept, "left_out", self.left_out + int(beyond.sum()))
+        return kept
 
     def take(self, rows: IntArray | BoolArray) -> Followup:
         """Return some of the rows."""
-        strata = None if self.strata is None else self.strata[rows]
-        return replace(self, time=self.time[rows], event=self.event[rows], strata=strata)
+        parts = {name: vars(self)[name] for name in ("horizon", "competing", "strata")}
+        parts = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in parts.items()}
+        taken = replace(self, time=self.time[rows], event=self.event[rows], **parts)
+        object.__setattr__(taken, "left_out", self.left_out)
+        return taken
 
     def groups(self, p: FloatArray) -> IntArray:
         """Return the stratum of every row: the one given, or by rank of its prediction (n,).
 
         Equal predictions share a stratum, and no strata are merged: the redraw has the heavy
-        weights of a stratum, but not the bias that merging brings.
+        weights of a stratum, but not the bias that merging brings. Where rows have horizons of
+        their own, ranks of the prediction are crossed with ranks of the horizon: how early an event
+        comes within the horizon may depend on both.
         """
         if self.strata is not None:
             return codes(self.strata)
-        _, level, counts = np.unique(p, return_inverse=True, return_counts=True)
-        size = max(1, min(MOST_STRATA, p.size // ROWS_A_STRATUM))
-        return codes(size * (np.cumsum(counts) - counts)[level.ravel()] // p.size)
+        if self.by_row:
+            parts = (k for k in range(MOST_PARTS, 0, -1) if p.size >= ROWS_A_PART * k * k)
+            size = next(parts, 1)
+            return codes(size * _by_rank(np.asarray(self.horizon), size) + _by_rank(p, size))
+        return codes(_by_rank(p, max(1, min(MOST_STRATA, p.size // ROWS_A_STRATUM))))
 
     def censoring(self, p: FloatArray) -> Censoring:
         """Return how rows with these predictions (n,) were censored, stratum by stratum.
 
         StatisticError when nobody was followed to the horizon, and rows were censored before.
         """
-        if (self.status == UNKNOWN).any() and self.time.max() < self.horizon:
+        if (self.status == UNKNOWN).any() and self.elapsed.max() < self.limit:
+            if self.by_row:
+                raise StatisticError("no row was followed to its horizon: take earlier horizons")
             raise StatisticError(
-                f"nobody was followed to {self.horizon:g}: the last time is {self.time.max():g}; "
+                f"nobody was followed to {self.limit:g}: the last time is {self.time.max():g}; "
                 "take an earlier horizon, in the unit of the times"
             )
         return Censoring(self, self.groups(p))
@@ -199,10 +291,11 @@ class Followup(Written):
         unknown, free, events, competing = np.bincount(self.status + 1, minlength=4).tolist()
         effective = float(weights.sum() ** 2 / np.square(weights).sum())
         return FollowupSummary(
-            self.horizon, events, competing, free, unknown,
+            float(np.max(self.horizon)), events, competing, free, unknown,
             strata=int(groups.max()) + 1, by_prediction=self.strata is None,
             heaviest=float(weights.max()), effective_n=effective, share=effective / self.n,
             lost=1.0 - float(weights.sum()) / self.n, smallest=int(np.bincount(groups).min()),
+            shortest=float(np.min(self.horizon)) if self.by_row else None, left_out=self.left_out,
         )  # fmt: skip
 
     def warn(self, p: FloatArray) -> None:
@@ -222,7 +315,59 @@ class Followup(Written):
 
     def __repr__(self) -> str:
         strata = "" if self.strata is None else f", {np.unique(self.strata).size} strata"
-        return f"Followup(n={self.n}, horizon={self.horizon:g}{strata})"
+        last = f"{np.max(self.horizon):g}"
+        horizon = f"{np.min(self.horizon):g} to {last}" if self.by_row else last
+        return f"Followup(n={self.n}, horizon={horizon}{strata})"
+
+
+def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
+    """Return booleans (n,) of booleans or 0 and 1; refuse codes with the expressions to write."""
+    cells = as_array(values, name)
+    if cells.shape != time.shape:
+        raise InvalidPredictionsError(
+            f"{name} must hold one value for each of the {time.size} times; its shape is "
+            f"{cells.shape}"
+        )
+    if is_text(cells):
+        wrong, said = np.arange(min(1, cells.size)), f"{cells[:1].tolist()[0]!r}"
+        write = f"{name}=status == {said}, status the array of words"
+    else:
+        cells = as_numbers(cells, name)
+        if name == "event" and swapped(time, cells):
+            raise InvalidPredictionsError(
+                f"events reach to {cells.max():g}, and times have two values: pass the times "
+                "first, then whether the event was seen, Followup(time, event, horizon)"
+            )
+        wrong = np.flatnonzero((cells != 0) & (cells != 1))[:1]
+        said = "".join(f"{v:g}" for v in cells[wrong].tolist())
+        write = "event=status == 1, competing=status == 2, status the array of codes"
+    for row in wrong:
+        raise InvalidPredictionsError(
+            f"{name}: {nth(int(row))} is {said}; it must be boolean or 0 and 1. Write {write}"
+        )
+    return cells.astype(np.bool_)
+
+
+def _horizon(horizon: object, time: FloatArray) -> float | FloatArray:
+    """Return the horizon as a number, or one a row (n,); refuse numbers that are not > 0."""
+    if np.ndim(horizon) == 0:  # type: ignore[arg-type]
+        number("horizon", horizon, 0.0, np.inf)
+        return float(horizon)  # type: ignore[arg-type]
+    each = as_numbers(as_array(horizon, "horizon"), "horizon").astype(np.float64)
+    if each.shape != time.shape:
+        raise InvalidPredictionsError(
+            f"horizon must be a number, or hold one for each of the {time.size} times; its shape "
+            f"is {each.shape}"
+        )
+    for row in np.flatnonzero(each <= 0.0)[:1]:
+        raise StatisticError(f"horizon: {nth(int(row))} is {each[row]:g}; horizons are > 0")
+    return each
+
+
+def _by_rank(values: FloatArray, size: int) -> IntArray:
+    """Return the group (n,) of each of n values among ``size`` by rank, equal ones together."""
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return size * (np.cumsum(counts) - counts)[level.ravel()] // values.size
 
 
 class Censoring:
@@ -241,7 +386,7 @@ class Censoring:
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:
         self.followup, self.groups, self.is_known = followup, groups, followup.status != UNKNOWN
-        ends, rank = np.unique(np.minimum(followup.time, followup.horizon), return_inverse=True)
+        ends, rank = np.unique(np.minimum(followup.elapsed, followup.limit), return_inverse=True)
         strata, width = np.arange(groups.max() + 1), ends.size + 1
         key = groups * width + rank.ravel()
         places = np.unique(np.append(key[~self.is_known], strata * width + ends.size))

@@ -583,6 +583,8 @@ def _followed(data: Predictions, followup: Followup | None) -> Predictions:
     if followup.n != data.n:
         rows = f"there are {data.n} predictions, but follow-up of {followup.n} rows"
         raise InvalidPredictionsError(rows)
+    if (beyond := followup.beyond).any():
+        followup, data = followup.within(), data.take(~beyond)
     followup.warn(data.risks)
     return replace(data, followup=followup, notes=(*data.notes, *followup.notes))
 

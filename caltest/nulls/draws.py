@@ -683,9 +683,10 @@ def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> Flo
     of_kind = rows[censoring.followup.status[rows] == kind]
     if not of_kind.size:
         return np.ones(b - a)
-    order = of_kind[np.argsort(censoring.followup.time[of_kind])]
+    elapsed = censoring.followup.elapsed
+    order = of_kind[np.argsort(elapsed[of_kind])]
     mass = np.append(0.0, np.cumsum(censoring.weights[order]))
-    until = np.searchsorted(censoring.followup.time[order], censoring.cut[a:b], side="right")
+    until = np.searchsorted(elapsed[order], censoring.cut[a:b], side="right")
     return mass[until] / mass[-1]
 
 

@@ -38,7 +38,7 @@ from caltest.data.labels import (
     opposites,
     refuse_reordered,
 )
-from caltest.data.numbers import MISSES, listed_rows, on_a_scale
+from caltest.data.numbers import MISSES, as_numbers, listed_rows, on_a_scale
 from caltest.errors import DoubtfulInputWarning, InPlace, InvalidPredictionsError
 from caltest.read import source as cells
 from caltest.read.columns import (
@@ -780,7 +780,14 @@ def followup_of(
     horizon = _horizon(request.horizon, chosen.facts["time"], longest, chosen.choice.probs[0])
     if isinstance(request.horizon, str):
         remark += f", the horizon {request.horizon} is {horizon:g} in {chosen.facts['time']}"
-    return Followup(times, event, horizon=horizon, strata=strata), remark
+    kinds = as_numbers(event, "event")
+    for row in np.flatnonzero((kinds < 0.0) | (kinds != np.floor(kinds)))[:1]:
+        raise InvalidPredictionsError(
+            f"event: {nth(row)} is {kinds[row]:g}; events are 0 (censored), 1 (the event), 2, "
+            "3, … (competing events), or booleans: write them so"
+        )
+    competing = kinds >= 2 if (kinds >= 2).any() else None
+    return Followup(times, kinds == 1, horizon, competing=competing, strata=strata), remark
 
 
 def _events(truth: Column, request: Request) -> tuple[Column | IntArray, str]:

@@ -765,7 +765,7 @@ class FollowupSummary(Record):
     Attributes
     ----------
     horizon : float
-        By when the event occurs.
+        By when the event occurs; the longest where rows have their own.
     events, competing, free, unknown : int
         Rows with the event by the horizon, with a competing event, free of both at the horizon, and
         unknown as they were censored before.
@@ -781,6 +781,10 @@ class FollowupSummary(Record):
         1 − Σ W / n: rows that no row followed to the horizon stands for.
     smallest : int
         Rows of the smallest stratum.
+    shortest : float, optional
+        The shortest horizon, where rows have their own.
+    left_out : int
+        Rows left out with a horizon beyond the longest time.
     """
 
     horizon: float
@@ -795,6 +799,8 @@ class FollowupSummary(Record):
     share: float
     lost: float
     smallest: int
+    shortest: float | None = None
+    left_out: int = 0
 
     @property
     def known(self) -> int:
@@ -802,10 +808,14 @@ class FollowupSummary(Record):
         return self.events + self.competing + self.free
 
     def __str__(self) -> str:
-        by = "by prediction" if self.by_prediction else "as given"
+        own = "by prediction" if self.shortest is None else "by horizon and prediction"
+        by = own if self.by_prediction else "as given"
+        horizon = f"{self.horizon:g}"
+        if self.shortest is not None:
+            horizon = f"the horizon of each row ({self.shortest:g} to {horizon})"
         strata = f"{self.strata} groups {by}" if self.strata > 1 else "all together"
         return (
-            f"by {self.horizon:g}: {self.events} had the event, {self.competing} a competing one, "
+            f"by {horizon}: {self.events} had the event, {self.competing} a competing one, "
             f"{self.free} neither, {self.unknown} were censored before, for whom others of their "
             f"group stand ({strata}; largest weight {self.heaviest:.1f}, effective n "
             f"{self.effective_n:.0f})"

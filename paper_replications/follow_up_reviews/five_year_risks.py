@@ -76,7 +76,7 @@ def run(context: Context) -> Result:
 
 
 def _followup(time: Floats, event: Integers, strata: Integers | None = None) -> ct.Followup:
-    return ct.Followup(time, event, horizon=5.0, strata=strata)
+    return ct.Followup(time, event == 1, horizon=5.0, competing=event == 2, strata=strata)
 
 
 def _pseudo_observations(time: Floats, event: Integers) -> Floats:

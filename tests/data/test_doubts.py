@@ -127,9 +127,10 @@ def test_an_expression_as_label_stands_in_brackets_in_the_reading_of_confidences
     ]
 
 
-def test_calibrated_predictions_above_one_half_are_no_confidences():
-    p, y, rng = drawn(1000, low=0.5)
-    sex = rng.choice(["f", "m"], 1000)
+@pytest.mark.parametrize("n", [40, 1000])
+def test_calibrated_predictions_above_one_half_are_no_confidences(n):
+    p, y, rng = drawn(n, low=0.5)
+    sex = rng.choice(["f", "m"], n)
     assert doubts.confidences(rows_of(p, y, sex=sex)) is None
     # the outcome once more, in words: it agrees with the label in every row
     assert doubts.confidences(rows_of(p, y, state=np.array(["alive", "dead"])[y])) is None

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::caltest.errors.ShortFollowupWar
 
 
 def followed(strata="one"):
-    return ct.Followup(TIME, EVENT, horizon=5, strata=STRATA[strata])
+    return ct.Followup(TIME, EVENT == 1, 5, competing=EVENT == 2, strata=STRATA[strata])
+
+
+def kinds_of(seen):
+    """Return 1 for events, 2 for competing events and 0 for censored rows."""
+    return seen.event + 2 * (0 if seen.competing is None else seen.competing)
 
 
 def survival(n, rng, rate=0.6, dependence=0.0, truth=lambda p: p, competing=0.0):
@@ -42,7 +48,7 @@ def survival(n, rng, rate=0.6, dependence=0.0, truth=lambda p: p, competing=0.0)
         event = np.where(first | second, rng.random(n), np.inf)
     time = np.minimum(event, lost)
     kind = kind * (event <= lost)
-    return p, ct.Followup(time, kind, horizon=1.0)
+    return p, ct.Followup(time, kind == 1, 1.0, competing=kind == 2 if competing else None)
 
 
 def slow_weights(time, event, horizon, strata):
@@ -150,7 +156,7 @@ def redrawn_slowly(p, seen, strata, rng):
         cuts, mass, left = np.unique(seen.time[rows][status[rows] == -1]), [], 1.0
         for v in cuts:
             at = seen.time[rows] >= v
-            at &= ~((seen.time[rows] == v) & (seen.event[rows] > 0))
+            at &= ~((seen.time[rows] == v) & seen.ended[rows])
             step = ((seen.time[rows] == v) & (status[rows] == -1)).sum() / at.sum()
             mass.append(left * step)
             left *= 1.0 - step
@@ -166,7 +172,8 @@ def redrawn_slowly(p, seen, strata, rng):
 def test_the_redraw_of_strata_with_competing_events_has_the_law_of_its_slow_twin():
     rng = np.random.default_rng(5)
     p, seen = survival(120, rng, dependence=1.0, competing=0.4)
-    seen = ct.Followup(np.ceil(8 * seen.time) / 8, seen.event, horizon=1.0)  # with ties
+    ties = np.ceil(8 * seen.time) / 8
+    seen = ct.Followup(ties, seen.event, horizon=1.0, competing=seen.competing)
     strata = seen.groups(p)
     assert strata.max() == 1
     slow = np.array([redrawn_slowly(p, seen, strata, rng) for _ in range(400)])
@@ -229,10 +236,10 @@ def test_curves_are_kaplan_meier_in_every_bin():
 def test_aalen_johansen_of_competing_events():
     lifelines = pytest.importorskip("lifelines")
     p, seen = survival(400, np.random.default_rng(3), competing=0.3)
-    one = ct.Followup(seen.time, seen.event, horizon=1.0, strata=np.zeros(400))
+    one = replace(seen, strata=np.zeros(400))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = lifelines.AalenJohansenFitter().fit(seen.time, seen.event, event_of_interest=1)
+        fit = lifelines.AalenJohansenFitter().fit(seen.time, kinds_of(seen), event_of_interest=1)
     answer = ct.cox_recalibration(p, one)
     incidence = fit.cumulative_density_.loc[:1.0].iloc[-1, 0]
     np.testing.assert_allclose(answer.oe * p.mean(), incidence, atol=1e-10)
@@ -289,19 +296,22 @@ def test_what_does_not_honour_follow_up_says_so(line):
     [
         ({"time": -TIME}, "row 0 is -6; times are ≥ 0"),
         ({"time": np.where(TIME == 2, np.nan, TIME)}, "row 2 is nan"),
-        ({"event": np.where(EVENT == 2, "dead", "0")}, "row 8 is 'dead', which is not a num"),
+        ({"event": np.where(EVENT == 2, "dead", "0")}, "event: row 0 is '0'; .*=status == '0'"),
         ({"event": EVENT - 1}, "row 0 is -1"),
         ({"event": EVENT * 0.5}, "row 5 is 0.5"),
+        ({"event": EVENT}, "row 8 is 2; .* event=status == 1, competing=status == 2"),
+        ({"competing": EVENT}, "competing: row 8 is 2"),
+        ({"competing": EVENT > 0}, "row 5 has the event and a competing event"),
         ({"event": EVENT[:5]}, "one value for each of the 24 times"),
         ({"horizon": 0}, "horizon must be a number > 0, not 0"),
         ({"horizon": 7}, "nobody was followed to 7: the last time is 6; take an earlier horizon"),
-        ({"time": TIME[:9], "event": EVENT[:9]}, "probs has 24 rows but labels has 9"),
+        ({"time": TIME[:9], "event": EVENT[:9] == 1}, "probs has 24 rows but labels has 9"),
     ],
 )
 def test_wrong_follow_up_is_named(given, words):
-    asked = {"time": TIME, "event": EVENT, "horizon": 5} | given
+    asked = {"time": TIME, "event": EVENT == 1, "horizon": 5, "competing": None} | given
     with pytest.raises((InvalidPredictionsError, StatisticError), match=words):
-        ct.calibration_test(P, ct.Followup(asked["time"], asked["event"], horizon=asked["horizon"]))
+        ct.calibration_test(P, ct.Followup(**asked))
 
 
 def test_follow_up_that_is_too_short_is_said():
@@ -338,7 +348,7 @@ def test_files_and_commands(tmp_path, done, refused):
     rng = np.random.default_rng(4)
     p, seen = survival(200, rng)
     site = np.where(rng.random(200) < 0.5, "a", "b")
-    rows = zip(p, seen.time, seen.event, site, strict=True)
+    rows = zip(p, seen.time, kinds_of(seen), site, strict=True)
     path = tmp_path / "patients.csv"
     path.write_text("risk,years,status,site\n" + "\n".join(",".join(map(str, r)) for r in rows))
     columns = {"time": "years", "event": "status", "horizon": 1.0}
