@@ -40,6 +40,7 @@ from caltest.results import (
     format_p,
     format_range,
     format_value,
+    frames,
 )
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, TOGETHER
@@ -288,6 +289,9 @@ class Report(Result):
 
     def _procedure(self) -> list[str]:
         return [f"{self.profile} report"]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return self.audit._frame_columns()
 
     def __str__(self) -> str:
         lines = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
@@ -548,6 +552,9 @@ class Measures(Result):
         names = ("measure", "value", "low", "high", "meaning")
         return [{name: vars(self)[name] for name in names}]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_arrays(self._tables()[0])
+
     def _in_words(self) -> list[str]:
         return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []
 
@@ -715,6 +722,9 @@ class ClassTable(Result):
     def _tables(self) -> list[Columns]:
         names = ("name", "count", "predicted", "observed", "deviation", "in_sd")
         return [{name: vars(self)[name] for name in names}]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_arrays(self._tables()[0])
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)
