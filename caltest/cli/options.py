@@ -138,6 +138,8 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     arguments = {k: v for k, v in arguments.items() if v or not isinstance(v, absent)}
     if options["classes"] is not None:
         arguments["classes"] = classes_of(options["classes"])
+    if reader is None:  # rows that are paired with others stay, as do rows that are to be kept
+        arguments.setdefault("rounded", False)
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
 
 

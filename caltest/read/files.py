@@ -67,7 +67,7 @@ def read_predictions(
     strata: str | None = None,
     ordered: bool = False,
     multilabel: bool = False,
-    rounded: bool | Literal["auto"] = False,
+    rounded: bool | Literal["auto"] = "auto",
 ) -> Predictions:
     """Read probabilities and labels from a file or a table in memory.
 
@@ -126,10 +126,8 @@ def read_predictions(
     multilabel : bool, default False
         Whether rows have several labels, as in :meth:`Predictions.of_labels`: of columns ``p_a``,
         ``p_b`` and ``y_a``, ``y_b``, unless ``probs`` and ``label`` are other patterns.
-    rounded : bool or "auto", default False
-        Leave out rows of two classes whose probability is 0 or 1, as these may be rounded: an
-        outcome of probability 0 is else one that cannot be. ``"auto"``: if there is such an
-        outcome, all values are multiples of 0.01 or more, and half of that step explains it.
+    rounded : bool or "auto", default "auto"
+        As in :meth:`Predictions.of`.
 
     Raises
     ------

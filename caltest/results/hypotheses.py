@@ -245,7 +245,10 @@ class JointTestResult(Result):
 # The answers of a comparison, of two models or of several.
 
 
-AS_FORECASTS = "  As forecasts, which is another question (proper scores, lower is better):"
+def _as_forecasts(n_classes: int) -> str:
+    """Return the heading of differences in proper scores."""
+    of = " of all classes" * (n_classes > 2)
+    return f"  As forecasts{of}, which is another question (proper scores, lower is better):"
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,7 +430,10 @@ class ComparisonResult(Result):
 
     def _appendix(self) -> list[str]:
         scores = [f"  {score.in_words(self.names, self.level)}" for score in self.scores]
-        return [*(["", AS_FORECASTS, *scores] if scores else []), *super()._appendix()]
+        return [
+            *(["", _as_forecasts(self.n_classes), *scores] if scores else []),
+            *super()._appendix(),
+        ]
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
@@ -535,7 +541,7 @@ class ComparisonTable(Result):
         models, pairs, *scores = map(aligned, self._tables())
         title = f"{len(self.names)} models, {several(len(self.pairs), 'pair')}"
         lines = [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
-        return [*lines, *([AS_FORECASTS, *scores[0], ""] if scores else [])]
+        return [*lines, *([_as_forecasts(self.n_classes), *scores[0], ""] if scores else [])]
 
     def _in_words(self) -> list[str]:
         alpha = f"{1.0 - self.level:.3g}"

@@ -1,0 +1,74 @@
+"""Probabilities of 0 and 1 that were rounded: outcomes that contradict them prove nothing."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.special import bdtrc
+
+from caltest._base.written import several
+from caltest.data.facts import by_appearance
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
+
+if TYPE_CHECKING:
+    from caltest.data.predictions import Predictions
+
+
+#: Steps to which people round probabilities, and the rows from which on values show one.
+STEPS, ENOUGH = (0.25, 0.2, 0.1, 0.05, 0.02, 0.01), 50
+
+
+#: How probable so many contradictions must be, if they are of values that were rounded.
+EXPLAINED = 0.05
+
+
+def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predictions:
+    """Leave out rows of two classes whose probability is 0 or 1, with a note.
+
+    ``"auto"`` does so, and says it aloud, where outcomes occurred that have probability 0, all
+    values are multiples of a step s, and an event of probability s/2 would occur as often: P(X ≥ k)
+    > 0.05 of k contradictions in n rows of 0 or 1, X binomial (n, s/2); of clusters, those with one
+    count, and their rows share the chance. O(n).
+    """
+    auto = rounded == "auto"
+    if not rounded or (auto and (not data.impossible.size or data.n_classes > 2)):
+        return data
+    if data.n_classes > 2:
+        raise InvalidPredictionsError(
+            "rounded=True (--rounded) leaves out rows of probability 0 or 1: it is for two classes",
+            [("!--rounded",)],
+        )
+    p = data.probs[:, 1]
+    inner = (p > 0.0) & (p < 1.0)
+    n_ends, n_against, step = int((~inner).sum()), data.impossible.size, step_of(p)
+    units = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
+    # Rows of a cluster may all be otherwise together: clusters are counted, each with its chance
+    n_units, rate = np.unique(units[~inner]).size, step / 2.0 * n_ends
+    k = np.unique(units[data.impossible]).size
+    explained = step > 0.0 and bdtrc(k - 1, n_units, min(rate / max(n_units, 1), 1.0)) > EXPLAINED
+    if auto and not (explained and inner.any() and data.followup is None):
+        return data
+    if not inner.any():
+        no_others = "rounded=True: every probability is 0 or 1"
+        raise InvalidPredictionsError(no_others, [("!--rounded",)])
+    share = f"{n_against} of {n_ends} outcomes predicted with probability 0 or 1 were otherwise"
+    if auto:
+        warnings.warn(
+            f"{share}, which rounding to multiples of {step:g} explains: these rows are left out; "
+            "if 0 was meant to be never, say rounded=False (--not-rounded)",
+            DoubtfulInputWarning,
+            stacklevel=4,
+        )
+    note = f"left out {several(n_ends, 'row')} of probability 0 or 1, which may be rounded"
+    return replace(data, notes=(*data.notes, f"{note}: {share}")).take(inner)
+
+
+def step_of(p: np.ndarray) -> float:
+    """Return the largest step of which all probabilities are multiples, 0 where none shows."""
+    if p.size < ENOUGH:
+        return 0.0
+    values = np.unique(p)
+    return next((s for s in STEPS if np.allclose(values, np.rint(values / s) * s, 0, 1e-9)), 0.0)
