@@ -265,12 +265,13 @@ class Predictions(NamedClasses):
         """
         facts = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
         facts |= {"ids": ids, "folds": folds, "features": features, "time": time}
+        one_of("rounded", rounded, (True, False, "auto"))
         options = (classes, horizon, pos_label, from_logits, renormalise, ordered)
         others = (*[*facts.values()][1:], *options)
         if all(other is None or other is False for other in others):
             data = _of_plain_arrays(probs, labels)
             if data is not None:
-                return data
+                return without_rounded(data, rounded)
         followup = labels if isinstance(labels, Followup) else None
         if followup is not None:
             facts["labels"] = followup.labels
@@ -290,7 +291,6 @@ class Predictions(NamedClasses):
         else:
             data = _with_labels(probs, facts["labels"], classes)
         data = _with_facts(data, facts, horizon, ordered)
-        one_of("rounded", rounded, (True, False, "auto"))
         if followup is not None or data.followup is not None:
             return _followed(data, followup)
         asked = rounded != "auto" or not isinstance(probs, Predictions)

@@ -34,7 +34,9 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
     count, and their rows share the chance. O(n).
     """
     auto = rounded == "auto"
-    if not rounded or (auto and (not data.impossible.size or data.n_classes > 2)):
+    if not rounded or (auto and (data.n_classes > 2 or data.probs.min() > 0.0)):
+        return data
+    if auto and not data.impossible.size:
         return data
     if data.n_classes > 2:
         raise InvalidPredictionsError(

@@ -401,7 +401,8 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         of_top = " of the confidence" * (data.n_classes > 2)
         sentences.append(
             f"The Brier score{of_top} consists of miscalibration "
-            f"{format_value(score.miscalibration)}, discrimination {format_value(score.discrimination)} and uncertainty "
+            f"{format_value(score.miscalibration)}, discrimination "
+            f"{format_value(score.discrimination)} and uncertainty "
             f"{format_value(score.uncertainty)} (isotonic regression)."
         )
     rejected = sum(row.verdict.rejects for row in audit.rows)
