@@ -33,7 +33,7 @@ from caltest.nulls import (
     simulate_by,
 )
 from caltest.nulls.compiled import counter_kernel
-from caltest.nulls.draws import GAMMA, UNIT, Seed, keys, mixed
+from caltest.nulls.lanes import GAMMA, UNIT, Seed, keys, mixed
 from caltest.nulls.laws import ExactNull
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
