@@ -51,8 +51,8 @@ class Revisions:
 
     .. math:: 1 + f s (x - p) / p \;(s > 0), \qquad 1 + f |s| (p - x) / (1 - p) \;(s < 0),
 
-    which has expectation 1 and is at least 1 − f. There are 18 experts of equal initial wealth: f is
-    0.1, 0.35 or 0.9, and s is ±1 (drift), ± the sign of the last change (momentum) or ±(1 − 2p)
+    which has expectation 1 and is at least 1 − f. There are 18 experts of equal initial wealth: f
+    is 0.1, 0.35 or 0.9, and s is ±1 (drift), ± the sign of the last change (momentum) or ±(1 − 2p)
     (movement, the statistic of Augenblick & Rabin). Their mean wealth is an e-value at every time:
     it reaches 1/alpha with probability at most alpha, whenever one looks. Copies of a forecast,
     days without one and irregular times change nothing. With ``outcomes`` the outcome of a question
@@ -83,7 +83,8 @@ class Revisions:
         8 % with it.
     step : float, default 0
         Grid of the forecasts, for a bound that holds whatever is rounded: factors are divided by
-        1 + |stake| step. Nearly powerless at 0.01.
+        1 + |stake| step, where step is the distance between neighbouring values. Nearly powerless
+        at 0.01.
 
     Raises
     ------
@@ -111,7 +112,7 @@ class Revisions:
     >>> revisions = Revisions(question, day, [0.5, 0.7, 0.4, 0.8, 0.2, 0.45, 0.1, 0.33])
     >>> test = revisions.test()
     >>> round(test.evidence, 4), test.direction
-    (4.7137, 'too fast')
+    (2.5725, 'too fast')
     """
 
     def __init__(
@@ -180,9 +181,9 @@ class Revisions:
         moved = np.count_nonzero(np.diff(self.probs)[np.diff(self.question) == 0])
         if on[0] >= 0.05 and self.step == 0.0 and moved > MOST_COARSE:
             raise InvalidPredictionsError(
-                f"all forecasts are multiples of {on[0]:g}: rounding alone makes {moved} revisions "
-                f"predictable. Pass unrounded forecasts, or step={on[0] / 2:g}, which allows for "
-                "rounding and has little power"
+                f"all forecasts are multiples of {on[0]:g}: if they were rounded, that alone "
+                f"makes {moved} revisions predictable. Pass unrounded forecasts; step={on[0]:g} "
+                "allows for rounding but has little power. Pass least=0 if they were not rounded"
             )
         return STEPS_OF_A_MOVE * on[0] if on[0] < 0.05 else 0.0
 
@@ -420,8 +421,8 @@ def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArr
     result[number[known_rows]] = numbers[known_rows]
     for row in np.flatnonzero(known_rows & (numbers != result[number]))[:1]:
         raise InvalidPredictionsError(
-            f"outcomes: question {names[number[row]]} has outcome {numbers[row]:g} in row {row} and "
-            f"{result[number[row]]:g} in another: a question has one"
+            f"outcomes: question {names[number[row]]} has outcome {numbers[row]:g} in row {row} "
+            f"and {result[number[row]]:g} in another: a question has one"
         )
     return result
 
