@@ -207,8 +207,8 @@ def page(found):
 
 
 NULL_WORDS = """"Alarm" is the share of data sets in which the e-value ever reached 20; at most 0.05
-is promised. "Movement" is the same for the e-value of excess movement at the end. "Effect covered" is
-how often the 95 % interval of the effect contains 1."""
+is promised. "Movement" is the same for the e-value of excess movement at the end. "Effect covered"
+is how often the 95 % interval of the effect contains 1."""
 POWER_WORDS = """Alarms at level 0.05, and how often the interval of the effect contains the true
 one. Forecasts beyond 0.001 and 0.999 are cut off there, so the true effect of "one and a half
 times" is a little smaller than 1.5."""
