@@ -411,7 +411,8 @@ def draw_followup(  # type: ignore[no-untyped-def]
         for k in range(size + 1):
             for q in range(lanes):
                 lost_here = float(censored[q, k])
-                weight[q, k] = 1.0 / left[q]
+                # Beyond a place that censoring leaves nobody to reach no row is known.
+                weight[q, k] = 1.0 / left[q] if left[q] > 0.0 else 0.0
                 at_risk[q] -= ended[q, k]
                 left[q] *= 1.0 - lost_here / max(at_risk[q], 1.0)
                 at_risk[q] -= lost_here
