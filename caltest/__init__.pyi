@@ -50,6 +50,7 @@ from .inference import replicate as replicate
 from .inference import segment_search as segment_search
 from .monitoring import ComparisonMonitor as ComparisonMonitor
 from .monitoring import Monitor as Monitor
+from .monitoring import Revisions as Revisions
 from .nulls import Bootstrap as Bootstrap
 from .nulls import ConsistencyResampling as ConsistencyResampling
 from .nulls import LabelScheme as LabelScheme
@@ -101,6 +102,7 @@ from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
 from .results import ReliabilitySimplex as ReliabilitySimplex
+from .results import RevisionTest as RevisionTest
 from .results import ScoreDifference as ScoreDifference
 from .results import Segment as Segment
 from .results import SegmentSearch as SegmentSearch

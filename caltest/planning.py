@@ -655,7 +655,9 @@ class Population:
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
         """Draw n rows of predictions, and the probabilities that are true of them."""
         if self.data is None:
-            probs = read_arguments(self.like(rng, n), np.zeros(n, dtype=np.int64)).probs
+            probs = read_arguments(
+                self.like(rng, n), np.zeros(n, dtype=np.int64), rounded=False
+            ).probs
             return probs, self._true(probs)
         rows = rng.integers(self.data.n, size=n)
         probs = self.data.probs[rows]

@@ -69,6 +69,7 @@ class Preset:
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
         """Return the number; arguments are those of :meth:`Predictions.of`."""
+        facts.setdefault("rounded", False)  # the value of all rows
         value = self.statistic(self.lens(read_arguments(probs, labels, **facts)))
         return max(value, 0.0) ** 0.5 if self.root else value
 

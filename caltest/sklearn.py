@@ -158,7 +158,9 @@ def out_of_fold(
     fold[order] = np.arange(truth.size) % cv
     split = PredefinedSplit(fold)
     probs = cross_val_predict(clone(estimator), X, truth, cv=split, method="predict_proba")
-    return Predictions.of(probs, _codes(classes, truth), [str(c) for c in classes], folds=fold)
+    return Predictions.of(
+        probs, _codes(classes, truth), [str(c) for c in classes], folds=fold, rounded=False
+    )
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -278,7 +280,7 @@ def _problem(
             places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
             lens = OneVsRest(next(places, str(pos_label)))
         codes, names = _codes(classes, y), [str(c) for c in classes]
-        data = Predictions.of(probs, codes, names, weights=weights)
+        data = Predictions.of(probs, codes, names, weights=weights, rounded=False)
         return data.in_ratios(), {"lens": lens, **options}
     if pos_label is None and order is not None:
         pos_label = order[-1]
@@ -293,5 +295,5 @@ def _problem(
             "column for each class"
         )
     names = [str(others[0]) if others else f"not {pos_label}", str(pos_label)]
-    data = Predictions.of(probs, y == pos_label, names, weights=weights).in_ratios()
-    return data, {"lens": lens, **options}
+    data = Predictions.of(probs, y == pos_label, names, weights=weights, rounded=False)
+    return data.in_ratios(), {"lens": lens, **options}

@@ -53,8 +53,10 @@ class CalibrationMetric:
 
         InvalidPredictionsError for what is no forecast, or not of as many classes as before.
         """
-        logits, event = self.from_logits, self.pos_label
-        data = Predictions.of(preds, target, self.classes, from_logits=logits, pos_label=event)
+        data = Predictions.of(
+            *(preds, target, self.classes),
+            from_logits=self.from_logits, pos_label=self.pos_label, rounded=False,
+        )  # fmt: skip
         self._add([np.column_stack([as_numbers(as_array(preds, "preds"), "preds"), data.labels])])
 
     def merge_state(self, other: Self) -> None:

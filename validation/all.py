@@ -19,6 +19,7 @@ from validation import (
     guards,
     outcomes,
     power,
+    revisions,
     segments,
     tallies,
     type_one_error,
@@ -38,6 +39,7 @@ STUDIES = (
     guards,
     outcomes,
     power,
+    revisions,
     segments,
     ways,
 )

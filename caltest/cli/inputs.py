@@ -139,12 +139,19 @@ def leniency(options: dict[str, Any]) -> dict[str, Any]:
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file as the options say."""
-    known = signature(ct.read_predictions).parameters.keys() - {"path", "probs", "label", "classes"}
+    known = signature(ct.read_predictions).parameters.keys() - {
+        "source",
+        "probs",
+        "label",
+        "classes",
+    }
     arguments = {name: value for name, value in options.items() if name in known}
     absent = (type(None), bool, tuple)  # 0 is a number, though equal to False
     arguments = {k: v for k, v in arguments.items() if v or not isinstance(v, absent)}
     if options["classes"] is not None:
         arguments["classes"] = classes_of(options["classes"])
+    if reader is None:  # rows that are paired with others stay, as do rows that are to be kept
+        arguments.setdefault("rounded", False)
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
 
 

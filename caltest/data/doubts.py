@@ -20,7 +20,6 @@ from itertools import pairwise, takewhile
 from string import ascii_letters, ascii_lowercase, digits
 
 import numpy as np
-from scipy.stats import rankdata
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest._base.naming import nth
@@ -137,6 +136,12 @@ def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
 
 # ------------------------------------------------------------------------------
 # Likelihoods and order.
+
+
+def rankdata(values: AnyArray) -> FloatArray:
+    """Return ranks from 1 (n,), equal values sharing their mean, without importing SciPy."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2.0)[place.ravel()]
 
 
 def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:

@@ -480,6 +480,7 @@ class RowFacts(TypedDict, total=False):
     pos_label: object
     predicted_label: str | None
     renormalise: bool
+    rounded: bool | Literal["auto"]
     drop_missing: bool
     where: str | None
     as_is: bool

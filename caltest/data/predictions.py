@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from caltest.data.facts import (
 from caltest.data.followup import UNKNOWN, Censoring, Followup
 from caltest.data.labels import as_rows, relabelled, stacked
 from caltest.data.numbers import SUM_EXACT, as_array, doubts, meant
+from caltest.data.rounded import without_rounded
 from caltest.errors import (
     DoubtfulInputWarning,
     InvalidPredictionsError,
@@ -176,6 +177,7 @@ class Predictions(NamedClasses):
         pos_label: object = None,
         renormalise: bool = False,
         ordered: bool = False,
+        rounded: bool | Literal["auto"] = "auto",
     ) -> Predictions:
         """Check arrays of probabilities and labels, and bring them into one form.
 
@@ -231,6 +233,12 @@ class Predictions(NamedClasses):
         ordered : bool, default False
             Whether the classes, more than two, are in their order, such as grades: audits and
             reports then ask about cumulative probabilities, too.
+        rounded : bool or "auto", default "auto"
+            Leave out rows of two classes whose probability is 0 or 1, as these may be rounded: an
+            outcome of probability 0 is else one that cannot be. ``"auto"``: if there is such an
+            outcome, all values are multiples of 0.01 or more, and half of that step explains it
+            (P > 0.05); a warning and a note then count the rows. :class:`Predictions` are rounded
+            only where they are asked to be.
 
         Raises
         ------
@@ -240,8 +248,9 @@ class Predictions(NamedClasses):
         Warns
         -----
         DoubtfulInputWarning
-            For probabilities all 0 or 1, labels like predicted classes, unlikely logits, and
-            predictions that add up to exactly the number of events.
+            For probabilities all 0 or 1, labels like predicted classes, unlikely logits,
+            predictions that add up to exactly the number of events, and rows that ``rounded``
+            leaves out.
 
         Notes
         -----
@@ -256,12 +265,13 @@ class Predictions(NamedClasses):
         """
         facts = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
         facts |= {"ids": ids, "folds": folds, "features": features, "time": time}
+        one_of("rounded", rounded, (True, False, "auto"))
         options = (classes, horizon, pos_label, from_logits, renormalise, ordered)
         others = (*[*facts.values()][1:], *options)
         if all(other is None or other is False for other in others):
             data = _of_plain_arrays(probs, labels)
             if data is not None:
-                return data
+                return without_rounded(data, rounded)
         followup = labels if isinstance(labels, Followup) else None
         if followup is not None:
             facts["labels"] = followup.labels
@@ -281,7 +291,10 @@ class Predictions(NamedClasses):
         else:
             data = _with_labels(probs, facts["labels"], classes)
         data = _with_facts(data, facts, horizon, ordered)
-        return data if followup is None and data.followup is None else _followed(data, followup)
+        if followup is not None or data.followup is not None:
+            return _followed(data, followup)
+        asked = rounded != "auto" or not isinstance(probs, Predictions)
+        return without_rounded(data, rounded) if asked else data
 
     @classmethod
     def of_labels(

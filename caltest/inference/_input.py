@@ -55,6 +55,10 @@ NAMES = {"by": "subgroups", "followup": "follow-up", "horizon": "overlapping out
 OF_CLUSTERS = ("calibration_test", "reliability_curve")
 
 
+#: Verbs whose rows go with those of another model, or come one by one: none is left out.
+ALL_ROWS = ("compare", "Monitor", "ComparisonMonitor", "plan")
+
+
 _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 
 
@@ -77,6 +81,8 @@ def admitted(
     if tallies_of(probs):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     refuse_strange(verb, facts)
+    if verb in ALL_ROWS:
+        facts.setdefault("rounded", False)
     data = read_arguments(probs, labels, **facts)
     # Tests look at ratios of weights; whole numbers among them have exact laws
     data = data if stakes else as_sampled(data.in_ratios())

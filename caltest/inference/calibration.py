@@ -32,8 +32,8 @@ from caltest.nulls import (
     check_run,
     simulate_by,
 )
-from caltest.nulls.compiled import counter_kernel
-from caltest.nulls.draws import GAMMA, UNIT, Seed, keys, mixed
+from caltest.nulls.compiled import counter_kernel, kernel
+from caltest.nulls.lanes import GAMMA, UNIT, Seed, keys, mixed
 from caltest.nulls.laws import ExactNull
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
@@ -430,11 +430,17 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
 STRATUM = 20
 
 
+#: Rows within which a jump of the outcome is looked for, those on each side of it at least, and the
+#: two-sample z above which strata are cut there.
+WINDOW, SIDE, JUMP = 60, 3, 2.5
+
+
 @dataclass(frozen=True, eq=False)
 class Permutations:
     """How far the walks of subgroups go when the residuals of every stratum are permuted.
 
-    Rows are sorted by prediction and cut into strata of 20, equal predictions in one. Walk j adds
+    Rows are sorted by prediction and cut into strata of 20, equal predictions in one, and where
+    the outcome jumps (see :func:`adaptive_strata`). Walk j adds
     up, stratum by stratum, what the residuals of its members exceed the mean of the stratum by;
     what counts is its range. A stratum counts for it where members and others interleave, in that
     the ranges of their predictions meet: elsewhere they are not comparable.
@@ -455,9 +461,7 @@ class Permutations:
     @classmethod
     def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
         """Prepare predictions and residuals (n,), and who is in which subgroup (n, J)."""
-        _, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
-        # By the rank of the first of equal predictions, which then share a stratum.
-        stratum = ((np.cumsum(counts) - counts) // STRATUM)[inverse]
+        stratum = adaptive_strata(p, np.round(residuals + p, 9))
         order = np.argsort(stratum, kind="stable")
         starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))
         sizes = np.diff(starts)
@@ -480,6 +484,63 @@ class Permutations:
         ranges = np.empty((streams.shape[1], self.n_groups))
         _walk(self.excess, self.starts, self.row, self.group, *streams, shuffled, ranges)
         return ranges
+
+
+def adaptive_strata(p: FloatArray, y: FloatArray) -> IntArray:
+    """Return the stratum of every row, (n,), for predictions and outcomes (n,); O(n log n).
+
+    Given prediction and outcome, rows of all subgroups are exchangeable under the hypothesis, so
+    that strata may depend on both. Windows of 60 rows by rank, overlapping by half, are cut in two
+    where the two-sample z of the outcome is largest, if it is above 2.5, with at least 3 rows on
+    each side, and so on within both parts. Between cuts strata hold 20 rows, by the rank of the
+    first of equal predictions, which share a stratum.
+    """
+    n, order = p.size, np.argsort(p, kind="stable")
+    ordered = p[order]
+    first = np.append(True, np.diff(ordered) > 0.0)
+    cuts = np.zeros(n + 1, dtype=np.bool_)
+    cuts[0] = True
+    _cut(y[order], np.append(first[1:], True), cuts)
+    firsts, bounds = np.flatnonzero(first), np.flatnonzero(cuts[:n])
+    part = np.searchsorted(bounds, firsts, side="right") - 1
+    place = (firsts - bounds[part]) // STRATUM
+    new = np.append(True, (np.diff(part) > 0) | (np.diff(place) > 0))
+    stratum = np.empty(n, dtype=np.int64)
+    stratum[order] = np.repeat(np.cumsum(new) - 1, np.diff(np.append(firsts, n)))
+    return stratum
+
+
+@kernel
+def _cut(y, ends, cuts):  # type: ignore[no-untyped-def]
+    # Marks in cuts (n + 1,) where y (n,) jumps; ends (n,) are the last rows of equal predictions.
+    stack = np.empty((WINDOW, 2), dtype=np.int64)
+    for begin in range(0, max(1, y.size - WINDOW // 2), WINDOW // 2):
+        stack[0, 0], stack[0, 1] = begin, min(y.size, begin + WINDOW)
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            a, b = stack[depth, 0], stack[depth, 1]
+            n, total = b - a, 0.0
+            for i in range(a, b):
+                total += y[i]
+            if n < 2 * SIDE or total <= 0.0 or total >= n:
+                continue
+            v = total / n * (1.0 - total / n) * n / (n - 1.0)
+            largest, at, s = 0.0, -1, 0.0
+            for i in range(a, b - 1):
+                s += y[i]
+                k = i - a + 1
+                if k < SIDE or n - k < SIDE or not ends[i]:
+                    continue
+                gap = abs(s / k - (total - s) / (n - k))
+                z = gap / np.sqrt(v * (1.0 / k + 1.0 / (n - k)))
+                if z > largest:
+                    largest, at = z, i + 1
+            if largest > JUMP:
+                cuts[at] = True
+                stack[depth, 0], stack[depth, 1] = a, at
+                stack[depth + 1, 0], stack[depth + 1, 1] = at, b
+                depth += 2
 
 
 def _interleave(p: FloatArray, members: BoolArray, starts: IntArray) -> BoolArray:

@@ -14,10 +14,12 @@ from caltest._base.arrays import reaching
 from caltest.data import Predictions
 from caltest.inference.dependence import clustered
 from caltest.inference.squared_error import Parts, added, summed
-from caltest.nulls import LabelScheme, RedrawLabels, Scheme, SharedRedraws
+from caltest.nulls import LabelScheme, Lanes, RedrawLabels, Scheme, SharedRedraws
 from caltest.nulls.compiled import kernel
 from caltest.nulls.laws import poisson_binomial
 from caltest.statistics import Cells
+from caltest.statistics.binned import BinnedError
+from caltest.statistics.readers import Reader
 from caltest.tallies import MicroCells
 from caltest.tallies.problems import CountDraws
 
@@ -447,6 +449,11 @@ def _redrawn_by(
         factor = float(np.sqrt(agreement.inflation(scheme.dependence, centred=True)))
     assert isinstance(scheme, LabelScheme)
     draw, k = scheme.drawer(induced), induced.n_classes
+    if isinstance(draw, Lanes):
+        reader = Reader.of(BinnedError.of(cells), cells, cells.order, residuals=False)
+        sums_of = lambda block: reader.sums(block).cells  # noqa: E731
+        lanes = draw.laid(cells.order)
+        return factor * lanes.gathered(sums_of, seed, 0, shape[0], reader.at_once)
     code, length = cells.of_unit * k, len(cells) * k
     w = 1.0 if induced.weights is None else induced.weights[:, None]
     expected = cells.sum(w * induced.probs)

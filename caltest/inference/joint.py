@@ -26,11 +26,20 @@ from caltest.inference._input import (
 from caltest.inference.calibration import calibration_test, refuse_bets, with_subgroups
 from caltest.inference.null import Null, holm, max_t, result_of
 from caltest.inference.within_folds import memorised
-from caltest.nulls import BLOCK, RedrawLabels, Run, SharedRedraws, Workers, simulate_by
+from caltest.nulls import (
+    BLOCK,
+    CHUNK,
+    Batches,
+    RedrawLabels,
+    Run,
+    SharedRedraws,
+    Workers,
+    simulate_by,
+)
 from caltest.nulls.laws import SimulatedNull
 from caltest.results import JointTestResult, ending
 from caltest.statistics import Outcomes, Problem, RowProblem
-from caltest.statistics.prepared import Prepared
+from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.statistic import StatisticLike
 from caltest.tallies import AnyTally, Source, problem_of_tally
 
@@ -152,7 +161,12 @@ class _Jointly:
 
     parts: list[Prepared]
     maps: Maps | None
-    counted_as_drawn = False
+
+    @property
+    def counted(self) -> tuple[SumStatistic, ...]:
+        """The parts, where all look at the labels as drawn and count them."""
+        each = [part.counted for part in self.parts]
+        return () if self.maps is not None or not all(each) else sum(each, ())
 
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         if self.maps is None:
@@ -188,7 +202,8 @@ def _on_shared_draws(
     prepared = [each for each, _ in observed]
     scheme = source.only_null or RedrawLabels()
     draws = source.redraws(scheme, _Jointly(prepared, maps))
-    values, ended = simulate_by(draws, **run, at_once=BLOCK)
+    at_once = BLOCK if isinstance(draws, Batches) else CHUNK
+    values, ended = simulate_by(draws, **run, at_once=at_once)
     columns = zip(looks, statistics, observed, values.T.copy(), strict=True)
     tests = tuple(
         result_of(a, each, s, repr(scheme), value, SimulatedNull(column, ended))

@@ -386,7 +386,7 @@ class _CellGaps:
     """Deviations of a partition, as redraws evaluate a statistic."""
 
     cells: Cells
-    counted_as_drawn = False
+    counted = ()
 
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         return np.asarray(factor**0.5 * self.cells.problem.gaps(self.cells, outcomes))

@@ -2,3 +2,4 @@
 
 from .forecasters import ComparisonMonitor as ComparisonMonitor
 from .monitor import Monitor as Monitor
+from .revisions import Revisions as Revisions

@@ -19,6 +19,7 @@ from caltest.inference._input import admitted
 from caltest.inference.dependence import neighbours
 from caltest.monitoring.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.results import format_value
+from caltest.results.frames import TypedColumn
 from caltest.results.rendering import Columns, attributes
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
@@ -216,6 +217,9 @@ class ComparisonMonitor(Watch):
     def _tables(self) -> list[Columns]:
         names = ("n", "difference", "low", "high", "evidence", "alarm")
         return [attributes([self], dict(zip(names, names, strict=True)))]
+
+    def _frame_columns(self) -> dict[str, TypedColumn]:
+        return self._history_columns("n", "log_evidence_a", "log_evidence_b", "low", "high")
 
     def __repr__(self) -> str:
         a, b = map(format_evalue, self.logs)

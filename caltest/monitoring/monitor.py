@@ -30,6 +30,7 @@ from caltest.nulls.bets import (
     leader,
 )
 from caltest.results import format_p
+from caltest.results.frames import TypedColumn
 from caltest.results.rendering import Columns, attributes, percent
 from caltest.statistics import RowProblem
 from caltest.tallies import AnyTally, Source, TallyProblem
@@ -333,6 +334,9 @@ class Monitor(Watch):
     def _tables(self) -> list[Columns]:
         names = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
         return [attributes([self], dict(zip(names, names, strict=True)))]
+
+    def _frame_columns(self) -> dict[str, TypedColumn]:
+        return self._history_columns("n", "log_evidence")
 
     def __repr__(self) -> str:
         return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"

@@ -19,6 +19,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.dependence import AGREEING
 from caltest.nulls.bets import REFUTED
 from caltest.results import Result
+from caltest.results.frames import TypedColumn, of_arrays
 from caltest.tallies import Source
 
 #: Times of rows, if there are any.
@@ -83,6 +84,16 @@ class Watch(Result):
             return None
         times = np.append(clock, [self.time] * (len(self.history) - len(clock)))
         return as_dates(times) if self.dates else times
+
+    def _history_columns(self, *names: str) -> dict[str, TypedColumn]:
+        """Return the columns of ``history`` under names, the first of whole numbers, and times."""
+        history, times = self.history, self.times
+        columns = of_arrays(dict(zip(names, history.T, strict=True)))
+        columns["n"] = int, history[:, 0].astype(np.int64).tolist()
+        if times is not None:
+            dates = times.astype("datetime64[us]") if self.dates else times
+            columns |= of_arrays({"time": dates})
+        return columns
 
     @property
     def alarm_words(self) -> str:

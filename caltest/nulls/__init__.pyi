@@ -11,7 +11,6 @@ from .draws import EXCEEDING as EXCEEDING
 from .draws import Batches as Batches
 from .draws import Bootstrap as Bootstrap
 from .draws import ConsistencyResampling as ConsistencyResampling
-from .draws import FollowupDrawer as FollowupDrawer
 from .draws import LabelSampler as LabelSampler
 from .draws import LabelScheme as LabelScheme
 from .draws import Reaching as Reaching
@@ -25,3 +24,6 @@ from .draws import Workers as Workers
 from .draws import check_run as check_run
 from .draws import simulate as simulate
 from .draws import simulate_by as simulate_by
+from .lanes import FollowLanes as FollowLanes
+from .lanes import Lanes as Lanes
+from .lanes import SharedLanes as SharedLanes

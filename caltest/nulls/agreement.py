@@ -15,8 +15,9 @@ from caltest._base.arrays import AnyArray, largest
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import Memo, counter_kernel, inlined, kernel
-from caltest.nulls.draws import GAMMA, UNIT, Drawer, LabelSampler, Seed, keys, mixed
+from caltest.nulls.compiled import Memo, counter_kernel, inlined, kernel, lane_kernel
+from caltest.nulls.draws import Drawer, LabelSampler
+from caltest.nulls.lanes import GAMMA, UNIT, Lanes, Seed, SharedLanes, cumulative, keys, mixed
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
 DRAWS, STEPS, SEED = 199, 10, (0x5EED, 0xC1)
@@ -141,26 +142,32 @@ class Agreement:
         return _LIMITS.of(self._limits, self.coupling, *rows)
 
     def _limits(self) -> Dependence:
+        replicates = cache(self._replicates)
         observed = self.correlation(self.data.labels[None, :])[0]
-        correlations = cache(lambda step: self._replicates(step / STEPS))
 
         def limit(part: int) -> int:
-            return possible(observed[part] + 1e-9, lambda step: correlations(step)[:, part])
+            return possible(observed[part] + 1e-9, lambda step: replicates(step)[:, 0, part])
 
         overall = limit(0)
         too_much = np.zeros(9, dtype=bool)
-        for centred in (True, False):
+        for i, centred in enumerate((True, False)):
             agreement = self.correlation(self.data.labels[None, :], centred)[0]
-            reached = self._replicates(overall / STEPS, centred) >= agreement - 1e-9
+            reached = replicates(overall)[:, i] >= agreement - 1e-9
             too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
         steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
         of_parts = tuple(step / STEPS for step in steps)
         return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
 
-    def _replicates(self, dependence: float, centred: bool = True) -> FloatArray:
-        """Return ρ and its parts for labels that are drawn with dependence."""
-        draw = ClusterDrawer.of(self.data, dependence, self.coupling)
-        parts = [self.correlation(labels, centred) for labels in batches(draw, self.data.n)]
+    def _replicates(self, step: int) -> FloatArray:
+        """Return ρ and its parts, centred and not, (B, 2, 9), for labels with λ = step / 10."""
+        draw = dependent(self.data, step / STEPS, self.coupling)
+        if isinstance(draw, Lanes):
+            read = AgreementReader.of(self)
+            return draw.laid(read.order).gathered(read, SEED, 0, DRAWS)
+        parts = [
+            np.stack([self.correlation(labels, centred) for centred in (True, False)], axis=1)
+            for labels in batches(draw, self.data.n)
+        ]
         return np.concatenate(parts)
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
@@ -174,9 +181,9 @@ class Agreement:
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
 
-    def drawer(self, dependence: Degree | None) -> ClusterDrawer:
+    def drawer(self, dependence: Degree | None) -> Drawer:
         """Return what draws labels with this dependence."""
-        return ClusterDrawer.of(self.data, self.of_rows(self.degree(dependence)), self.coupling)
+        return dependent(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
     def observed(self, centred: bool = False) -> float:
         """Return N of the observed labels."""
@@ -297,6 +304,111 @@ def _agreements(  # type: ignore[no-untyped-def]
                     whole += x
                 out[r, 0] += whole * whole
                 out[r, 5 + size_of[g]] += whole * whole
+
+
+@dataclass(frozen=True, eq=False)
+class AgreementReader:
+    """Reads ρ and its parts from lanes of two classes, with their rows in order of clusters.
+
+    Σ_g x_a x_b and Σ_g x_a M_b, for quarters a and b, x the sums of residuals of a cluster and M
+    its weights, give N with any mean of the quarters: residuals are read once for both centrings.
+    """
+
+    order: IntArray
+    starts: IntArray
+    #: Quarter, weight, w² (1 − 2 p), and 1 where label 1 is the hit, of every row.
+    rows: tuple[AnyArray, ...]
+    size: IntArray
+    expected: FloatArray
+    mass: FloatArray
+    #: Σ w² p², Σ w² p and Σ w² by size and quarter, (3, 4, 4, 1), and Σ w p by quarter.
+    fixed: FloatArray
+    total: FloatArray
+
+    @classmethod
+    def of(cls, a: Agreement) -> AgreementReader:
+        """Put the rows in order of clusters; O(n log n)."""
+        order = np.argsort(a.cluster, kind="stable")
+        ordered = a.cluster[order]
+        starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), order.size)
+        quarter, size, w, p = a.quarter[order], a.size[order], a.weights[order], a.probs[order, 0]
+        turned = (a.coupling == "correctness") & (a.likeliest[order] == 1)
+        rows = (quarter.astype(np.int64), w, w**2 * (1.0 - 2.0 * p), turned.astype(np.uint8))
+        code, length = 4 * ordered + quarter, 4 * (starts.size - 1)
+        expected, mass = (_summed(code, v, length) for v in (w * p, w))
+        cell, squared = 4 * size + quarter, ((w * p) ** 2, w**2 * p, w**2)
+        fixed = np.array([_summed(cell, v, 16)[..., None] for v in squared])
+        total, size = expected.sum(axis=0)[:, None], size[starts[:-1]].astype(np.int64)
+        return cls(order, starts, rows, size, expected, mass, fixed, total)
+
+    def __call__(self, events: AnyArray) -> FloatArray:
+        """Return ρ and its parts, centred and not, (B, 2, 9)."""
+        lanes = events.shape[1]
+        products, with_mass = np.zeros((2, 4, 4, 4, lanes))
+        hits, squared_hits, slopes = np.zeros((3, 4, 4, lanes))
+        sums = (products, with_mass, hits, squared_hits, slopes)
+        agree(events, self.starts, *self.rows, self.size, self.expected, self.mass, *sums)
+        parts = [self._correlation(m, *sums) for m in (self._mean(hits), np.zeros((4, lanes)))]
+        return np.moveaxis(np.array(parts), 2, 0)
+
+    def _mean(self, hits: FloatArray) -> FloatArray:
+        """Return the mean residual of every quarter, (4, B)."""
+        rows = np.maximum(self.mass.sum(axis=0), 1e-300)[:, None]
+        return np.asarray((hits.sum(axis=0) - self.total) / rows)
+
+    def _correlation(
+        self, m: FloatArray, products: FloatArray, with_mass: FloatArray, hits: FloatArray,
+        squared_hits: FloatArray, slopes: FloatArray,
+    ) -> FloatArray:  # fmt: skip
+        """Return ρ and its parts, (9, B), with these means of the quarters."""
+        of_sizes = [self.mass[self.size == s] for s in range(4)]
+        masses = np.array([x.T @ x for x in of_sizes])[..., None]
+        alone, squared, squares = self.fixed
+        own = alone + slopes + m * (2.0 * (squared - squared_hits) + squares * m)
+        less = m * with_mass  # Σ_g x_a M_b m_b
+        both = products - less - np.swapaxes(less, 1, 2) + m[:, None] * m * masses
+        sizes = both.sum(axis=(1, 2))
+        within = np.einsum("saal->al", both)
+        own = np.concatenate([own.sum((0, 1))[None], own.sum(0), own.sum(1)])
+        pairs = np.concatenate([sizes.sum(0)[None], within, sizes]) - own
+        varying = own > 1e-12 * self.fixed[2].sum()
+        return np.divide(pairs, own, out=np.full_like(pairs, np.inf), where=varying)
+
+
+def _summed(code: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Return the sums of values with equal codes, by fours."""
+    return np.bincount(code, values, size).astype(np.float64).reshape(-1, 4)
+
+
+@lane_kernel
+def agree(  # type: ignore[no-untyped-def]
+    events, starts, quarter, w, slope, turned, size, expected, mass,
+    products, with_mass, hits, squared_hits, slopes,
+):  # fmt: skip
+    # O(n + 16 G) per lane: rows come cluster by cluster.
+    lanes = events.shape[1]
+    x = np.empty((4, lanes))
+    for g in range(starts.size - 1):
+        s = size[g]
+        for k in range(4):
+            for q in range(lanes):
+                x[k, q] = -expected[g, k]
+        for i in range(starts[g], starts[g + 1]):
+            k, v, d, e, flip = quarter[i], w[i], slope[i], events[i], turned[i]
+            for q in range(lanes):
+                hit = np.float64(e[q] ^ flip)
+                x[k, q] += v * hit
+                hits[s, k, q] += v * hit
+                squared_hits[s, k, q] += v * v * hit
+                slopes[s, k, q] += d * hit
+        for a in range(4):
+            for b in range(4):
+                m = mass[g, b]
+                for q in range(lanes):
+                    products[s, a, b, q] += x[a, q] * x[b, q]
+                if m > 0.0:
+                    for q in range(lanes):
+                        with_mass[s, a, b, q] += x[a, q] * m
 
 
 @inlined
@@ -421,9 +533,9 @@ class TwoColumns:
         limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
 
-    def drawer(self, dependence: Degree | None) -> ClusterDrawer:
+    def drawer(self, dependence: Degree | None) -> Drawer:
         """Return what draws labels with this dependence."""
-        return ClusterDrawer.of(self.data, np.array(self.degree(dependence)), *self.couplings)
+        return dependent(self.data, np.array(self.degree(dependence)), *self.couplings)
 
 
 # ------------------------------------------------------------------------------
@@ -470,88 +582,78 @@ class Dependence:
 Degree = float | Pair | Dependence
 
 
+def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Coupling) -> Drawer:
+    """Return what draws labels of clusters, or of times with a horizon, which share draws with λ.
+
+    λ is one number, one for every row, or of two columns of clusters a pair of numbers.
+    ``couplings`` say what the draws of a column decide: the label, or whether the likeliest label
+    is right. Of more than two classes those of two columns decide the same.
+
+    A series has offsets o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows join a
+    common draw with probability √λ: residuals have E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij
+    exactly, c_ij the value of a common draw. Clusters are a series with h = 1.
+    """
+    couplings, horizon, degrees = couplings or ("label",), data.horizon or 1, np.asarray(dependence)
+    if data.horizon is None:
+        cluster = by_appearance(data.clusters)[None]
+    else:
+        assert data.times is not None
+        cluster = (data.times - data.times.min())[None]
+    if data.crossed is not None:
+        cluster = np.vstack([cluster, cluster.max() + 1 + by_appearance(data.crossed)])
+        degrees = degrees[:, None]
+    roots = np.sqrt(np.broadcast_to(degrees, cluster.shape))
+    # Two columns are chosen by one uniform: below √λ₁ the first, up to √λ₁ + √λ₂ the second.
+    sharing = np.minimum(np.cumsum(roots, axis=0), 1.0)
+    if data.n_classes > 2:
+        probs = np.ascontiguousarray(data.probs)
+        upto = LabelSampler.of(probs).cumulative
+        return ClusterDrawer(probs, upto, cluster, sharing, couplings[0], horizon)
+    # Where label 0 is the less likely one a common draw of correctness is read backwards.
+    by_correctness = np.array([coupling == "correctness" for coupling in couplings])
+    turned = by_correctness[:, None] & (cumulative(data.probs)[:, 0] < 0.5)
+    return SharedLanes.shared(data.probs, cluster, sharing, turned, horizon)
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterDrawer:
-    """Draws label vectors with dependence: replicate r of a seed is always the same.
+    """Draws label vectors of several classes with dependence: those of a seed are always the same.
 
-    ``cluster`` (C, n) numbers the clusters of one column or two, and ``sharing`` (C, n) holds the
-    chance √λ_i that row i takes part in the draw of its first cluster, and of either. ``couplings``
-    say what the draws of a column decide: the label, or whether the likeliest label is right. Of
-    more than two classes those of two columns decide the same.
+    ``cluster`` (C, n) numbers the clusters of one column or two, or holds times, and ``sharing``
+    (C, n) the chance √λ_i that row i takes part in the draw of its first cluster, and of either:
+    see :func:`dependent`.
     """
 
     probs: FloatArray = field(repr=False)
     upto: FloatArray = field(repr=False)
     cluster: IntArray = field(repr=False)
     sharing: FloatArray = field(repr=False)
-    couplings: tuple[Coupling, ...]
-
-    @classmethod
-    def of(
-        cls, data: Predictions, dependence: float | FloatArray, *couplings: Coupling
-    ) -> ClusterDrawer:
-        """Prepare rows with clusters; of two columns ``dependence`` is a row of two λ."""
-        upto = LabelSampler.of(data.probs).cumulative
-        cluster = by_appearance(data.clusters)[None]
-        shape, degrees = (1, data.n), np.asarray(dependence)
-        if data.crossed is not None:
-            cluster = np.vstack([cluster, cluster.max() + 1 + by_appearance(data.crossed)])
-            shape, degrees = (2, data.n), degrees[:, None]
-        roots = np.sqrt(np.broadcast_to(degrees, shape))
-        # Two columns are chosen by one uniform: below √λ₁ the first, up to √λ₁ + √λ₂ the second.
-        sharing = np.minimum(np.cumsum(roots, axis=0), 1.0)
-        probs = np.ascontiguousarray(data.probs)
-        return cls(probs, upto, cluster, sharing, couplings or ("label",))
+    coupling: Coupling
+    horizon: int = 1
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
-        shape = count, len(self.probs)
+        shape, words = (count, len(self.probs)), keys(seed, first, count)
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
-        key, twist = keys(seed, first, count)[:2]
-        return self.fill(key, twist, self.cluster, labels)
-
-    def fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> IntArray:
-        """Draw a label vector from each stream, with these clusters."""
-        streams, n_classes = (key, twist), self.probs.shape[1]
-        by_label, two = self.couplings[0] == "label", n_classes == 2
-        common = np.empty((cluster.max() + 1, n_classes if by_label and not two else 1))
-        rows: tuple[AnyArray, ...] = self.probs, self.upto
-        if two:
-            # Where label 0 is the less likely one a common draw of correctness is read backwards.
-            away = np.array([coupling == "correctness" for coupling in self.couplings])
-            turned = np.ascontiguousarray(away[:, None] & (self.upto[:, 0] < 0.5))
-            rows, draw = (self.upto, turned), _shared_pairs
-        elif by_label:
-            draw = _shared_vectors
-        else:
-            rows, draw = (self.probs, self.probs.argmax(axis=1)), _shared_correctness
-        draw(*rows, cluster, self.sharing, *streams, common, labels)
+        offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
+        for offset in np.unique(offsets):
+            some = offsets == offset
+            blocks = (self.cluster + offset) // self.horizon
+            drawn = np.empty((int(some.sum()), shape[1]), dtype=np.int64)
+            self._fill(words[0][some], words[1][some], blocks, drawn)
+            labels[some] = drawn
         return labels
 
-
-@counter_kernel
-def _shared_pairs(  # type: ignore[no-untyped-def]
-    upto, turned, cluster, sharing, key, twist, common, labels_out
-):
-    # O(n) per label vector. One word a row says whether it joins, and is its own draw if not.
-    n, last = labels_out.shape[1], len(sharing) - 1
-    largest = 1.0 - 2.0**-53
-    alone = 1.0 / np.maximum(1.0 - sharing[last], 1e-300)
-    for r in range(key.size):
-        counter = key[r] + GAMMA * np.uint64(n)
-        for g in range(len(common)):
-            common[g, 0] = mixed(counter, twist[r]) * UNIT
-            counter += GAMMA
-        counter = key[r]
-        for i in range(n):
-            word = mixed(counter, twist[r]) * UNIT
-            c, reach = 0 if word < sharing[0, i] else last, sharing[last, i]
-            shared = common[cluster[c, i], 0]
-            if turned[c, i]:
-                shared = largest - shared
-            u = shared if word < reach else min((word - reach) * alone[i], largest)
-            labels_out[r, i] = u >= upto[i, 0]
-            counter += GAMMA
+    def _fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> None:
+        """Draw a label vector from each stream, with these clusters."""
+        n_common = int(cluster.max()) + 1
+        if self.coupling == "label":
+            common = np.empty((n_common, self.probs.shape[1]))
+            rows, draw = (self.probs, self.upto), _shared_vectors
+        else:
+            common = np.empty((n_common, 1))
+            rows, draw = (self.probs, self.probs.argmax(axis=1)), _shared_correctness
+        draw(*rows, cluster, self.sharing, key, twist, common, labels)
 
 
 @counter_kernel

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import number, one_of, whole
+from caltest._base.arrays import AnyArray, number, one_of, whole
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import TopK
@@ -18,20 +18,23 @@ from caltest.errors import StatisticError
 from caltest.nulls.agreement import (
     COUPLINGS,
     DISAGREE,
+    DRAWS,
+    SEED,
     STEPS,
     Agreement,
-    ClusterDrawer,
     Coupling,
     CrossedAgreement,
     Degree,
     Dependence,
     TwoColumns,
     batches,
+    dependent,
     possible,
     quarters,
 )
-from caltest.nulls.compiled import Memo
-from caltest.nulls.draws import Drawer, LabelDrawer, LabelScheme, RedrawLabels, Scheme, Seed, keys
+from caltest.nulls.compiled import Memo, lane_kernel
+from caltest.nulls.draws import Drawer, LabelScheme, RedrawLabels, Scheme
+from caltest.nulls.lanes import Lanes, Seed, SharedLanes
 
 
 class Agreeing(Protocol):
@@ -164,11 +167,13 @@ class WildSigns(Scheme):
     def drawer(self, data: Predictions) -> Drawer:
         """Prepare to draw the signs of all rows; O(n) each."""
         rows = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
-        return partial(_signs, LabelDrawer.of(np.full((int(rows.max()) + 1, 2), 0.5)), rows)
+        return partial(
+            _signs, SharedLanes.independent(np.full((int(rows.max()) + 1, 2), 0.5)), rows
+        )
 
 
 def _signs(
-    draw: LabelDrawer, rows: IntArray, seed: Seed, first: int, count: int, out: object = None
+    draw: SharedLanes, rows: IntArray, seed: Seed, first: int, count: int, out: object = None
 ) -> IntArray:
     return 1 - 2 * draw(seed, first, count)[:, rows]
 
@@ -232,38 +237,6 @@ _DEGREES: Memo[float] = Memo()
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesDrawer:
-    """Draws label vectors in blocks of h times, which begin anywhere.
-
-    A replicate has an offset o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows
-    join a common draw with probability √λ: residuals have E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊
-    c_ij exactly, c_ij the value of a common draw.
-    """
-
-    draw: ClusterDrawer
-    times: IntArray = field(repr=False)
-    horizon: int
-
-    @classmethod
-    def of(cls, data: Predictions, dependence: float, coupling: Coupling = "label") -> SeriesDrawer:
-        """Prepare the rows of data that have times and a horizon."""
-        times, h = timed(data)
-        return cls(ClusterDrawer.of(data, dependence, coupling), times - times.min(), h)
-
-    def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
-        words = keys(seed, first, count)
-        offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
-        labels = np.empty((count, self.times.size), dtype=np.int64) if out is None else out[:count]
-        for offset in np.unique(offsets):
-            some = offsets == offset
-            blocks = ((self.times + offset) // self.horizon)[None]
-            replicates = np.empty((int(some.sum()), self.times.size), dtype=np.int64)
-            labels[some] = self.draw.fill(words[0][some], words[1][some], blocks, replicates)
-        return labels
-
-
-@dataclass(frozen=True, eq=False)
 class Overlap:
     """How far residuals of overlapping rows agree: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
 
@@ -319,11 +292,7 @@ class Overlap:
         return _DEGREES.of(self._limit, self.coupling, *rows)
 
     def _limit(self) -> float:
-        @cache
-        def replicates(step: int) -> FloatArray:
-            draw = SeriesDrawer.of(self.induced, step / STEPS)
-            return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
-
+        replicates = cache(self._replicates)
         observed = self(self.induced.labels[None, :])[0]
         most = observed + 1e-9 * np.abs(observed)
         overall = possible(most[0], lambda step: replicates(step)[:, 0])
@@ -331,13 +300,78 @@ class Overlap:
             overall = max(overall, possible(most[1], lambda step: replicates(step)[:, 1]))
         return overall / STEPS
 
+    def _replicates(self, step: int) -> FloatArray:
+        """Return N, of all and within quarters, for labels drawn with λ = step / 10, (B, 2)."""
+        draw = dependent(self.induced, step / STEPS)
+        if isinstance(draw, Lanes):
+            read = OverlapReader.of(self.induced)
+            return draw.laid(read.order).gathered(read, SEED, 0, DRAWS)
+        return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
+
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return 1: sizes hold without an inflation, which would take half the power."""
         return 1.0
 
-    def drawer(self, dependence: Degree | None) -> SeriesDrawer:
+    def drawer(self, dependence: Degree | None) -> Drawer:
         """Return what draws labels with this dependence."""
-        return SeriesDrawer.of(self.data, self.degree(dependence), self.coupling)
+        return dependent(self.data, self.degree(dependence), self.coupling)
+
+
+@dataclass(frozen=True, eq=False)
+class OverlapReader:
+    """Reads N, of all pairs and within quarters, from lanes whose rows are in order of time."""
+
+    order: IntArray
+    #: Time, quarter, prediction and weight of every row.
+    rows: tuple[AnyArray, ...]
+    horizon: int
+    total: FloatArray
+    mass: FloatArray
+
+    @classmethod
+    def of(cls, data: Predictions) -> OverlapReader:
+        """Put the rows in order of time; O(n log n)."""
+        times, horizon = timed(data)
+        order = np.argsort(times, kind="stable")
+        quarter = quarters(position(data))[order].astype(np.int64)
+        p = np.ascontiguousarray(data.probs[order, 0])
+        w = np.ones(data.n) if data.weights is None else data.weights[order]
+        total, mass = (np.bincount(quarter, v, 4).astype(np.float64) for v in (w * p, w))
+        rows = (times[order].astype(np.int64), quarter, p, w)
+        return cls(order, rows, horizon, total, np.maximum(mass, 1e-300))
+
+    def __call__(self, events: AnyArray) -> FloatArray:
+        """Return (B, 2)."""
+        pairs = np.zeros((2, events.shape[1]))
+        overlap(events, *self.rows, self.horizon, self.total, self.mass, pairs)
+        return 2.0 * pairs.T
+
+
+@lane_kernel
+def overlap(events, time, quarter, p, w, horizon, total, mass, out):  # type: ignore[no-untyped-def]
+    # O(n) per lane: near[k] are the sums of the rows of quarter k less than a horizon before.
+    lanes, oldest = events.shape[1], 0
+    mean, near = np.zeros((4, lanes)), np.zeros((4, lanes))
+    for i in range(time.size):
+        e, v, of_quarter = events[i], w[i], mean[quarter[i]]
+        for q in range(lanes):
+            of_quarter[q] += v * e[q]
+    for k in range(4):
+        for q in range(lanes):
+            mean[k, q] = (mean[k, q] - total[k]) / mass[k]
+    for i in range(time.size):
+        while time[oldest] <= time[i] - horizon:
+            e, v, less, k = events[oldest], w[oldest], p[oldest], quarter[oldest]
+            for q in range(lanes):
+                near[k, q] -= v * (e[q] - less - mean[k, q])
+            oldest += 1
+        e, v, less, k = events[i], w[i], p[i], quarter[i]
+        for q in range(lanes):
+            x = v * (e[q] - less - mean[k, q])
+            own = near[k, q]
+            out[0, q] += x * (near[0, q] + near[1, q] + near[2, q] + near[3, q])
+            out[1, q] += x * own
+            near[k, q] = own + x
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:

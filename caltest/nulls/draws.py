@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
 
 import numpy as np
@@ -26,9 +25,20 @@ from caltest._base.arrays import (
 )
 from caltest._base.written import Written
 from caltest.data import Predictions
-from caltest.data.followup import COMPETING, EVENT, Censoring
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import counter_kernel, inlined, kernel
+from caltest.nulls.compiled import counter_kernel, kernel
+from caltest.nulls.lanes import (
+    GAMMA,
+    WHOLE,
+    FollowLanes,
+    Seed,
+    SharedLanes,
+    cumulative,
+    in_words,
+    keys,
+    mixed,
+    shift_of,
+)
 
 #: Replicates that share a generator. Part of the results: changing it changes every number.
 BLOCK = 32
@@ -88,11 +98,12 @@ class Batches:
 
     @classmethod
     def of(
-        cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray]
-    ) -> Batches:
-        """Prepare the draws of a scheme."""
+        cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray],
+        draw: Drawer | None = None,
+    ) -> Batches:  # fmt: skip
+        """Prepare the draws of a scheme, unless its drawer is known."""
         at_once = AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
-        return cls(scheme.drawer(data), data.n, batch, at_once)
+        return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``."""
@@ -293,8 +304,10 @@ class RedrawLabels(LabelScheme):
     predictions only.
     """
 
-    def drawer(self, data: Predictions) -> LabelDrawer:
+    def drawer(self, data: Predictions) -> Drawer:
         """Prepare the cumulative probabilities of every row, O(n K)."""
+        if data.n_classes == 2:
+            return SharedLanes.independent(data.probs)
         return LabelDrawer.of(data.probs)
 
 
@@ -394,14 +407,6 @@ def _resample_consistently(
 LADDER_CLASSES = 40
 
 
-def _cumulative(probs: FloatArray) -> FloatArray:
-    cumulative = np.cumsum(probs, axis=1)
-    # Rounding may leave the last sum below 1: the last possible label takes what is left.
-    last = probs.shape[1] - 1 - (probs[:, ::-1] > 0.0).argmax(axis=1)
-    cumulative[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
-    return cumulative
-
-
 @dataclass(frozen=True, eq=False)
 class LabelSampler:
     """Turns uniforms into labels by inversion, exactly.
@@ -415,10 +420,8 @@ class LabelSampler:
     @classmethod
     def of(cls, probs: FloatArray) -> LabelSampler:
         """Prepare the rows of ``probs``."""
-        cumulative = _cumulative(probs)
-        if probs.shape[1] == 2:
-            cumulative = np.ascontiguousarray(cumulative[:, :1])
-        return cls(cumulative)
+        sums = cumulative(probs)
+        return cls(np.ascontiguousarray(sums[:, :1]) if probs.shape[1] == 2 else sums)
 
     def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
         """Return a label for every uniform; ``rows`` names its row, by default its own. O(n K)."""
@@ -430,12 +433,12 @@ class LabelSampler:
 
 @dataclass(frozen=True, eq=False)
 class LabelDrawer:
-    """Draws label vectors from the predictions: replicate r of a seed is always the same.
+    """Draws label vectors of more than two classes: replicate r of a seed is always the same.
 
     Label k of row i is drawn when U(seed, r, i) lies in [c_{k−1}, c_k), c the cumulative
     probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is never drawn.
-    O(n K) once; a label costs some 1 ns for two classes, 0.2 ns more for each further one, and 5 ns
-    above 40 classes by indexed search (Chen & Asau 1974).
+    O(n K) once; a label costs some 1 ns and 0.2 ns for each class, and 5 ns above 40 classes by
+    indexed search (Chen & Asau 1974).
     """
 
     thresholds: IntArray = field(repr=False)
@@ -447,7 +450,7 @@ class LabelDrawer:
         guided = probs.shape[1] > LADDER_CLASSES
         thresholds, guide = label_tables(probs, np.arange(len(probs)), guided)
         if not guided:  # by fours, the last of them perhaps with thresholds that no draw passes
-            rows = 1 if probs.shape[1] == 2 else -(-(probs.shape[1] - 1) // 4) * 4
+            rows = -(-(probs.shape[1] - 1) // 4) * 4
             padded = np.full((rows, len(probs)), WHOLE)
             padded[: probs.shape[1] - 1] = thresholds[:, :-1].T
             thresholds = padded
@@ -459,21 +462,9 @@ class LabelDrawer:
         counters = keys(seed, first, count)[:2]
         if self.guide.shape[1] > 0:
             _look_up(self.thresholds, self.guide, *counters, labels)
-        elif len(self.thresholds) > 1:
-            _climb(self.thresholds, *counters, np.empty(512, dtype=np.int64), labels)
         else:
-            _toss(self.thresholds[0], *counters, labels)
+            _climb(self.thresholds, *counters, np.empty(512, dtype=np.int64), labels)
         return labels
-
-
-@counter_kernel
-def _toss(thresholds, key, twist, labels_out):  # type: ignore[no-untyped-def]
-    # Two classes, O(n) per replicate, in vector instructions.
-    for r in range(key.size):
-        counter, twisted = key[r], twist[r]
-        for i in range(thresholds.size):
-            labels_out[r, i] = mixed(counter, twisted) >= thresholds[i]
-            counter += GAMMA
 
 
 @counter_kernel
@@ -524,7 +515,7 @@ def label_tables(
     """Return the thresholds between labels for rows in this order, and where to look for them."""
     n, n_classes = probs.shape
     # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].
-    thresholds = np.ceil(_cumulative(probs[order]) * WHOLE).astype(np.int64)
+    thresholds = in_words(cumulative(probs[order]))
     guide = np.empty((n, guided << (n_classes - 1).bit_length()), dtype=np.int32)
     if guided:
         _guide(thresholds, guide)
@@ -544,63 +535,7 @@ def _guide(thresholds, guide_out):  # type: ignore[no-untyped-def]
 
 
 # ------------------------------------------------------------------------------
-# Random words that depend on a seed and a number only, so that runs can be cut anywhere.
-#
-# A replicate's key is two words of Philox (Salmon et al. 2011). Its words are counted by SplitMix64
-# (Steele et al. 2014) with the second word mixed in half-way, so that streams whose counters meet
-# still differ: two of B streams of n words share a part with a chance of less than B² n / 2¹²⁷.
-
-
-GAMMA = np.uint64(0x9E3779B97F4A7C15)
-
-
-FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
-
-
-SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
-
-
-#: Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
-WHOLE = 1 << 53
-
-
-#: One of 2⁵³ equal parts of [0, 1).
-UNIT = 2.0**-53
-
-
-#: Two numbers below 2⁶⁴.
-Seed = tuple[int, int]
-
-
-@inlined
-def mixed(z, twist):  # type: ignore[no-untyped-def]
-    """Return 53 random bits of a counter: the same for one replicate and row in every kernel."""
-    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
-    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
-    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
-
-
-@inlined
-def shift_of(width):  # type: ignore[no-untyped-def]
-    """Return by how much to shift a draw, to tell in which of ``width`` equal parts it lies."""
-    part, shift = WHOLE // width, 0
-    while part >> shift > 1:
-        shift += 1
-    return shift
-
-
-def keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
-    """Return the four key words of streams ``first``, …, ``first + count − 1``, one row a word."""
-    philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
-    return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)
-
-
-# ------------------------------------------------------------------------------
 # Follow-up redrawn with the outcomes that were predicted, and its weights.
-
-
-#: Events of a kind in a stratum from which on their times are drawn there, and not from all.
-ENOUGH = 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -619,137 +554,8 @@ class RedrawFollowup(Scheme):
     by random signs, and merged strata were simulated, and reject calibrated models too often.
     """
 
-    def drawer(self, data: Predictions) -> FollowupDrawer:
+    def drawer(self, data: Predictions) -> FollowLanes:
         """Prepare the laws of times in every stratum."""
         if data.followup is None:
             raise StatisticError(f"{self!r} is for rows with follow-up: pass Followup(…) as labels")
-        return FollowupDrawer.of(data.risks, data.censoring)
-
-
-@dataclass(frozen=True, eq=False)
-class FollowupDrawer:
-    """Draws signed weights of follow-up: replicate r of a seed is always the same.
-
-    A signed weight is W of a row with the event, −W of a row known to be without, 0 of others.
-
-    ``times`` holds, for the slots of all strata (:class:`~caltest.data.followup.Censoring`), the
-    distribution functions of the place of an event, of a competing event and of censoring, in 53
-    bits; ``rows`` are ordered by stratum.
-    """
-
-    thresholds: IntArray = field(repr=False)
-    rows: IntArray = field(repr=False)
-    row_starts: IntArray = field(repr=False)
-    slot_starts: IntArray = field(repr=False)
-    competing: IntArray = field(repr=False)
-    times: IntArray = field(repr=False)
-
-    @classmethod
-    def of(cls, p: FloatArray, censoring: Censoring) -> FollowupDrawer:
-        """Prepare; O(n log n)."""
-        status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
-        rows, slots = np.argsort(groups, kind="stable"), censoring.starts
-        row_starts = np.append(0, np.cumsum(np.bincount(groups)))
-        times = np.ones((3, slots[-1]))
-        for s, (a, b) in enumerate(pairwise(slots)):
-            stratum = rows[row_starts[s] : row_starts[s + 1]]
-            for k, kind in enumerate((EVENT, COMPETING)):
-                enough = (status[stratum] == kind).sum() >= ENOUGH
-                times[k, a:b] = _law(censoring, kind, stratum if enough else rows, a, b)
-        times[2] = censoring.by_stratum(lambda left: 1.0 - np.append(left[1:], 0.0), censoring.left)
-        competing, rest = (
-            np.bincount(groups, w * (status == COMPETING)),
-            np.bincount(groups, w * (status != EVENT)),
-        )
-        # Thresholds of whole words, as u < c means 2⁵³ u < ⌈2⁵³ c⌉.
-        numbers = [
-            np.ceil(values * WHOLE).astype(np.int64)
-            for values in (p, competing / np.maximum(rest, 1e-300), times)
-        ]
-        return cls(numbers[0], rows, row_starts, slots, numbers[1], numbers[2])
-
-    def __call__(self, seed: Seed, first: int, count: int, out: object = None) -> FloatArray:
-        """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
-        signed = np.empty((count, self.thresholds.size))
-        size = int(np.diff(self.slot_starts).max())
-        room = np.empty(self.thresholds.size, dtype=np.int64), np.empty(size), np.empty(size)
-        fixed = (self.thresholds, self.rows, self.row_starts, self.slot_starts, self.competing)
-        _redraw(*fixed, self.times, *keys(seed, first, count)[:2], *room, signed)
-        return signed
-
-
-def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
-    """Return the distribution function of the place of an event of some rows in slots a to b."""
-    of_kind = rows[censoring.followup.status[rows] == kind]
-    if not of_kind.size:
-        return np.ones(b - a)
-    elapsed = censoring.followup.elapsed
-    order = of_kind[np.argsort(elapsed[of_kind])]
-    mass = np.append(0.0, np.cumsum(censoring.weights[order]))
-    until = np.searchsorted(elapsed[order], censoring.cut[a:b], side="right")
-    return mass[until] / mass[-1]
-
-
-@inlined
-def _place(times, word, low, high):  # type: ignore[no-untyped-def]
-    # The first place from low on whose distribution function is above a word, or high.
-    while low < high:
-        middle = (low + high) // 2
-        if times[middle] <= word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@counter_kernel
-def _redraw(  # type: ignore[no-untyped-def]
-    thresholds, rows, row_starts, slot_starts, competing, times, key, twist,
-    place, ended, censored, out,
-):  # fmt: skip
-    # O(n log m) for each replicate, m places in a stratum. The words of row i are those of the
-    # counters i (the one of its redrawn label), n + i, 2 n + i and 3 n + i. place holds the place
-    # of a known row, −1 − place of an unknown one.
-    n = np.uint64(thresholds.size)
-    for r in range(key.size):
-        for s in range(row_starts.size - 1):
-            first, last = slot_starts[s], slot_starts[s + 1] - 1
-            size = last - first
-            ended[: size + 1] = 0.0
-            censored[: size + 1] = 0.0
-            for j in range(row_starts[s], row_starts[s + 1]):
-                i = rows[j]
-                at, step = key[r] + GAMMA * np.uint64(i), GAMMA * n
-                event = mixed(at, twist[r]) < thresholds[i]
-                out[r, i] = 1.0 if event else -1.0
-                if size == 0:
-                    place[j] = 0
-                    continue
-                kind = 0 if event else -1
-                at += step
-                if not event and competing[s] > 0 and mixed(at, twist[r]) < competing[s]:
-                    kind = 1
-                happens = size
-                at += step
-                if kind >= 0:
-                    happens = _place(times[kind], mixed(at, twist[r]), first, last) - first
-                at += step
-                lost = _place(times[2], mixed(at, twist[r]), first, last) - first
-                if lost < happens:
-                    place[j] = -1 - lost
-                    censored[lost] += 1.0
-                else:
-                    place[j] = happens
-                    ended[happens] += 1.0
-            # Ĝ, written over the numbers that were censored.
-            left, at_risk = 1.0, float(row_starts[s + 1] - row_starts[s])
-            for k in range(size + 1):
-                lost_here = censored[k]
-                censored[k] = left
-                at_risk -= ended[k]
-                if lost_here > 0.0:
-                    left *= 1.0 - lost_here / at_risk
-                at_risk -= lost_here
-            for j in range(row_starts[s], row_starts[s + 1]):
-                i = rows[j]
-                out[r, i] = 0.0 if place[j] < 0 else out[r, i] / censored[place[j]]
+        return FollowLanes.of(data.risks, data.censoring)

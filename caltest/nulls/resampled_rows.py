@@ -13,7 +13,7 @@ from caltest._base import FloatArray, IntArray
 from caltest.data.binning import FIXED, Binning, QuantileBins, VarianceTree
 from caltest.data.distances import NAMED
 from caltest.nulls.compiled import counter_kernel, inlined, kernel
-from caltest.nulls.draws import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
+from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
 
 #: Lanes that are worked on together; fewer where counts would take too much memory.
 LANES = 256

@@ -29,6 +29,7 @@ from caltest.results import (
     short,
 )
 from caltest.results.hypotheses import NullDistribution
+from caltest.results.martingale import RevisionTest
 from caltest.results.rendering import SMALLEST_SHOWN, in_percent
 
 if TYPE_CHECKING:
@@ -176,6 +177,34 @@ def evidence(
     upper.ax.set_yticks(powers, texts)
     leader = monitor.leader if isinstance(monitor, Monitor) else ""
     return chart.finish(monitor.recipe, recipe, headline=leader)
+
+
+def revisions(result: RevisionTest, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the e-value of a test of revisions against time, on a logarithmic scale.
+
+    The artists are "evidence", "threshold" (1/alpha) and "alarm" (its first time, if it is raised).
+    """
+    chart = Chart.of(ax, 2.4)
+    times, logs = result.history.T
+    threshold = -np.log10(result.alpha)
+    when: Any = as_dates(times) if result.dates else times
+    marker = "o" if times.size == 1 else ""
+    chart.line("evidence", when, logs / np.log(10.0), color=BLUE, lw=1.2, marker=marker, ms=6.0)
+    words = f"alarm at an e-value of {1.0 / result.alpha:.4g}"
+    chart.rule("threshold", words, y=threshold, color=INK, ls=DASHED)
+    if result.alarm_time is not None:
+        at: Any = as_dates(result.alarm_time) if result.dates else result.alarm_time
+        chart.rule("alarm", "first alarm", x=at, color=RED, ls=":", lw=1.2)
+    if result.dates:
+        chart.by_date()
+    chart.axes("" if result.dates else "time", "e-value")
+    low, high = chart.ax.get_ylim()
+    low, high = min(low, -0.2), max(high, threshold + 0.2)
+    chart.ax.set_ylim(low, high)
+    powers = np.arange(np.ceil(low), np.floor(high) + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
+    chart.ax.set_yticks(powers, [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers])
+    headline = f"revisions are {result.direction}" if result.alarm else ""
+    return chart.finish(result.recipe, recipe, headline=headline)
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:

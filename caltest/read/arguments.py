@@ -119,7 +119,7 @@ def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> P
         same = data.n == beside.table.frame.collect().height
         facts = {n: v if same else _rows_of(v, rows) for n, v in beside.facts.items()}
         notes = data.notes
-        data = Predictions.of(data, None, **facts)
+        data = Predictions.of(data, None, rounded=False, **facts)
         data = replace(data, notes=(*notes, *(n for n in data.notes if n not in notes)))
     return data if not isinstance(labels, Followup) else Predictions.of(data, labels)
 
@@ -170,7 +170,8 @@ def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Besid
         wanted[option] = quoted(f"{name}=")
     frame = frame.with_columns(columns)
     horizon = options.pop("horizon", None)
-    request = Wanted(**wanted, **options, **choices, horizon=horizon)
+    rounded = options.pop("rounded", "auto")
+    request = Wanted(**wanted, **options, **choices, horizon=horizon, rounded=rounded)
     table = flat(Table("", frame.lazy()))
     if wanted.get("label") == quoted(LABELS_BESIDE):
         request = _probabilities_beside(table, request)

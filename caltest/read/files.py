@@ -18,13 +18,13 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, one_
 from caltest._base.written import Doubt, several
 from caltest.data import Predictions
 from caltest.data.facts import as_times
+from caltest.data.rounded import without_rounded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import key, listing, quoted, split, terms
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped
 from caltest.read.logs import read_log
 from caltest.read.questioning import questioned
-from caltest.read.rounding import without_rounded
 from caltest.read.state import content_mark
 from caltest.read.suggestions import answer_readings, suggested
 from caltest.read.tables import FILE, cells_of, condition
@@ -59,7 +59,7 @@ def read_predictions(
     from_logits: bool = False,
     renormalise: bool = False,
     drop_missing: bool | float = False,
-    rounded: bool | Literal["auto"] = False,
+    rounded: bool | Literal["auto"] = "auto",
     multilabel: bool = False,
     ordered: bool = False,
     per_character: bool = False,
@@ -109,9 +109,8 @@ def read_predictions(
         As in :meth:`Predictions.of`.
     drop_missing : bool or float, default False
         Leave out rows without a prediction or outcome; a number is the largest share of such rows.
-    rounded : bool or "auto", default False
-        Leave out rows of two classes whose probability is 0 or 1, which may be rounded; ``"auto"``
-        if outcomes contradict them and rounding explains that.
+    rounded : bool or "auto", default "auto"
+        As in :meth:`Predictions.of`.
     multilabel : bool, default False
         Whether rows have several labels: pairs of columns ``p_a``, ``y_a``, see
         :meth:`Predictions.of_labels`.
@@ -178,7 +177,8 @@ def read_table(
     data = replace(data, notes=notes, unused=() if table.log else unused, places=rows)
     if table.parts and not wanted.as_is and "where" not in chosen.terms:
         refuse_same_labels(data, table.parts)
-    return without_rounded(data, wanted.rounded), rows
+    kept = without_rounded(data, wanted.rounded)
+    return kept, rows if kept.places is None else kept.places
 
 
 def of_log(table: Table, wanted: Wanted) -> Wanted:

@@ -481,7 +481,7 @@ class Cells:
         with self.naming:
             data = Predictions.of(
                 probs, labels, from_logits=wanted.from_logits, renormalise=wanted.renormalise,
-                ordered=wanted.ordered, **facts,
+                ordered=wanted.ordered, rounded=False, **facts,
             )  # fmt: skip
         return data if classes is None else replace(data, classes=classes)
 

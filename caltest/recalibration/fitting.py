@@ -53,6 +53,7 @@ class Recalibration(ABC):
         fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
         StatisticError when there is no optimum to be reached, or the method does not fit the data.
         """
+        facts.setdefault("rounded", False)  # every row is one to fit
         data = read_arguments(probs, labels, **facts).labelled(f"{type(self).__name__}.fit")
         logits, values = facts.get("from_logits", False), probs
         if logits:  # which may be columns of a table
@@ -141,7 +142,7 @@ class Recalibrated:
             refuse_form(probs, "probs")
             probs = unlabelled = as_ndarray(probs, "probs")
         labels = None if unlabelled is None else np.zeros(len(unlabelled), dtype=np.int64)
-        data = Predictions.of(probs, labels, from_logits=from_logits)
+        data = Predictions.of(probs, labels, from_logits=from_logits, rounded=False)
         scores = _scores(data, probs, from_logits)
         if data.n_classes != self.n_classes:
             raise StatisticError(

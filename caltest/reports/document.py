@@ -40,6 +40,7 @@ from caltest.results import (
     format_p,
     format_range,
     format_value,
+    frames,
 )
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, TOGETHER
@@ -289,6 +290,9 @@ class Report(Result):
     def _procedure(self) -> list[str]:
         return [f"{self.profile} report"]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return self.audit._frame_columns()
+
     def __str__(self) -> str:
         lines = [f"{self.title}: {self.name}", f"Verdict: {self.headline}", *self.summary]
         left_out = [f"- {reason}" for reason in self.unexamined]
@@ -369,15 +373,21 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     """Return a paragraph for a paper."""
     words, data = WORDING["profiles"][profile], first(DataSummary, sections)
     assert data is not None
+    outcome = percent(data.mean_outcome, data.mean_prediction)
+    events = f"{data.events} {words['events']} ({data.event}, {outcome}; "
+    if data.followup is not None:  # the count leaves out events after rows were censored
+        events = (
+            f"{data.events} {words['events']} observed ({data.event}; estimated risk {outcome}, "
+        )
     sentences = [
-        f"Calibration was assessed on {data.n} {words['rows']} with {data.events} "
-        f"{words['events']} ({data.event}, {percent(data.mean_outcome, data.mean_prediction)}; "
+        f"Calibration was assessed on {data.n} {words['rows']} with {events}"
         f"mean of the {words['predictions']} {percent(data.mean_prediction, data.mean_outcome)})."
     ]
     if (measures := first(Measures, sections)) is not None:
         values = {name: measures.find(name) for name in WORDING["paragraph"]}
+        told = WORDING["paragraph"] | (WORDING["paragraph_of_top"] if data.n_classes > 2 else {})
         parts = [
-            WORDING["paragraph"][name].format(_with_interval(triple, measures.level))
+            told[name].format(_with_interval(triple, measures.level))
             for name, triple in values.items()
             if triple is not None
         ]
@@ -388,9 +398,11 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         error = _with_interval(triple, size.level)
         sentences.append(f"The expected calibration error over 15 bins was {error}.")
     if (score := first(CORPDecomposition, sections)) is not None:
+        of_top = " of the confidence" * (data.n_classes > 2)
         sentences.append(
-            f"The Brier score consists of miscalibration {format_value(score.miscalibration)}, "
-            f"discrimination {format_value(score.discrimination)} and uncertainty "
+            f"The Brier score{of_top} consists of miscalibration "
+            f"{format_value(score.miscalibration)}, discrimination "
+            f"{format_value(score.discrimination)} and uncertainty "
             f"{format_value(score.uncertainty)} (isotonic regression)."
         )
     rejected = sum(row.verdict.rejects for row in audit.rows)
@@ -473,6 +485,14 @@ class DataSummary(Result):
     def _procedure(self) -> list[str]:
         return ["rows of the report", self.lens]
 
+    @property
+    def _events(self) -> dict[str, str]:
+        """Return the count of events with its share, or beside the estimated risk if censored."""
+        share = percent(self.mean_outcome, self.mean_prediction)
+        if self.followup is None:
+            return {"events": f"{self.events} ({share})"}
+        return {"events observed": str(self.events), "estimated risk": share}
+
     def _tables(self) -> list[Columns]:
         names = first_of(self.classes, 20)
         weighted = f"yes, effective n = {self.effective_n or 0.0:.1f}"
@@ -482,7 +502,7 @@ class DataSummary(Result):
             "rows": self.n,
             "classes": f"{self.n_classes} ({names})",
             "event looked at": self.event,
-            "events": f"{self.events} ({percent(self.mean_outcome, self.mean_prediction)})",
+            **self._events,
             "mean prediction": percent(self.mean_prediction, self.mean_outcome),
             "predictions": f"{self.smallest:.4g} to {self.largest:.4g}, {self.distinct} {kinds}",
             "weights": "none" if self.effective_n is None else weighted,
@@ -525,7 +545,7 @@ class Measures(Result):
         return cls(
             measure=tuple(rows),
             **dict(zip(("value", "low", "high"), finite.T, strict=True)),
-            meaning=tuple(WORDING["measures"][name] for name in rows),
+            meaning=tuple(_meaning(name, view) for name in rows),
             omitted=tuple(omitted),
             level=level,
             **view.facts,
@@ -548,6 +568,9 @@ class Measures(Result):
         names = ("measure", "value", "low", "high", "meaning")
         return [{name: vars(self)[name] for name in names}]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_arrays(self._tables()[0])
+
     def _in_words(self) -> list[str]:
         return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []
 
@@ -557,6 +580,12 @@ class Measures(Result):
             return None
         j = self.measure.index(name)
         return float(self.value[j]), float(self.low[j]), float(self.high[j])
+
+
+def _meaning(name: str, view: View) -> str:
+    """Return what a measure means; for more than two classes scores are those of the confidence."""
+    words: dict[str, str] = WORDING["measures_of_top"] if view.lens.subject == "top" else {}
+    return words.get(name, WORDING["measures"][name])
 
 
 class _Event:
@@ -715,6 +744,9 @@ class ClassTable(Result):
     def _tables(self) -> list[Columns]:
         names = ("name", "count", "predicted", "observed", "deviation", "in_sd")
         return [{name: vars(self)[name] for name in names}]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_arrays(self._tables()[0])
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)

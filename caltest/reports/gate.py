@@ -162,6 +162,8 @@ def _models(
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
         facts = with_ids([probs, against], labels, facts)
+    if against is not None and not tallies_of(probs, against):  # rows of both models go together
+        facts.setdefault("rounded", False)
     data = checked("gate", probs, labels, facts, ROWS, lens)
     if against is None:
         return data, None, (data, None)

@@ -150,7 +150,7 @@ def report(
     )
     sections, unexamined = contents(request, profile)
     apart: list[str] = []
-    if not verdict.verdict.failed:  # intervals may leave out what is not rejected
+    if not verdict.rejects:  # intervals may leave out what is not rejected
         results = [r for section in sections if section.key == "measures" for r in section.results]
         apart = [words for r in results if isinstance(r, Measures) for words in r.excluding]
     if apart:
@@ -183,7 +183,7 @@ def _after(recalibrated: object, data: Source) -> Predictions:
     if isinstance(recalibrated, Predictions):
         return replace(recalibrated, by=None)
     design = {name: vars(rows)[name] for name in ("weights", "clusters", "crossed")}
-    return replace(Predictions.of(recalibrated, rows.labels), **design)
+    return replace(Predictions.of(recalibrated, rows.labels, rounded=False), **design)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from .hypotheses import ComparisonResult as ComparisonResult
 from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
+from .martingale import RevisionTest as RevisionTest
 from .rendering import format_p as format_p
 from .rendering import format_range as format_range
 from .rendering import format_value as format_value

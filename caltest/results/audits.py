@@ -13,6 +13,7 @@ from caltest._base.arrays import BoolArray
 from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
+from caltest.results import frames
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import (
@@ -240,6 +241,12 @@ class AuditReport(Result):
 
     def _tables(self) -> list[Columns]:
         return [self._columns(10_000), *self._listed]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        of_tests = frames.of_records((row.test for row in self.rows), CalibrationTestResult)
+        names = ("statistic", "null", "estimate", "null_mean", "null_std")
+        rows = frames.of_records(self.rows, AuditRow)
+        return {**rows, **{name: of_tests[name] for name in names}}
 
     @property
     def _listed(self) -> list[Columns]:
@@ -515,6 +522,11 @@ class SegmentSearch(Result):
 
     def _tables(self) -> list[Columns]:
         return [self.table]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        rows = self.segments or (self.whole, *self.strongest)
+        listed = frames.of_arrays({"listed": [bool(self.segments)] * len(rows)})
+        return frames.of_records(rows, Segment) | listed
 
     def _facts(self) -> list[str]:
         rows, features = several(self.n, "prediction"), several(len(self.columns) - 1, "column")

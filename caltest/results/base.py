@@ -17,7 +17,7 @@ import numpy as np
 from caltest._base.arrays import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
-from caltest.results import rendering, verdicts
+from caltest.results import frames, rendering, verdicts
 from caltest.results.rendering import (
     Columns,
     Content,
@@ -30,6 +30,8 @@ from caltest.results.rendering import (
 from caltest.results.verdicts import Finding
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -56,6 +58,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "bytes": lambda v: v if isinstance(v, bytes) else zlib.decompress(b85decode(v)),
     "float": lambda v: float("nan") if v is None else v,  # JSON has no NaN
     "tuple[float, ...]": lambda vs: tuple(float("nan") if v is None else v for v in vs),
+    "tuple[float, float]": lambda vs: tuple(float("nan") if v is None else v for v in vs),
     "FloatArray": partial(np.asarray, dtype=np.float64),
     "IntArray": partial(np.asarray, dtype=np.int64),
     **{kind.__name__: kind for kind in verdicts.Verdict.__subclasses__()},
@@ -143,6 +146,30 @@ class Record:
     def from_json(cls, text: str) -> Self:
         """Rebuild from :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
+
+    def to_frame(self) -> polars.DataFrame | pandas.DataFrame:
+        """Return the rows of the result as a data frame.
+
+        A curve has a row a bin, a comparison of many models a row a pair, a gate a row a check; a
+        test, an interval and other single answers are one row. Columns are plain values under the
+        names of attributes. The columns of a class are always the same.
+
+        Returns
+        -------
+        polars.DataFrame or pandas.DataFrame
+            Polars if it is imported already, else pandas if it is installed, else Polars. Every
+            other library takes the result by the Arrow stream interface: ``pl.DataFrame(result)``,
+            ``pyarrow.table(result)``, ``pd.DataFrame.from_arrow(result)``.
+        """
+        return frames.to_frame(self._frame_columns())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export :meth:`to_frame` as an Arrow stream."""
+        return frames.in_polars(self._frame_columns()).__arrow_c_stream__(requested_schema)
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        """Return the columns of its data frame; by default its plain fields in one row."""
+        return frames.of_records([self])
 
     def plot(self, ax: Axes | None = None, **options: object) -> Drawing:
         """Draw it as a :class:`caltest.plots.Picture`; StatisticError where there is none.
@@ -717,6 +744,23 @@ class Subgroups(Record):
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
         return {**named, **columns, "adjusted": self.adjusted, **last}
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        tests = frames.of_records(t for t in self.tests if t is not None)
+        places = iter(range(len(self.tests)))
+        rows = [next(places) if t is not None else None for t in self.tests]
+        spread = {
+            name: (kind, [None if row is None else values[row] for row in rows])
+            for name, (kind, values) in tests.items()
+        }
+        none: tuple[None, ...] = (None,) * len(self.names)
+        numbers = ("adjusted", "alike", "predicted", "observed")
+        return {
+            **frames.of_arrays({"subgroup": self.names, "n": self.counts}),
+            **spread,
+            **{name: (float, vars(self)[name] or none) for name in numbers},
+            "finding": (str, [word and str(word) for word in self.findings or none]),
+        }
 
     @property
     def judged(self) -> Columns:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from caltest._base.written import several
+from caltest.results import frames
 from caltest.results.base import Record, Result
 from caltest.results.rendering import Columns, attributes, format_p, format_value
 from caltest.results.verdicts import GateVerdict, GradeVerdict
@@ -144,6 +145,9 @@ class GateResult(Result):
             **{"low": "low", "high": "high", "limit": "limit", "finding": "verdict"},
         }
         return [attributes(self.checks, names)]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_records(self.checks, GateCheck)
 
     def _in_words(self) -> list[str]:
         words = [f"Verdict: {self.verdict.upper()}"]
@@ -320,6 +324,9 @@ class GradeTests(Result):
             **{"adjusted": "adjusted", "interval": "interval", "finding": "verdict"},
         }
         return [attributes((*self.grades, self.portfolio), names)]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_records(self.grades, GradeTest)
 
     def _in_words(self) -> list[str]:
         names: dict[str, list[str]] = {}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest.results import frames
 from caltest.results.base import Record, Result, Subgroups
 from caltest.results.rendering import Columns, format_p, format_value, listed, spread_of
 
@@ -248,6 +249,22 @@ class CoxRecalibration(Result):
         }
         return [estimates, tests]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        pvalues = {"intercept": None, "slope": self.lr_slope_pvalue}
+        pvalues |= {"offset_intercept": self.lr_intercept_pvalue}
+        pvalues |= {} if self.oe is None else {"oe": None}
+        values = vars(self)
+        return frames.of_arrays(
+            {
+                "term": [*pvalues],
+                "estimate": [values[name] for name in pvalues],
+                "se": [values[f"{name}_se"] for name in pvalues],
+                "low": [values[f"{name}_interval"][0] for name in pvalues],
+                "high": [values[f"{name}_interval"][1] for name in pvalues],
+                "pvalue": [*pvalues.values()],
+            }
+        )
+
     def _in_words(self) -> list[str]:
         return [f"{self.events} events in {self.n} observations."]
 
@@ -322,6 +339,15 @@ class CentreCurve(Record):
     sites: tuple[str, ...]
     curves: FloatArray
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        limits = {
+            f"{name}_{end}": vars(self)[name][:, j]
+            for name in ("interval", "prediction")
+            for j, end in enumerate(("low", "high"))
+        }
+        at = {"at": self.at, "mean": self.mean}
+        return frames.of_arrays({**at, **limits, "tau": self.tau, "counts": self.counts})
+
 
 @dataclass(frozen=True, eq=False)
 class MetaAnalysis(Result):
@@ -382,6 +408,14 @@ class MetaAnalysis(Result):
         for part, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
             means[head] = [vars(effect)[part] for effect in effects.values()]
         return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        rows: dict[str, Sequence[Any]] = {"site": self.sites, "n": self.counts}
+        rows["events"] = self.events
+        for name in ("log_oe", "intercept", "slope"):
+            effect: PooledEffect = vars(self)[name]
+            rows |= {name: effect.values, f"{name}_se": effect.errors}
+        return frames.of_arrays(rows)
 
     def _in_words(self) -> list[str]:
         return [

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray, number
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, number
 from caltest.errors import StatisticError
+from caltest.results import frames
 from caltest.results.base import Result, short
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import Columns
@@ -66,6 +67,10 @@ class ReliabilityDifference(Result):
         names = ("predicted", "count_a", "count_b", "difference", "low", "high")
         return [{name: vars(self)[name] for name in names}]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        names = ("cell", "predicted", "count_a", "count_b", "difference", "low", "high")
+        return frames.of_arrays({name: vars(self)[name] for name in names})
+
     def _in_words(self) -> list[str]:
         return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
 
@@ -109,6 +114,9 @@ class BinSensitivity(Result):
     def _tables(self) -> list[Columns]:
         names = ("bins", "size", "estimate", "null_mean", "low", "high", "pvalue")
         return [{name: vars(self)[name] for name in names}]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_arrays(self._tables()[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +283,10 @@ class ReliabilityFit(Result):
         names = ("predicted", "fitted", "low", "high")
         return [{name: vars(self)[name][rows] for name in names}]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        names = ("predicted", "fitted", "deviation", "low", "high")
+        return frames.of_arrays({name: getattr(self, name) for name in names})
+
     def _procedure(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
         band = "no band" if self.band == "none" else f"{self._percent} {how}{self.band} band"
@@ -410,6 +422,12 @@ class ReliabilityCurve(Result):
         columns = {name: vars(self)[name] for name in COLUMNS[2:7]}
         return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        of = {"name": [self.names[j] for j in self.component]}
+        columns = {name: vars(self)[name] for name in COLUMNS}
+        found = {"deviation": self.deviation, "outside": self.outside}
+        return frames.of_arrays({**of, **columns, **found})
+
 
 @dataclass(frozen=True, eq=False)
 class ReliabilitySimplex(Result):
@@ -471,3 +489,12 @@ class ReliabilitySimplex(Result):
         corners = f"({', '.join(self.names)})"
         means = {f"predicted {corners}": self.predicted, f"observed {corners}": self.observed}
         return [{"count": self.count, **means, "pvalue": self.pvalue, "adjusted": self.adjusted}]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        vectors = ("bin_low", "bin_high", "predicted", "observed", "deviation")
+        columns: dict[str, AnyArray] = {"count": self.count}
+        for name in vectors:
+            values = getattr(self, name)
+            columns |= {f"{name}_{corner}": values[:, j] for j, corner in enumerate(self.names)}
+        tested = {name: getattr(self, name) for name in ("pvalue", "adjusted", "significant")}
+        return frames.of_arrays({**columns, **tested})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from statistics import NormalDist
@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 from caltest._base.arrays import RNG, FloatArray
 from caltest._base.written import several
+from caltest.results import frames
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
 from caltest.results.rendering import (
     SMALLEST_SHOWN,
@@ -231,6 +232,10 @@ class JointTestResult(Result):
         names = {name: name for name in SHOWN_OF_TEST}
         return [{**attributes(self.tests, names), "adjusted": self.adjusted}]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        tests = frames.of_records(self.tests, CalibrationTestResult)
+        return tests | frames.of_arrays({"adjusted": self.adjusted})
+
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
         return [f"All together: p {format_p(self.pvalue)} ({source})"]
@@ -240,7 +245,10 @@ class JointTestResult(Result):
 # The answers of a comparison, of two models or of several.
 
 
-AS_FORECASTS = "  As forecasts, which is another question (proper scores, lower is better):"
+def _as_forecasts(n_classes: int) -> str:
+    """Return the heading of differences in proper scores."""
+    of = " of all classes" * (n_classes > 2)
+    return f"  As forecasts{of}, which is another question (proper scores, lower is better):"
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,6 +397,9 @@ class ComparisonResult(Result):
         )
         return [attributes([self], dict(zip(names, names, strict=True)))]
 
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return _named_pairs([self])
+
     def _rows(self) -> str:
         return f"n={self.n} paired" if self.paired else f"n={self.n} and {self.test_b.n}"
 
@@ -419,7 +430,10 @@ class ComparisonResult(Result):
 
     def _appendix(self) -> list[str]:
         scores = [f"  {score.in_words(self.names, self.level)}" for score in self.scores]
-        return [*(["", AS_FORECASTS, *scores] if scores else []), *super()._appendix()]
+        return [
+            *(["", _as_forecasts(self.n_classes), *scores] if scores else []),
+            *super()._appendix(),
+        ]
 
     def _in_words(self) -> list[str]:
         """Return the verdict, and a warning where the two own p-values invite a wrong one."""
@@ -527,7 +541,7 @@ class ComparisonTable(Result):
         models, pairs, *scores = map(aligned, self._tables())
         title = f"{len(self.names)} models, {several(len(self.pairs), 'pair')}"
         lines = [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
-        return [*lines, *([AS_FORECASTS, *scores[0], ""] if scores else [])]
+        return [*lines, *([_as_forecasts(self.n_classes), *scores[0], ""] if scores else [])]
 
     def _in_words(self) -> list[str]:
         alpha = f"{1.0 - self.level:.3g}"
@@ -567,6 +581,19 @@ class ComparisonTable(Result):
             "better forecasts": [s.better(pair.names, self.level) for pair, s in scores],
         }
         return [models, pairs, forecasts]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        columns = _named_pairs(self.pairs)
+        verdicts = {"adjusted": self.adjusted, "verdict": self.verdicts, "finding": self.findings}
+        return columns | frames.of_arrays(verdicts)
+
+
+def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, frames.TypedColumn]:
+    """Return the columns of comparisons, with the names of the two models first."""
+    names = {"name_a": [pair.names[0] for pair in pairs], "name_b": [p.names[1] for p in pairs]}
+    findings = {"finding": [pair.finding for pair in pairs]}
+    columns = frames.of_records(pairs, ComparisonResult)
+    return {**frames.of_arrays(names), **columns, **frames.of_arrays(findings)}
 
 
 class NullDistribution(Protocol):

@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import MOST_BINS, codes, is_whole, number, one_of, whole
+from caltest._base.arrays import MOST_BINS, AnyArray, codes, is_whole, number, one_of, whole
 from caltest.data import Predictions
 from caltest.data.binning import FIXED, Binning, QuantileBins, UniformBins, VarianceTree, as_binning
 from caltest.data.distances import NAMED, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.nulls import RowScheme, Shortcut
-from caltest.nulls.compiled import kernel
+from caltest.nulls.compiled import kernel, lane_kernel
 from caltest.statistics.prepared import CellStatistic, Prepared, SumStatistic
 from caltest.statistics.problem import Cells, Estimand, Problem, ResidualSums, Squares
+from caltest.statistics.readers import Reader
 from caltest.statistics.rows import Flips, RowProblem
 from caltest.statistics.statistic import Statistic, rows_of
 
@@ -412,6 +413,66 @@ class KumarL2(CellStatistic):
 
 
 @dataclass(frozen=True, eq=False)
+class ScalesReader(Reader):
+    """Reads standardised excesses, merging the cells of nested scales as they close."""
+
+    @property
+    def at_once(self) -> int:
+        return 64
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        scales = cast("Scales", self.statistic)
+        values = np.zeros((scales.m.size, block.shape[1]))
+        steps = np.empty(0) if self.residuals else self.steps[0]
+        base = np.zeros_like(self.expected) if self.residuals else self.base[0]
+        fixed = (self.weights, self.expected, base, steps, *scales.closing)
+        merge(block, self.starts, *fixed, values)
+        return np.asarray((factor * values.T / scales.deviations).max(axis=1))
+
+
+@lane_kernel
+def merge(  # type: ignore[no-untyped-def]
+    block, starts, weights, expected, base, steps, closing, pairs, first_pair, values
+):
+    # O(n + L) per lane: sums and squares (M, B) of the open cell of every scale, of which the first
+    # closing[b] close after cell b. Residuals come without steps, and are squared.
+    lanes, n_scales = block.shape[1], first_pair.size - 1
+    weighted, squared = weights.size > 0, steps.size == 0
+    gaps, squares = np.zeros((n_scales, lanes)), np.zeros((n_scales, lanes))
+    at = first_pair[:-1].copy()
+    gap, square = np.empty(lanes), np.empty(lanes)
+    for b in range(starts.size - 1):
+        for q in range(lanes):
+            gap[q], square[q] = -expected[b], base[b]
+        for i in range(starts[b], starts[b + 1]):
+            row = block[i]
+            if squared:
+                for q in range(lanes):
+                    gap[q] += row[q]
+                    square[q] += row[q] * row[q]
+            else:
+                w, step = weights[i] if weighted else 1.0, steps[i]
+                for q in range(lanes):
+                    gap[q] += w * row[q]
+                    square[q] += step * row[q]
+        for q in range(lanes):
+            gaps[0, q], squares[0, q] = gap[q], square[q]
+        for m in range(min(closing[b], n_scales)):
+            pair = pairs[at[m]]
+            at[m] += 1
+            if pair != 0.0:
+                for q in range(lanes):
+                    values[m, q] += pair * (gaps[m, q] * gaps[m, q] - squares[m, q])
+            if m + 1 < n_scales:
+                for q in range(lanes):
+                    gaps[m + 1, q] += gaps[m, q]
+                    squares[m + 1, q] += squares[m, q]
+            if m > 0:
+                for q in range(lanes):
+                    gaps[m, q], squares[m, q] = 0.0, 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class Scales(SumStatistic):
     """The largest standardised excess over nested partitions; ``cells`` are the finest.
 
@@ -425,6 +486,18 @@ class Scales(SumStatistic):
     pairs: tuple[FloatArray, ...] = field(repr=False)
     deviations: FloatArray = field(repr=False)
     squares: ClassVar[Squares] = "cells"
+    reader: ClassVar[type[Reader]] = ScalesReader
+
+    @cached_property
+    def closing(self) -> tuple[IntArray, FloatArray, IntArray]:
+        """How many scales close a cell after each of the finest, all pairs, where scales start."""
+        closing, ends = np.zeros(self.first[0].size, dtype=np.int64), np.arange(self.first[0].size)
+        for m, first in enumerate(self.first):
+            if m:
+                ends = ends[np.append(first[1:], ends.size) - 1]
+            closing[ends] = m + 1
+        starts = np.cumsum([0, *(first.size for first in self.first)])
+        return closing, np.concatenate(self.pairs), starts
 
     @property
     def rows_per_cell(self) -> None:

@@ -4,17 +4,62 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
+from caltest._base.arrays import AnyArray
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import kernel
+from caltest.nulls.compiled import kernel, lane_kernel
 from caltest.nulls.laws import BrownianNull, Extent
 from caltest.statistics.prepared import SumStatistic
 from caltest.statistics.problem import Cells, Problem, ResidualSums
+from caltest.statistics.readers import Reader
 from caltest.statistics.statistic import Statistic, coarseness
+
+
+@dataclass(frozen=True, eq=False)
+class WalkReader(Reader):
+    """Reads how far walks go, step by step, without keeping their steps."""
+
+    @property
+    def at_once(self) -> int:
+        return 64
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        ends = np.zeros((2, block.shape[1]))
+        walk_on(block, self.starts, self.weights, self.expected, *ends)
+        lowest, highest = factor**0.5 * ends
+        return cast("Walk", self.statistic).spread(lowest, highest)
+
+
+@lane_kernel
+def walk_on(block, starts, weights, expected, lowest, highest):  # type: ignore[no-untyped-def]
+    # O(n) per lane; all walks start from 0.
+    lanes, weighted = block.shape[1], weights.size > 0
+    walk, mass = np.zeros(lanes), np.empty(lanes)
+    for b in range(starts.size - 1):
+        first, last, less = starts[b], starts[b + 1], expected[b]
+        if not weighted and last - first == 1:
+            row = block[first]
+            for q in range(lanes):
+                place = walk[q] + (row[q] - less)
+                walk[q] = place
+                lowest[q] = place if place < lowest[q] else lowest[q]
+                highest[q] = place if place > highest[q] else highest[q]
+            continue
+        for q in range(lanes):
+            mass[q] = 0.0
+        for i in range(first, last):
+            row, w = block[i], weights[i] if weighted else 1.0
+            for q in range(lanes):
+                mass[q] += w * row[q]
+        for q in range(lanes):
+            place = walk[q] + (mass[q] - less)
+            walk[q] = place
+            lowest[q] = place if place < lowest[q] else lowest[q]
+            highest[q] = place if place > highest[q] else highest[q]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +68,7 @@ class Walk(SumStatistic):
 
     unit: float
     extent: Extent
+    reader: ClassVar[type[Reader]] = WalkReader
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         steps = sums.cells[:, :, 0]
@@ -32,6 +78,10 @@ class Walk(SumStatistic):
         else:
             walk, lowest, highest = np.zeros((3, len(steps)))
             _turning_points(np.ascontiguousarray(steps.T), walk, lowest, highest)
+        return self.spread(lowest, highest)
+
+    def spread(self, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+        """Return the values of walks between these ends, (B,)."""
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
 

@@ -32,7 +32,7 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
     >>> isotonic_fit([0.1, 0.3, 0.3, 0.8], [1, 0, 0, 1]).observed.round(3)
     array([0.333, 0.333, 1.   ])
     """
-    problem = RowProblem.of(read_arguments(probs, labels))
+    problem = RowProblem.of(read_arguments(probs, labels, rounded=False))
     problem.event(isotonic_fit)
     return CORP().prepare(problem).fit(problem.labels)
 

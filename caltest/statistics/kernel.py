@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import number, one_of, whole
+from caltest._base.arrays import AnyArray, number, one_of, whole
 from caltest.errors import StatisticError
 from caltest.nulls import AT_ONCE, CHUNK, Batches, LabelScheme, Scheme, Shortcut
-from caltest.nulls.compiled import kernel
+from caltest.nulls.compiled import kernel, lane_kernel
 from caltest.nulls.laws import AsymptoticNull, SimulatedNull, normal
 from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.problem import Cells, Problem, ResidualSums, Squares
+from caltest.statistics.readers import Reader
 from caltest.statistics.rows import Flips
 from caltest.statistics.statistic import Statistic, coarseness, rows_of
 from caltest.statistics.tiles import (
@@ -252,6 +253,52 @@ def _bootstrap(
 
 
 @dataclass(frozen=True, eq=False)
+class LineReader(Reader):
+    """Reads sums over all pairs, level by level, without keeping the sums of the levels."""
+
+    @property
+    def at_once(self) -> int:
+        return 64
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        line = cast("LineError", self.statistic)
+        pairs, squares = np.zeros((2, block.shape[1]))
+        steps = np.empty(0) if self.residuals else self.steps[0]
+        fixed = (self.weights, self.expected, line.decay, steps, not line.biased)
+        pair_up(block, self.starts, *fixed, pairs, squares)
+        squares += 0.0 if self.residuals else self.base[0, 0]
+        return line.of_pairs(factor * pairs, factor * squares)
+
+
+@lane_kernel
+def pair_up(  # type: ignore[no-untyped-def]
+    block, starts, weights, expected, decay, steps, unbiased, pairs, squares
+):
+    # O(n) per lane. Residuals come without steps, and are squared.
+    lanes, weighted, squared = block.shape[1], weights.size > 0, steps.size == 0
+    before, gap = np.zeros(lanes), np.empty(lanes)
+    for b in range(starts.size - 1):
+        fade = decay[b]
+        for q in range(lanes):
+            gap[q] = -expected[b]
+        for i in range(starts[b], starts[b + 1]):
+            row, w = block[i], weights[i] if weighted else 1.0
+            for q in range(lanes):
+                gap[q] += w * row[q]
+            if unbiased and squared:
+                for q in range(lanes):
+                    squares[q] += row[q] * row[q]
+            elif unbiased:
+                step = steps[i]
+                for q in range(lanes):
+                    squares[q] += step * row[q]
+        for q in range(lanes):
+            faded = before[q] * fade
+            pairs[q] += gap[q] * (2.0 * faded + gap[q])
+            before[q] = faded + gap[q]
+
+
+@dataclass(frozen=True, eq=False)
 class LineError(SumStatistic):
     """factor · (Σ_ij k_ij r_i r_j − Σ_i r_i²) / scale, or its root, of the event of two classes.
 
@@ -267,6 +314,7 @@ class LineError(SumStatistic):
     factor: float = 1.0
     root: bool = False
     squares: ClassVar[Squares] = "whole"
+    reader: ClassVar[type[Reader]] = LineReader
 
     @classmethod
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
@@ -280,9 +328,11 @@ class LineError(SumStatistic):
         return cls(problem, decay, scale, biased, cells=cells, remark=remark)
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        total = self.all_pairs(sums)
-        if not self.biased:
-            total -= sums.squares[:, 0]
+        return self.of_pairs(self.all_pairs(sums), sums.squares[:, 0])
+
+    def of_pairs(self, total: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return the values (B,) for Σ_ij k_ij r_i r_j and Σ r²."""
+        total = total if self.biased else total - squares
         values = self.factor * total / self.scale
         return np.sqrt(np.maximum(values, 0.0)) if self.root else values
 

@@ -27,6 +27,7 @@ from caltest.nulls import CHUNK, RowScheme, Scheme, Shortcut
 from caltest.nulls.draws import LADDER_CLASSES
 from caltest.results.hypotheses import NullDistribution
 from caltest.statistics.problem import ABSENT, Cells, Estimand, Problem, ResidualSums, Squares
+from caltest.statistics.readers import Reader
 
 #: Numbers in an array of sums, and cells, that are looked at together.
 AT_ONCE, CELLS_AT_ONCE = 2**17, 256
@@ -71,8 +72,8 @@ class Prepared(ABC):
     inflatable: ClassVar[bool] = True
     #: Replicates that are evaluated together, so that an early stop wastes few.
     replicates_at_once: ClassVar[int] = CHUNK
-    #: Whether sums of redrawn labels are all it needs, without weights of many classes.
-    counted_as_drawn: ClassVar[bool] = False
+    #: Itself, where redrawn labels can be counted as they are drawn.
+    counted: ClassVar[tuple[SumStatistic, ...]] = ()
 
     @abstractmethod
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -140,6 +141,8 @@ class SumStatistic(Prepared):
     #: The same sums of the observed rows, where a problem knows them better than its table.
     observed_scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
     squares: ClassVar[Squares] = None
+    #: What reads redrawn outcomes of two classes.
+    reader: ClassVar[type[Reader]] = Reader
 
     @abstractmethod
     def of_sums(self, sums: ResidualSums) -> FloatArray:
@@ -193,12 +196,13 @@ class SumStatistic(Prepared):
         return self.observed - float(self.of_sums(sums.normed(self.norm))[0])
 
     @property
-    def counted_as_drawn(self) -> bool:  # type: ignore[override]
+    def counted(self) -> tuple[SumStatistic, ...]:  # type: ignore[override]
         problem = self.problem
         # Of more, labels are looked up, which takes as long as counting them: nothing is gained.
         few = problem.n_classes <= LADDER_CLASSES
         plain = problem.weight is None and self.squares is None and self.scores is None
-        return problem.n_classes == 2 or (few and plain and self.sum_cells is not None)
+        counted = problem.n_classes == 2 or (few and plain and self.sum_cells is not None)
+        return (self,) if counted else ()
 
 
 @dataclass(frozen=True, eq=False)

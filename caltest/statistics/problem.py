@@ -27,8 +27,8 @@ class Evaluated(Protocol):
     """A prepared statistic, or several, as redraws evaluate it on outcomes."""
 
     @property
-    def counted_as_drawn(self) -> bool:
-        """Whether sums of redrawn labels are all it needs."""
+    def counted(self) -> tuple[Any, ...]:
+        """The statistics of sums it consists of, if redrawn labels can be counted for all."""
 
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         """Return the values (B,) or (B, S), residuals inflated by √factor."""
@@ -219,6 +219,11 @@ class Problem(ABC):
     @abstractmethod
     def squared_variance(self) -> FloatArray:
         """Σ (w² Var y)² of every unit, of the event; (U,)."""
+
+    @property
+    def squares(self) -> FloatArray:
+        """w² |r|² of every unit under every label, (U, K); for rows only."""
+        raise NotImplementedError
 
     @abstractmethod
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,18 @@ from caltest.data.lenses import OneVsRest
 from caltest.errors import StatisticError
 from caltest.nulls import (
     Batches,
-    FollowupDrawer,
+    FollowLanes,
     LabelScheme,
+    Lanes,
     RedrawFollowup,
     RedrawLabels,
     Scheme,
     Shortcut,
     WildSigns,
 )
-from caltest.nulls.compiled import counter_kernel, dense_kernel, kernel
-from caltest.nulls.draws import GAMMA, Seed, keys, label_tables, mixed
+from caltest.nulls.compiled import Memo, counter_kernel, dense_kernel, kernel
+from caltest.nulls.draws import label_tables
+from caltest.nulls.lanes import GAMMA, Seed, keys, mixed
 from caltest.nulls.laws import poisson_binomial
 from caltest.statistics.problem import (
     ABSENT,
@@ -41,13 +43,14 @@ from caltest.statistics.problem import (
     Squares,
     gathered,
 )
+from caltest.statistics.readers import Redraws
 
 if TYPE_CHECKING:
     from caltest.statistics.prepared import SumStatistic
 
 
 #: Replicates that share a pass over the rows at most, and numbers that a block of them may take.
-LANES, ROOM = 128, 2**17
+LANES, ROOM = 128, 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +185,6 @@ class RowProblem(Problem):
             return self._norms(outcomes, cells, norm, squares)
         linear = ABSENT
         if tables is not None:
-            pass  # moved
-
             linear = np.empty((len(tables), len(outcomes)))
             for table, sums in zip(tables, linear, strict=True):
                 look_up(outcomes, table, sums)
@@ -217,8 +218,6 @@ class RowProblem(Problem):
 
     def _norms(self, outcomes: IntArray, cells: Cells, norm: int, squares: Squares) -> ResidualSums:
         """Return norms (B, L, 1) of the sums of several classes, without keeping those sums."""
-        pass  # moved
-
         values = np.empty((len(outcomes), len(cells), 1))
         weights = np.empty(0) if self.weight is None else self.weight
         if norm == 0 and squares is None and cells.expected.size > self.n:
@@ -255,13 +254,17 @@ class RowProblem(Problem):
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.predictions)
             return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
-        if isinstance(scheme, RedrawLabels) and factor == 1.0 and statistic.counted_as_drawn:
-            pass  # moved
-
-            return CountedRedraws.of(self, cast("SumStatistic", statistic))
         if not isinstance(scheme, LabelScheme):
             raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
-        return Batches.of(scheme, self.predictions, partial(statistic.values, factor=factor))
+        counted, joint = statistic.counted, statistic.counted != (statistic,)
+        if counted and self.n_classes > 2 and isinstance(scheme, RedrawLabels) and factor == 1.0:
+            sides = [CountedRedraws.of(self, each) for each in counted]
+            return Beside(sides) if joint else sides[0]
+        draw = scheme.drawer(self.predictions)
+        if counted and isinstance(draw, Lanes):
+            return Redraws.of(draw, counted, factor, joint)
+        values = partial(statistic.values, factor=factor)
+        return Batches.of(scheme, self.predictions, values, draw)
 
     @property
     def surprises(self) -> float:
@@ -285,7 +288,7 @@ def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, f
 
 
 # ------------------------------------------------------------------------------
-# Redrawn labels of rows, counted in the cells of a statistic as they are drawn.
+# Redrawn labels of several classes, counted in the cells of a statistic as they are drawn.
 
 
 UIntArray = NDArray[np.uint64]
@@ -293,7 +296,7 @@ UIntArray = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class CountedRedraws:
-    """Replicates of a statistic of sums on the labels of ``RedrawLabels()``, in one pass.
+    """Replicates of a statistic of sums of several classes on redrawn labels, in one pass.
 
     Labels are those of :class:`~caltest.nulls.draws.LabelDrawer`: statistics with the same seed
     see the same. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1 ns per
@@ -304,24 +307,14 @@ class CountedRedraws:
     statistic: SumStatistic
     cells: Cells
     thresholds: IntArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
-    tables: FloatArray = field(repr=False)
 
     @classmethod
     def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
-        """Sort thresholds of labels, weights and tables by cells; O(n K)."""
+        """Sort thresholds of labels by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
         thresholds, _ = label_tables(problem.probs, order, guided=False)
-        weights = np.empty(0) if problem.weight is None else problem.weight[order]
-        tables = np.empty((0, 0, 2))
-        if statistic.squares is not None:
-            tables = problem.squares[None, order]
-        elif statistic.tables is not None:
-            tables = statistic.tables[:, order]
-        if problem.n_classes == 2:
-            thresholds = np.ascontiguousarray(thresholds[:, 0])
-        return cls(problem, statistic, cells, thresholds, weights, np.ascontiguousarray(tables))
+        return cls(problem, statistic, cells, thresholds)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``; blocks change no number."""
@@ -331,31 +324,16 @@ class CountedRedraws:
         for start in range(0, count, lanes):
             size = min(lanes, count - start)
             key, twist = np.ascontiguousarray(words[:2, start : start + max(2, size)])
-            sums = self._of_two(key, twist) if self.problem.d == 1 else self._of_more(key, twist)
-            values.append(self.statistic.of_sums(sums)[:size])
+            values.append(self.statistic.of_sums(self._sums(key, twist))[:size])
         return np.concatenate(values)
 
     def _lanes(self) -> int:
         """How many replicates share a pass: their sums stay in a near cache."""
-        norm, d = self.statistic.norm, self.problem.d
-        by_cell = len(self.tables) if self.statistic.squares == "cells" else 0
-        numbers = len(self.cells) * ((d if norm is None else 1) + by_cell) + 1
-        room = ROOM << (d > 1)  # of more classes the work is in the draws
+        numbers = len(self.cells) * (self.problem.d if self.statistic.norm is None else 1) + 1
         # A power of 2, so that the blocks of a chunk are of one size
-        return max(16, min(LANES, 1 << (room // numbers).bit_length() >> 1))
+        return max(16, min(LANES, 1 << (ROOM // numbers).bit_length() >> 1))
 
-    def _of_two(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
-        by_cell, n_cells = self.statistic.squares == "cells", len(self.cells)
-        sums = np.empty((n_cells, 1, key.size))
-        added = np.empty((len(self.tables), n_cells if by_cell else 1, key.size))
-        fixed = (self.thresholds, self.cells.order, self.cells.starts, self.cells.expected)
-        rest = (self.weights, self.tables, not by_cell)
-        redraw_two(*fixed, *rest, key, twist, sums, added)
-        squares = added[0].T if self.statistic.squares is not None else ABSENT
-        linear = added[:, 0].T if self.statistic.squares is None and len(added) else ABSENT
-        return ResidualSums(np.moveaxis(sums, 2, 0), squares, linear)
-
-    def _of_more(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
+    def _sums(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
         norm, d = self.statistic.norm, self.problem.d
         sums = np.empty((len(self.cells), d if norm is None else 1, key.size))
         fixed = (self.cells.order, self.cells.starts, self.cells.expected)
@@ -366,50 +344,22 @@ class CountedRedraws:
         return ResidualSums(np.moveaxis(sums, 2, 0))
 
 
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Replicates of several statistics side by side, (B, S), on the same labels."""
+
+    parts: list[CountedRedraws]
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``."""
+        return np.column_stack([part.replicates(seed, first, count) for part in self.parts])
+
+
 # ------------------------------------------------------------------------------
 # Compiled loops over rows: labels redrawn or given, and counted in cells.
 #
 # Sums are the work of these loops and formulas that of statistics: what a loop returns is residual
 # sums, of which a statistic makes its value.
-
-
-@counter_kernel
-def redraw_two(  # type: ignore[no-untyped-def]
-    thresholds, order, starts, expected, weights, tables, whole, key, twist, sums_out, added_out
-):
-    # Two classes, O(n) per lane: residual sums (L, 1, B), and sums of tables (T, L, B), or
-    # (T, 1, B) where only the whole is wanted. Rows are outside, lanes inside: a row is read once
-    # for all lanes, and lanes are vectors.
-    lanes, weighted, n_tables = key.size, weights.size > 0, tables.shape[0]
-    event = np.empty(lanes, dtype=np.int32)
-    count = np.empty(lanes, dtype=np.int32)
-    mass = np.empty(lanes)
-    added_out[:] = 0.0
-    for b in range(starts.size - 1):
-        count[:] = 0
-        mass[:] = 0.0
-        place = 0 if whole else b
-        for i in range(starts[b], starts[b + 1]):
-            step, threshold = GAMMA * np.uint64(order[i]), thresholds[i]
-            if not weighted and n_tables == 0:
-                for q in range(lanes):
-                    count[q] += mixed(key[q] + step, twist[q]) < threshold
-                continue
-            for q in range(lanes):
-                event[q] = mixed(key[q] + step, twist[q]) < threshold
-            if weighted:
-                w = weights[i]
-                for q in range(lanes):
-                    mass[q] += w * event[q]
-            else:
-                for q in range(lanes):
-                    count[q] += event[q]
-            for t in range(n_tables):
-                hit, miss = tables[t, i, 0], tables[t, i, 1]
-                for q in range(lanes):
-                    added_out[t, place, q] += hit if event[q] > 0 else miss
-        for q in range(lanes):
-            sums_out[b, 0, q] = (mass[q] if weighted else count[q]) - expected[b, 0]
 
 
 @counter_kernel
@@ -539,6 +489,9 @@ PILOT, PILOT_SEED = 999, (0x1B873593, 0xCC9E2D51)
 AT_ONCE = 2**20
 
 
+_PILOTS: Memo[FloatArray] = Memo()
+
+
 @dataclass(frozen=True, eq=False)
 class Drawn:
     """Outcomes as signed weights ``signed[b, i]``: W with the event, −W without, 0 if unknown."""
@@ -562,7 +515,7 @@ class FollowupProblem(RowProblem):
         return self.predictions.censoring
 
     @cached_property
-    def drawer(self) -> FollowupDrawer:
+    def drawer(self) -> FollowLanes:
         """What draws the null."""
         return RedrawFollowup().drawer(self.predictions)
 
@@ -595,14 +548,38 @@ class FollowupProblem(RowProblem):
         with np.errstate(invalid="ignore"):
             return np.asarray(events / mass - cells.mean(self.probs[:, 0]))
 
-    def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
-        return np.asarray(np.square(self._pilot(lambda r: cells.sum(r, axis=1))).mean(axis=0))
+    @cached_property
+    def residual_lanes(self) -> FollowLanes:
+        """Draws of W (Y − p)."""
+        return self.drawer.residuals(self.probs)
 
-    def _pilot(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return a function of the residuals (B, n) of 999 draws."""
-        of_residuals = lambda signed: function(self._residuals(signed))  # noqa: E731
-        draws = Batches(self.drawer, self.n, of_residuals, AT_ONCE)
-        return draws.replicates(PILOT_SEED, 0, PILOT)
+    def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
+        if len(cells) == 1:
+            return np.array([np.square(self._pilot(self._log_odds)[:, 0]).mean()])
+
+        def squares(block: FloatArray) -> FloatArray:
+            return np.square(cells.sum(block)).T
+
+        return np.asarray(self._drawn(squares).mean(axis=0))
+
+    def _drawn(self, read: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return a function of the residuals (n, B) of 999 draws."""
+        return self.residual_lanes.laid(np.arange(self.n)).gathered(read, PILOT_SEED, 0, PILOT)
+
+    def _pilot(self, step: FloatArray) -> FloatArray:
+        """Return Σ r and Σ r times a step (n,), (999, 2), remembered by content."""
+        followup = self.censoring.followup
+        content = (followup.elapsed, followup.status, self.censoring.groups)
+
+        def sums(block: FloatArray) -> FloatArray:
+            return np.column_stack([block.sum(axis=0), step @ block])
+
+        return _PILOTS.of(lambda: self._drawn(sums), *content, self.probs, step)
+
+    @cached_property
+    def _log_odds(self) -> FloatArray:
+        p = np.clip(self.probs, 1e-12, 1.0)
+        return np.asarray(np.log(p[:, 0]) - np.log(p[:, 1]))
 
     def _residuals(self, signed: FloatArray) -> FloatArray:
         """Return W (Y − p)."""
@@ -612,8 +589,14 @@ class FollowupProblem(RowProblem):
         """Return a score with its variance, and covariance with the event, of the draws."""
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])
-        columns = lambda r: np.column_stack([r.sum(axis=1), _scored(r, table)])  # noqa: E731
-        total, scored = self._pilot(columns).T
+        step = np.where(self.probs > 0.0, table[0], 0.0) @ [1.0, -1.0]
+        # Scores that are log-odds less a number share the draws of these.
+        shift = float(np.median(self._log_odds - step))
+        if np.abs(self._log_odds - shift - step).max() < 1e-9:
+            total, scored = self._pilot(self._log_odds).T
+            scored = scored - shift * total
+        else:
+            total, scored = self._pilot(step).T
         return replace(
             plain,
             observed=float(_scored(self._residuals(self.observed.signed), table)[0, 0]),
@@ -640,6 +623,9 @@ class FollowupProblem(RowProblem):
         raise StatisticError("events have no law of their own where follow-up is short: redraw it")
 
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
+        if counted := statistic.counted:
+            joint = counted != (statistic,)
+            return Redraws.of(self.residual_lanes, counted, factor, joint, residuals=True)
         values = lambda signed: statistic.values(Drawn(signed))  # noqa: E731
         return Batches(self.drawer, self.n, values, AT_ONCE)
 

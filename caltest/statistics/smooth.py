@@ -70,7 +70,9 @@ def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> 
     >>> round(curve.width, 4), round(curve.error, 4)
     (0.1311, 0.1311)
     """
-    problem = RowProblem.of(read_arguments(probs, labels).labelled("smooth_curve").in_ratios())
+    problem = RowProblem.of(
+        read_arguments(probs, labels, rounded=False).labelled("smooth_curve").in_ratios()
+    )
     data = problem.predictions
     residuals = data.residuals[:, :1].T
     solution = SmoothECE().prepare(problem).solve(residuals)

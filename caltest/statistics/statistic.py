@@ -36,6 +36,7 @@ class Statistic(ABC, Written):
         Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
         """
         # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
+        facts.setdefault("rounded", False)  # the value of all rows
         data = read_arguments(probs, labels, **facts).in_ratios()
         return prepare(self, RowProblem.of(data)).observed
 

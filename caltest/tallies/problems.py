@@ -21,8 +21,8 @@ from caltest.data.facts import in_whole_numbers
 from caltest.errors import StatisticError
 from caltest.nulls import Batches, RedrawLabels, Scheme, Shortcut, WildSigns
 from caltest.nulls.compiled import lane_kernel
-from caltest.nulls.draws import GAMMA, Seed, keys, mixed
-from caltest.nulls.draws import UNIT as UNIT_DRAWS
+from caltest.nulls.lanes import GAMMA, Seed, keys, mixed
+from caltest.nulls.lanes import UNIT as UNIT_DRAWS
 from caltest.nulls.laws import NEGLIGIBLE, ROUNDING, fast_length, poisson_binomial
 from caltest.statistics.problem import (
     ABSENT,

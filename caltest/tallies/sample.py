@@ -13,7 +13,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray
 from caltest.data import Predictions
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.nulls.draws import FIRST_FACTOR, GAMMA, SECOND_FACTOR
+from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR
 
 #: Rows of a sample, and numbers in their predictions, at most.
 SIZE, NUMBERS = 50_000, 2**23

@@ -295,6 +295,7 @@ def rows_of(
     lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
     """Return rows that a tally may hold, and its lens."""
+    facts.setdefault("rounded", False)
     data = read_arguments(probs, labels, **facts).labelled("a tally")
     if data.provenance:
         from caltest.recalibration import refuse_fitted_rows
@@ -485,6 +486,7 @@ class Tallies(AnyTally):
         StatisticError
             As :meth:`Tally.of`, and when a lens is named twice.
         """
+        facts.setdefault("rounded", False)
         data = read_arguments(probs, labels, **facts).labelled("Tallies")
         if not isinstance(lenses, (Sequence, type(None))):
             raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")

@@ -20,7 +20,7 @@ SECTIONS = {
     "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
     "Models compared": ("comparison", "difference"),
     "Subgroups, segments and sites": ("forest", "subgroups", "where", "sites"),
-    "While the data come in": ("monitor", "forecasters"),
+    "While the data come in": ("monitor", "forecasters", "revisions"),
 }
 HEAD = """# Gallery
 

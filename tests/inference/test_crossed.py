@@ -17,7 +17,7 @@ from caltest.inference.dependence import (
     freedom_of,
     variance_of_difference,
 )
-from caltest.nulls.agreement import ClusterDrawer, CrossedAgreement, TwoColumns
+from caltest.nulls.agreement import CrossedAgreement, TwoColumns, dependent
 from caltest.statistics import Cells, RowProblem, prepare
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
@@ -104,11 +104,11 @@ def test_marginals_and_products(n_classes, couplings):
     labels = [rng.choice(n_classes, p=row) for row in probs]
     data = ct.Canonical()(ct.Predictions.of(probs, labels))
     data = replace(data, clusters=A8, crossed=B8, cluster_names=("a", "b"))
-    drawn = ClusterDrawer.of(data, np.array([0.2, 0.3]), *couplings)((1, 2), 0, 60_000)
+    drawn = dependent(data, np.array([0.2, 0.3]), *couplings)((1, 2), 0, 60_000)
     hits = drawn[:, :, None] == np.arange(n_classes)
     np.testing.assert_allclose(hits.mean(axis=0), probs, atol=0.008)
     one = replace(data, crossed=None)
-    alone = [ClusterDrawer.of(replace(one, clusters=c), 1.0, couplings[0]) for c in (A8, B8)]
+    alone = [dependent(replace(one, clusters=c), 1.0, couplings[0]) for c in (A8, B8)]
     pairs = zip(((0, 1), (0, 3), (1, 3)), (0.2, 0.3, 0.0), (*alone, alone[0]), strict=True)
     for (i, j), degree, draw in pairs:
         common = draw((3, 4), 0, 60_000)

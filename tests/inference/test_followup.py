@@ -1,6 +1,7 @@
 """Risks with follow-up: against reference values, slow twins of the definitions, and lifelines."""
 
 import json
+import re
 import warnings
 from dataclasses import replace
 
@@ -9,7 +10,12 @@ import pytest
 from scipy.stats import kstest
 
 import caltest as ct
-from caltest.errors import InvalidPredictionsError, ShortFollowupWarning, StatisticError
+from caltest.errors import (
+    InvalidPredictionsError,
+    ShortFollowupWarning,
+    StatisticError,
+    UnsupportedFactError,
+)
 from caltest.statistics import Drawn
 from caltest.statistics.statistic import prepare
 
@@ -138,7 +144,7 @@ def test_the_redraw_has_the_law_of_a_readable_one():
 
 def redrawn_slowly(p, seen, strata, rng):
     """One draw as the definition says it: times and kinds, then weights by the slow twin."""
-    known = slow_weights(seen.time, seen.event, seen.horizon, strata)
+    known = slow_weights(seen.time, seen.ended, seen.horizon, strata)
     status, kind = seen.status, np.zeros(p.size, int)
     event, lost = np.full(p.size, np.inf), np.full(p.size, np.inf)
     for s in np.unique(strata):
@@ -312,6 +318,106 @@ def test_wrong_follow_up_is_named(given, words):
     asked = {"time": TIME, "event": EVENT == 1, "horizon": 5, "competing": None} | given
     with pytest.raises((InvalidPredictionsError, StatisticError), match=words):
         ct.calibration_test(P, ct.Followup(**asked))
+
+
+def questions(n, rng, longest=600.0):
+    """Calibrated forecasts by a deadline; events come late in short questions, early in long."""
+    horizon, p, u = rng.uniform(30.0, 700.0, n), rng.beta(1, 1.5, n), rng.random(n)
+    event = np.where(rng.random(n) < p, horizon * np.where(horizon < 300, u**0.25, u**3), np.inf)
+    age = longest - rng.uniform(0.0, longest, n)
+    return p, ct.Followup(np.minimum(event, age), event <= age, horizon)
+
+
+def test_a_horizon_a_row_is_time_over_horizon_within_one():
+    time, event = np.array([3.0, 6.0, 2.0, 8.0]), np.array([True, False, False, True])
+    seen = ct.Followup(time, event, horizon=[3.0, 6.0, 4.0, 7.0])
+    assert seen.status.tolist() == [1, 0, -1, 0]
+    scaled = ct.Followup(time / np.array([3.0, 6.0, 4.0, 7.0]), event, 1.0)
+    assert scaled.status.tolist() == seen.status.tolist()
+    assert repr(seen) == "Followup(n=4, horizon=3 to 7)"
+
+
+def test_one_horizon_for_all_rows_in_an_array_gives_the_weights_of_the_number():
+    p, seen = survival(300, np.random.default_rng(1))
+    strata = np.arange(300) % 2
+    one, each = (
+        ct.Followup(seen.time, seen.event, h, strata=strata).censoring(p).weights
+        for h in (0.5, np.full(300, 0.5))
+    )
+    np.testing.assert_allclose(one, each, rtol=1e-12)
+
+
+def test_strata_of_rows_with_horizons_are_thirds_of_both():
+    p, seen = questions(900, np.random.default_rng(0))
+    groups = seen.groups(p)
+    assert np.unique(groups).size == 9
+    third = np.searchsorted(np.quantile(seen.horizon, [1 / 3, 2 / 3]), seen.horizon)
+    for k in range(3):  # three groups of the prediction within each third of the horizon
+        assert np.unique(groups[third == k]).size == 3
+    assert np.unique(seen.take(np.arange(100)).groups(p[:100])).size == 4
+    assert np.unique(seen.take(np.arange(50)).groups(p[:50])).size == 1
+
+
+def test_rows_with_a_horizon_beyond_the_longest_follow_up_are_left_out_and_counted():
+    p, seen = questions(400, np.random.default_rng(0))
+    by = np.where(p > 0.4, "high", "low")
+    data = ct.Predictions.of(p, seen, by=by)
+    beyond = seen.horizon > seen.time.max()
+    assert 0 < beyond.sum() < 100
+    np.testing.assert_array_equal(data.places, np.flatnonzero(~beyond))
+    np.testing.assert_array_equal(data.followup.time, seen.time[~beyond])
+    np.testing.assert_array_equal(data.by, by[~beyond])
+    assert any(f"left out {beyond.sum()} rows with a horizon beyond" in n for n in data.notes)
+    result = ct.calibration_test(data, n_resamples=99, rng=0)
+    assert result.followup.left_out == beyond.sum()
+    assert result.followup.shortest == seen.horizon.min()
+    assert ct.CalibrationTestResult.from_json(result.to_json()) == result
+    assert "by the horizon of each row (3" in str(result.followup)
+    assert data.followup.beyond.sum() <= beyond.sum()  # the longest time may have been left out
+
+
+def test_a_horizon_a_row_answers_as_scaled_times_with_the_same_strata():
+    p, seen = questions(400, np.random.default_rng(3))
+    kept = seen.within()
+    p = p[~seen.beyond]
+    scaled = ct.Followup(kept.elapsed, kept.event, 1.0, strata=kept.groups(p))
+    a, b = (ct.calibration_test(p, s, n_resamples=199, rng=0) for s in (kept.within(), scaled))
+    assert kept.within().n == kept.n
+    assert (a.estimate, a.pvalue) == (b.estimate, b.pvalue)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "words"),
+    [
+        ([1.0, 2.0], "one for each of the 24 times; its shape is (2,)"),
+        (np.where(TIME == 2, 0.0, 5.0), "horizon: row 2 is 0; horizons are > 0"),
+        (np.where(TIME == 2, np.nan, 5.0), "row 2 is nan"),
+        (np.full(24, 700.0), "nobody was followed to a horizon: the last time is 6, the shortest"),
+    ],
+)
+def test_wrong_horizons_of_rows_are_named(horizon, words):
+    with pytest.raises((InvalidPredictionsError, StatisticError), match=re.escape(words)):
+        ct.Predictions.of(P, ct.Followup(TIME, EVENT == 1, horizon))
+
+
+def test_late_entry_is_refused_with_the_ways_that_hold():
+    with pytest.raises(UnsupportedFactError, match=r"left truncation.*landmark") as caught:
+        ct.Followup(TIME, EVENT == 1, 5, entry=TIME / 2)
+    assert caught.value.fact == "left truncation"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statistic", [ct.CalibrationInTheLarge(), ct.Kuiper()])
+def test_size_with_a_horizon_a_row(statistic):
+    """0.05 and two standard errors of 200 sets; strata of the prediction alone reject 0.2."""
+    hits = np.zeros(2)
+    for r in range(200):
+        p, seen = questions(400, np.random.default_rng([11, r]))
+        plain = ct.Followup(seen.time / seen.horizon, seen.event, 1.0)
+        run = {"n_resamples": 99, "rng": r}
+        hits += [ct.calibration_test(p, s, statistic, **run).pvalue <= 0.05 for s in (seen, plain)]
+    assert hits[0] / 200 <= 0.05 + 0.031
+    assert hits[1] / 200 > 0.12
 
 
 def test_follow_up_that_is_too_short_is_said():

@@ -10,7 +10,8 @@ from scipy.special import expit, logit, ndtr
 
 import caltest as ct
 from caltest.inference.dependence import blocks, neighbours
-from caltest.nulls.clusters import Overlap, SeriesDrawer, centred
+from caltest.nulls.agreement import dependent
+from caltest.nulls.clusters import Overlap, centred
 from caltest.statistics import prepare
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
@@ -84,7 +85,7 @@ def test_enumerated_values(dependence):
     assert products @ law == pytest.approx(expected[0], abs=1e-8)
     assert law[agreed <= 1.23125 + 1e-9].sum() == pytest.approx(expected[1], abs=1e-8)
     code = 2 ** np.arange(12)[::-1]
-    drawn = SeriesDrawer.of(data, dependence)((5, 6), 0, 60_000)
+    drawn = dependent(data, dependence)((5, 6), 0, 60_000)
     shares = np.bincount((1 - drawn) @ code, minlength=4096) / 60_000
     for statistic, exact in zip(STATISTICS, expected[2:], strict=True):
         prepared = prepare(statistic, data)
@@ -101,7 +102,7 @@ def test_several_classes_share_what_they_should():
     labels = [rng.choice(3, p=row) for row in probs]
     data = ct.Canonical()(ct.Predictions.of(probs, labels, horizon=3))
     data = replace(data, clusters=np.zeros(12, dtype=np.int64))
-    rows = SeriesDrawer.of(data, 1.0)((1, 2), 0, 100_000)
+    rows = dependent(data, 1.0)((1, 2), 0, 100_000)
     hits = rows[:, :, None] == np.arange(3)
     for k in range(3):
         np.testing.assert_allclose(hits[:, :, k].mean(axis=0), probs[:, k], atol=0.006)
@@ -118,7 +119,7 @@ def test_rows_share_whether_the_likeliest_label_is_right(n_classes):
     probs = np.random.default_rng(0).dirichlet(np.ones(n_classes), 12)
     data = ct.Canonical()(ct.Predictions.of(probs, np.arange(12) % n_classes, horizon=3))
     data = replace(data, clusters=np.zeros(12, dtype=np.int64))
-    rows = SeriesDrawer.of(data, 0.64, "correctness")((1, 2), 0, 100_000)
+    rows = dependent(data, 0.64, "correctness")((1, 2), 0, 100_000)
     shares = (rows[:, :, None] == np.arange(n_classes)).mean(axis=0)
     np.testing.assert_allclose(shares, probs, atol=0.006)
     m = probs.max(axis=1)

@@ -11,7 +11,6 @@ from conftest import seen
 import caltest as ct
 from caltest.errors import StatisticError
 from caltest.nulls import RedrawLabels
-from caltest.nulls.draws import LabelDrawer
 from caltest.nulls.laws import poisson_binomial
 from caltest.statistics.statistic import problem_of
 
@@ -117,7 +116,7 @@ def test_compiled_and_plain_values_agree_to_the_last_ties(n_classes, distance):
     observed = fixed(np.zeros(20_000, int))
     for values in (
         fixed.redraws(ct.RedrawLabels()).replicates((1, 2), 0, 400),
-        fixed.batch(LabelDrawer.of(probs)((1, 2), 0, 400)),
+        fixed.batch(ct.RedrawLabels().drawer(seen(probs))((1, 2), 0, 400)),
     ):
         assert abs(np.abs(values - observed).min()) < 1e-15
 

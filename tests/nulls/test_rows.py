@@ -11,7 +11,7 @@ import scipy.stats
 from conftest import seen
 
 import caltest as ct
-from caltest.nulls import draws as streams
+from caltest.nulls import lanes as streams
 from caltest.nulls import resampled_rows as row_counts
 from caltest.nulls import resampled_rows as row_errors
 from caltest.nulls import resampled_rows as rows

@@ -10,8 +10,10 @@ from conftest import seen
 
 import caltest as ct
 from caltest.nulls import Batches, LabelSampler
-from caltest.nulls import draws as streams
+from caltest.nulls import lanes as streams
 from caltest.nulls.draws import LADDER_CLASSES, LabelDrawer
+from caltest.nulls.lanes import SharedLanes
+from caltest.statistics.readers import Redraws
 from caltest.statistics.rows import CountedRedraws
 from caltest.statistics.statistic import problem_of
 
@@ -27,8 +29,13 @@ def predictions(n, n_classes, concentration=0.5, seed=3):
 
 def redraws(statistic, probs):
     fused = statistic.prepare(problem_of(seen(probs))).redraws(ct.RedrawLabels())
-    assert isinstance(fused, CountedRedraws if probs.shape[1] <= LADDER_CLASSES else Batches)
+    several = CountedRedraws if probs.shape[1] <= LADDER_CLASSES else Batches
+    assert isinstance(fused, Redraws if probs.shape[1] == 2 else several)
     return fused
+
+
+def drawer(probs):
+    return ct.RedrawLabels().drawer(seen(probs))
 
 
 def words(seed, first, count, n):
@@ -53,7 +60,7 @@ def twin(statistic, probs, seed, first, count):
 def test_drawn_labels_against_numpy_twin(n_classes):
     probs = predictions(1100, n_classes)
     probs[:n_classes] = np.eye(n_classes)
-    draw, sampler = LabelDrawer.of(probs), LabelSampler.of(probs)
+    draw, sampler = drawer(probs), LabelSampler.of(probs)
     expected = np.stack([sampler(u) for u in uniforms(SEED, 5, 9, len(probs))])
     np.testing.assert_array_equal(draw(SEED, 5, 9), expected)
     room = np.empty((12, len(probs)), dtype=np.int64)
@@ -63,7 +70,7 @@ def test_drawn_labels_against_numpy_twin(n_classes):
     assert draw(SEED, 3, 0).shape == (0, len(probs))
 
 
-@pytest.mark.parametrize("n_classes", [3, BIG])
+@pytest.mark.parametrize("n_classes", [2, 3, BIG])
 def test_batches_cut_a_run_anywhere(n_classes):
     probs = predictions(200, n_classes)
     data, statistic = seen(probs), ct.ECE(ct.VarianceTree(20))
@@ -126,7 +133,7 @@ def test_uniforms(seed):
         assert scipy.stats.chisquare(pairs.ravel()).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("n_classes", [3, BIG])
+@pytest.mark.parametrize("n_classes", [2, 3, BIG])
 def test_same_for_any_chunks_and_threads(n_classes):
     run = redraws(ct.ECE(ct.VarianceTree(20)), predictions(200, n_classes)).replicates
     whole = run(SEED, 0, 1000)
@@ -151,7 +158,7 @@ def test_a_draw_on_a_threshold_has_passed_it(place, short):
     drawn = LabelDrawer(thresholds, np.empty((n, 0), dtype=np.int32))(SEED, 4, 1)[0]
     assert (drawn == (0 if short else place + 1)).all()
     if place == 0:
-        drawn = LabelDrawer(met[None, :], np.empty((n, 0), dtype=np.int32))(SEED, 4, 1)[0]
+        drawn = replace(SharedLanes.independent(np.full((n, 2), 0.5)), upto=met)(SEED, 4, 1)[0]
         assert (drawn == 1 - short).all()
 
 
@@ -171,7 +178,7 @@ def test_a_draw_on_a_threshold_of_many_has_passed_it(short, moved):
     np.testing.assert_array_equal(after, expected)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, LADDER_CLASSES])
+@pytest.mark.parametrize("n_classes", [3, LADDER_CLASSES])
 @pytest.mark.parametrize("short", [0, 1])
 def test_fused_draws_on_a_threshold_have_passed_it(n_classes, short):
     n = 60

@@ -72,7 +72,7 @@ def test_null_distributions_speak_one_language(exact, simulated):
 def test_audit_counts_impossible_outcomes():
     p = np.full(200, 0.0)
     p[:150] = 0.5
-    report = ct.audit(p, np.r_[np.tile([0, 1], 75), np.zeros(49), 1])
+    report = ct.audit(p, np.r_[np.tile([0, 1], 75), np.zeros(49), 1], rounded=False)
     assert (report.impossible, report.verdict) == (1, "miscalibrated")
     assert "where 0 or 1 was predicted (the first in row 200, counted from 1)" in report.summary[-1]
     assert "Elsewhere the model predicts 50.0" in report.summary[-1]

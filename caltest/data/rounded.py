@@ -1,18 +1,21 @@
-"""Probabilities of 0 and 1 that were rounded: outcomes that contradict them are no proof."""
+"""Probabilities of 0 and 1 that were rounded: outcomes that contradict them prove nothing."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.special import bdtrc
 
 from caltest._base.written import several
-from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, Reading
+
+if TYPE_CHECKING:
+    from caltest.data.predictions import Predictions
+
 
 #: Steps to which people round probabilities, and the rows from which on values show one.
 STEPS, ENOUGH = (0.25, 0.2, 0.1, 0.05, 0.02, 0.01), 50
@@ -31,7 +34,9 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
     count, and their rows share the chance. O(n).
     """
     auto = rounded == "auto"
-    if not rounded or (auto and (not data.impossible.size or data.n_classes > 2)):
+    if not rounded or (auto and (data.n_classes > 2 or data.probs.min() > 0.0)):
+        return data
+    if auto and not data.impossible.size:
         return data
     if data.n_classes > 2:
         raise InvalidPredictionsError(
@@ -55,7 +60,7 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
     if auto:
         warnings.warn(
             f"{share}, which rounding to multiples of {step:g} explains: these rows are left out; "
-            "if 0 was meant to be never, say so: --not-rounded",
+            "if 0 was meant to be never, say rounded=False (--not-rounded)",
             DoubtfulInputWarning,
             stacklevel=4,
         )

@@ -1,0 +1,476 @@
+"""Outcomes of many replicates side by side, a row of lanes for each row of the data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import AnyArray
+from caltest.data.followup import COMPETING, EVENT, Censoring
+from caltest.nulls.compiled import counter_kernel, inlined
+
+#: Bytes of a block of lanes above which fewer replicates share it, and the fewest that do.
+MOST_BYTES, FEWEST = 2**27, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes(ABC):
+    """Draws of the outcomes of two classes: replicate r of a seed is always the same.
+
+    A block of lanes is an array (n, B): replicates lie side by side, so that the lanes of a row
+    fill a cache line, and kernels read the rows once, in sequence. Rows are drawn in the order that
+    the design needs, row j at ``place[j]`` of the block. No number depends on B.
+    """
+
+    place: IntArray = field(repr=False)
+    #: Replicates that share a block, and the types of outcomes there and in vectors.
+    width: ClassVar[int]
+    kind: ClassVar[type]
+    of_vectors: ClassVar[type]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.place.size
+
+    @property
+    def at_once(self) -> int:
+        """Replicates of a block: fewer for very many rows, so that memory has a limit."""
+        room = MOST_BYTES // (self.n * np.dtype(self.kind).itemsize)
+        return max(FEWEST, min(self.width, 1 << max(room, 1).bit_length() >> 1))
+
+    @abstractmethod
+    def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
+        """Fill ``out`` (n, B) and return (B,), which replicate after ``first`` each lane holds."""
+
+    def laid(self, order: IntArray) -> Self:
+        """Return lanes whose blocks hold the rows in this order."""
+        return replace(self, place=inverse(order)[self.place])
+
+    def blocks(
+        self, seed: Seed, first: int, count: int, at_once: int | None = None
+    ) -> Iterator[tuple[IntArray, Any]]:
+        """Yield the replicates of the lanes of a block, and the block, for ``count`` replicates.
+
+        A block has at least two lanes, of which one may be beyond ``count``: NumPy adds up a
+        single column in another order than several.
+        """
+        at_once = min(self.at_once, at_once or self.at_once)
+        for start in range(0, count, at_once):
+            block: AnyArray = np.empty(
+                (self.n, max(2, min(at_once, count - start))), dtype=self.kind
+            )
+            yield start + self.draw(seed, first + start, block), block
+
+    def gathered(
+        self, read: Any, seed: Seed, first: int, count: int, at_once: int | None = None
+    ) -> AnyArray:
+        """Return ``read(block)``, an array (B, …) for every block, in the order of replicates."""
+        values: AnyArray | None = None
+        for lane, block in self.blocks(seed, first, count, at_once):
+            found = read(block)
+            if values is None:
+                values = np.empty((count, *found.shape[1:]), dtype=found.dtype)
+            known = lane < count
+            values[lane[known]] = found[known]
+        return np.empty(0) if values is None else values
+
+    def __call__(self, seed: Seed, first: int, count: int, out: AnyArray | None = None) -> AnyArray:
+        """Return the outcomes of ``count`` replicates as vectors, (count, n)."""
+        vectors: AnyArray = np.empty((count, self.n), dtype=self.of_vectors)
+        if out is not None and out.dtype == vectors.dtype:
+            vectors = out[:count]
+        for lane, block in self.blocks(seed, first, count):
+            for column, r in enumerate(lane):
+                if r < count:
+                    vectors[r] = self._outcomes(block[:, column])
+        return vectors
+
+    @abstractmethod
+    def _outcomes(self, lane: AnyArray) -> AnyArray:
+        """Return the outcomes of one lane, (n,)."""
+
+
+def inverse(order: IntArray) -> IntArray:
+    """Return the place of every row in an order, (n,)."""
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    return place
+
+
+# ------------------------------------------------------------------------------
+# Labels: independent, or shared within clusters, two columns of clusters, or near times.
+
+
+NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLanes(Lanes):
+    """Draws of labels of two classes, 1 for the event (label 0).
+
+    Row j of these arrays joins the draw that its cluster shares if its word is below ``reach``, and
+    draws alone otherwise; of two columns of clusters it joins the first below ``first``. ``upto``
+    is the probability of the event, ``own`` what is left of it beyond ``reach``, all in units of
+    2⁻⁵³. Clusters are blocks of ``horizon`` times that begin anywhere: with ``horizon`` 1 the times
+    are the numbers of the clusters. ``turned`` rows read the common draw backwards. Without
+    ``reach`` rows are independent.
+    """
+
+    row: IntArray = field(repr=False)
+    upto: IntArray = field(repr=False)
+    time: IntArray = field(default_factory=lambda: NO_ROWS, repr=False)
+    horizon: int = 1
+    second: IntArray = field(default_factory=lambda: NO_ROWS, repr=False)
+    first: IntArray = field(default_factory=lambda: NO_ROWS, repr=False)
+    reach: IntArray = field(default_factory=lambda: NO_ROWS, repr=False)
+    own: IntArray = field(default_factory=lambda: NO_ROWS, repr=False)
+    turned: BoolArray = field(default_factory=lambda: np.empty((1, 0), dtype=bool), repr=False)
+    width: ClassVar[int] = 64
+    kind: ClassVar[type] = np.uint8
+    of_vectors: ClassVar[type] = np.int64
+
+    @classmethod
+    def independent(cls, probs: FloatArray) -> SharedLanes:
+        """Prepare rows that depend on nothing, from probabilities (n, 2)."""
+        rows = np.arange(len(probs))
+        return cls(rows, rows, in_words(cumulative(probs)[:, 0]))
+
+    @classmethod
+    def shared(
+        cls, probs: FloatArray, cluster: IntArray, sharing: FloatArray, turned: BoolArray,
+        horizon: int = 1,
+    ) -> SharedLanes:  # fmt: skip
+        """Prepare rows that share draws, from arrays (C, n) for one column of clusters or two.
+
+        ``sharing`` are the chances that a row takes part in the draw of its first cluster, and of
+        either. O(n log n).
+        """
+        order = np.argsort(cluster[0], kind="stable")
+        upto, reach = cumulative(probs)[order, 0], sharing[-1][order]
+        second = cluster[1][order] if len(cluster) > 1 else NO_ROWS
+        return cls(
+            order, order, in_words(upto), np.ascontiguousarray(cluster[0][order]), horizon, second,
+            first=in_words(sharing[0][order]),
+            reach=in_words(reach),
+            own=in_words(reach + (1.0 - reach) * upto),
+            turned=np.ascontiguousarray(turned[:, order]),
+        )  # fmt: skip
+
+    def laid(self, order: IntArray) -> SharedLanes:
+        if self.reach.size:
+            return super().laid(order)
+        # What depends on nothing is drawn in the order in which it is read.
+        of = inverse(self.place)[order]
+        return replace(self, row=self.row[of], upto=self.upto[of])
+
+    def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
+        words = keys(seed, first, out.shape[1])
+        offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
+        lane = np.argsort(offsets, kind="stable")
+        begin = np.searchsorted(offsets[lane], np.arange(self.horizon + 1))
+        draw_labels(
+            self.place, self.row, self.upto, self.time, self.horizon, begin, self.second,
+            self.first, self.reach, self.own, self.turned,
+            np.ascontiguousarray(words[0][lane]), np.ascontiguousarray(words[1][lane]), out,
+        )  # fmt: skip
+        return lane
+
+    def _outcomes(self, lane: AnyArray) -> AnyArray:
+        return lane == 0
+
+
+def cumulative(probs: FloatArray) -> FloatArray:
+    """Return cumulative probabilities (n, K); the last possible label takes what rounding left."""
+    sums = np.cumsum(probs, axis=1)
+    last = probs.shape[1] - 1 - (probs[:, ::-1] > 0.0).argmax(axis=1)
+    sums[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
+    return sums
+
+
+def in_words(values: FloatArray) -> IntArray:
+    """Return thresholds of whole words: u < c means 2⁵³ u < ⌈2⁵³ c⌉."""
+    return np.ceil(values * WHOLE).astype(np.int64)
+
+
+@counter_kernel
+def draw_labels(  # type: ignore[no-untyped-def]
+    place, row, upto, time, horizon, begin, second, first, reach, own, turned, key, twist, out
+):
+    # O(n) per lane, in vector instructions. Rows are ordered by time, lanes by the offset o at
+    # which their blocks begin: those of offset o are begin[o] : begin[o + 1].
+    lanes, n, largest = key.size, row.size, WHOLE - 1
+    if reach.size == 0:
+        for j in range(n):
+            step, threshold, event = GAMMA * np.uint64(row[j]), upto[j], out[place[j]]
+            for q in range(lanes):
+                event[q] = mixed(key[q] + step, twist[q]) < threshold
+        return
+    common, flipped = np.empty(lanes, np.int64), np.empty(lanes, np.int64)
+    last, two = time[0] - horizon, second.size > 0
+    for j in range(n):
+        now = time[j]
+        if now > last:
+            # Blocks that began since the row before, and hold this one
+            for s in range(max(last + 1, now - horizon + 1), now + 1):
+                offset = (horizon - s % horizon) % horizon
+                step = GAMMA * np.uint64(n + (now + offset) // horizon)
+                for q in range(begin[offset], begin[offset + 1]):
+                    common[q] = mixed(key[q] + step, twist[q])
+                    flipped[q] = largest - common[q]
+            last = now
+        step, threshold, event = GAMMA * np.uint64(row[j]), upto[j], out[place[j]]
+        joins, alone = reach[j], own[j]
+        shared = flipped if turned[0, j] else common
+        if two:
+            begins, away = first[j], turned[1, j]
+            other = GAMMA * np.uint64(n + second[j])
+            for q in range(lanes):
+                word = mixed(key[q] + step, twist[q])
+                draw = mixed(key[q] + other, twist[q])
+                draw = largest - draw if away else draw
+                draw = shared[q] if word < begins else draw
+                event[q] = ((word < alone) & (word >= joins)) | (
+                    (draw < threshold) & (word < joins)
+                )
+        else:
+            for q in range(lanes):
+                word = mixed(key[q] + step, twist[q])
+                event[q] = ((word < alone) & (word >= joins)) | (
+                    (shared[q] < threshold) & (word < joins)
+                )
+
+
+# ------------------------------------------------------------------------------
+# Follow-up redrawn with the outcomes that were predicted, and its weights.
+
+
+#: Events of a kind in a stratum from which on their times are drawn there, and not from all.
+ENOUGH = 5
+
+
+#: Slots that a guide table tells apart at most, as a power of 2, and rows whose words share a pass.
+GUIDE_BITS, PASS = 14, 512
+
+
+@dataclass(frozen=True, eq=False)
+class FollowLanes(Lanes):
+    """Draws of follow-up: W of a row with the event times ``hit``, −W without times ``miss``.
+
+    By default these are 1, and lanes hold signed weights; 0 stands for unknown rows. After
+    :meth:`residuals` lanes hold W (Y − p). ``times`` holds, for the slots of all strata
+    (:class:`~caltest.data.followup.Censoring`), the distribution functions of the place of an
+    event, of a competing event and of censoring, in 53 bits, and ``guide`` the first places for
+    equal parts of a word; rows are ordered by stratum.
+    """
+
+    row: IntArray = field(repr=False)
+    upto: IntArray = field(repr=False)
+    hit: FloatArray = field(repr=False)
+    miss: FloatArray = field(repr=False)
+    row_starts: IntArray = field(repr=False)
+    slot_starts: IntArray = field(repr=False)
+    competing: IntArray = field(repr=False)
+    times: IntArray = field(repr=False)
+    guide: IntArray = field(repr=False)
+    width: ClassVar[int] = 8
+    kind: ClassVar[type] = np.float64
+    of_vectors: ClassVar[type] = np.float64
+
+    @classmethod
+    def of(cls, p: FloatArray, censoring: Censoring) -> FollowLanes:
+        """Prepare risks (n,); O(n log n)."""
+        status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
+        rows, slots = np.argsort(groups, kind="stable"), censoring.starts
+        row_starts = np.append(0, np.cumsum(np.bincount(groups)))
+        laws = np.ones((3, slots[-1]))
+        for s, (a, b) in enumerate(pairwise(slots)):
+            stratum = rows[row_starts[s] : row_starts[s + 1]]
+            for k, kind in enumerate((EVENT, COMPETING)):
+                enough = (status[stratum] == kind).sum() >= ENOUGH
+                laws[k, a:b] = _law(censoring, kind, stratum if enough else rows, a, b)
+        laws[2] = censoring.by_stratum(lambda left: 1.0 - np.append(left[1:], 0.0), censoring.left)
+        competing = np.bincount(groups, w * (status == COMPETING))
+        rest = np.bincount(groups, w * (status != EVENT))
+        share, times = in_words(competing / np.maximum(rest, 1e-300)), in_words(laws)
+        ones = np.ones(p.size)
+        fixed = (row_starts, slots, share, times, _guides(times, slots))
+        return cls(rows, rows, in_words(p[rows]), ones, ones, *fixed)
+
+    def residuals(self, probs: FloatArray) -> FollowLanes:
+        """Return lanes of W (Y − p), for probabilities (n, 2) whose first column is p."""
+        hit, miss = (np.ascontiguousarray(probs[self.row, k]) for k in (1, 0))
+        return replace(self, hit=hit, miss=miss)
+
+    def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
+        count = out.shape[1]
+        key, twist = keys(seed, first, count)[:2]
+        slots = int(np.diff(self.slot_starts).max()) + 1
+        ends = np.empty((count, int(np.diff(self.row_starts).max())), dtype=np.int32)
+        ended, censored = np.empty((2, count, slots), dtype=np.int32)
+        draw_followup(
+            self.place, self.row, self.upto, self.hit, self.miss, self.row_starts,
+            self.slot_starts, self.competing, self.times, self.guide, key, twist, ends, ended,
+            censored, np.empty((count, slots)), out,
+        )  # fmt: skip
+        return np.arange(count)
+
+    def _outcomes(self, lane: AnyArray) -> AnyArray:
+        return lane
+
+
+def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
+    """Return the distribution function of the place of an event of some rows in slots a to b."""
+    of_kind = rows[censoring.followup.status[rows] == kind]
+    if not of_kind.size:
+        return np.ones(b - a)
+    elapsed = censoring.followup.elapsed
+    order = of_kind[np.argsort(elapsed[of_kind])]
+    mass = np.append(0.0, np.cumsum(censoring.weights[order]))
+    until = np.searchsorted(elapsed[order], censoring.cut[a:b], side="right")
+    return mass[until] / mass[-1]
+
+
+def _guides(times: IntArray, slots: IntArray) -> AnyArray:
+    """Return the first place for each of equal parts of a word, (3, strata, parts)."""
+    size = int(np.diff(slots).max())
+    parts = 1 << max(4, min(GUIDE_BITS, (4 * size - 1).bit_length()))
+    edges = np.arange(parts, dtype=np.int64) * (WHOLE // parts)
+    places = [
+        [np.searchsorted(law[a : b - 1], edges, side="right") for a, b in pairwise(slots)]
+        for law in times
+    ]
+    return np.array(places, dtype=np.uint16 if size < 2**16 else np.int64)
+
+
+@inlined
+def _place(law, guide, word, shift, size):  # type: ignore[no-untyped-def]
+    # The first place whose distribution function is above a word, or size.
+    at = np.int64(guide[word >> shift])
+    while at < size and law[at] <= word:
+        at += 1
+    return at
+
+
+@counter_kernel
+def draw_followup(  # type: ignore[no-untyped-def]
+    place, row, upto, hit, miss, row_starts, slot_starts, competing, times, guide, key, twist,
+    ends, ended, censored, weight, out,
+):  # fmt: skip
+    # O(n) per lane. The words of row i are those of the counters i (the one of its redrawn label),
+    # n + i, 2 n + i and 3 n + i. ends holds 2 × the place of a known row, + 1 with the event, and
+    # −1 of an unknown one; weight is 1 / Ĝ at every place.
+    lanes, step, shift = key.size, GAMMA * np.uint64(row.size), shift_of(guide.shape[2])
+    event, kind_word = np.empty(PASS, np.bool_), np.empty(PASS, np.int64)
+    when, leaves = np.empty(PASS, np.int64), np.empty(PASS, np.int64)
+    left, at_risk = np.empty(lanes), np.empty(lanes)
+    for s in range(row_starts.size - 1):
+        begin, n_rows, slot = row_starts[s], row_starts[s + 1] - row_starts[s], slot_starts[s]
+        size, share = slot_starts[s + 1] - 1 - slot, competing[s]
+        first, second = times[0, slot : slot + size + 1], times[1, slot : slot + size + 1]
+        lost_law = times[2, slot : slot + size + 1]
+        beyond = lost_law[size - 1] if size > 0 else np.int64(0)  # from here on none is censored
+        for q in range(lanes):
+            for k in range(size + 1):
+                ended[q, k], censored[q, k] = 0, 0
+            for start in range(0, n_rows, PASS):
+                m = min(PASS, n_rows - start)
+                for j in range(m):
+                    at = key[q] + GAMMA * np.uint64(row[begin + start + j])
+                    event[j] = mixed(at, twist[q]) < upto[begin + start + j]
+                    when[j] = mixed(at + step + step, twist[q])
+                    leaves[j] = mixed(at + step + step + step, twist[q])
+                if share > 0:
+                    for j in range(m):
+                        at = key[q] + GAMMA * np.uint64(row[begin + start + j])
+                        kind_word[j] = mixed(at + step, twist[q])
+                for j in range(m):
+                    happens = size
+                    if event[j]:
+                        happens = _place(first, guide[0, s], when[j], shift, size)
+                    elif share > 0 and kind_word[j] < share:
+                        happens = _place(second, guide[1, s], when[j], shift, size)
+                    lost = size
+                    if leaves[j] < beyond:
+                        lost = _place(lost_law, guide[2, s], leaves[j], shift, size)
+                    if lost < happens:
+                        ends[q, start + j] = -1
+                        censored[q, lost] += 1
+                    else:
+                        ends[q, start + j] = 2 * happens + event[j]
+                        ended[q, happens] += 1
+        for q in range(lanes):
+            left[q], at_risk[q] = 1.0, n_rows
+        for k in range(size + 1):
+            for q in range(lanes):
+                lost_here = float(censored[q, k])
+                # Beyond a place that censoring leaves nobody to reach no row is known.
+                weight[q, k] = 1.0 / left[q] if left[q] > 0.0 else 0.0
+                at_risk[q] -= ended[q, k]
+                left[q] *= 1.0 - lost_here / max(at_risk[q], 1.0)
+                at_risk[q] -= lost_here
+        for j in range(n_rows):
+            target, of_event, of_none = out[place[begin + j]], hit[begin + j], miss[begin + j]
+            for q in range(lanes):
+                end = ends[q, j]
+                w = weight[q, max(end, 0) >> 1]
+                target[q] = 0.0 if end < 0 else (w * of_event if end & 1 else -w * of_none)
+
+
+# ------------------------------------------------------------------------------
+# Random words that depend on a seed and a number only, so that runs can be cut anywhere.
+#
+# A replicate's key is two words of Philox (Salmon et al. 2011). Its words are counted by SplitMix64
+# (Steele et al. 2014) with the second word mixed in half-way, so that streams whose counters meet
+# still differ: two of B streams of n words share a part with a chance of less than B² n / 2¹²⁷.
+
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+
+
+SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
+
+
+#: Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
+WHOLE = 1 << 53
+
+
+#: One of 2⁵³ equal parts of [0, 1).
+UNIT = 2.0**-53
+
+
+#: Two numbers below 2⁶⁴.
+Seed = tuple[int, int]
+
+
+@inlined
+def mixed(z, twist):  # type: ignore[no-untyped-def]
+    """Return 53 random bits of a counter: the same for one replicate and row in every kernel."""
+    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
+    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
+    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
+
+
+@inlined
+def shift_of(width):  # type: ignore[no-untyped-def]
+    """Return by how much to shift a draw, to tell in which of ``width`` equal parts it lies."""
+    part, shift = WHOLE // width, 0
+    while part >> shift > 1:
+        shift += 1
+    return shift
+
+
+def keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
+    """Return the four key words of streams ``first``, …, ``first + count − 1``, one row a word."""
+    philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
+    return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)

@@ -1,0 +1,223 @@
+"""Revisions: expectation 1 by enumeration, values of the slow twin, effect, and refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from twins import revisions as slow
+
+import caltest as ct
+from caltest.errors import InvalidPredictionsError
+
+
+def in_rows(paths):
+    """Return ids, times and probabilities of paths of shape (Q, T)."""
+    count, length = np.shape(paths)
+    return np.repeat(np.arange(count), length), np.tile(np.arange(length), count), np.ravel(paths)
+
+
+def gaussian(seed, questions, length, pull=1.0):
+    """Return probabilities that a Brownian path ends above 0, revised by ``pull`` of the way."""
+    rng = np.random.default_rng(seed)
+    start = rng.normal(0.0, 0.7, (questions, 1))
+    walk = np.cumsum(rng.standard_normal((questions, length)) / np.sqrt(length), axis=1)
+    t = np.arange(length) / length
+    walk = np.hstack([np.zeros((questions, 1)), walk])[:, :length]
+    q = ndtr((start + walk) / np.sqrt(1.0 - t))
+    p = q.copy()
+    for k in range(1, length):
+        p[:, k] = np.clip(p[:, k - 1] + pull * (q[:, k] - p[:, k - 1]), 0.001, 0.999)
+    return p
+
+
+def seeded():
+    """Return the paths and outcomes of the recorded values."""
+    rng = np.random.default_rng(20261127)
+    return np.round(rng.random((4, 9)), 2), rng.integers(0, 2, 4)
+
+
+def test_recorded_log_evidence_of_independent_questions():
+    paths, y = seeded()
+    # From the reference program of the method's specification, e_process(P, y, "product").
+    test = ct.Revisions(*in_rows(paths), np.repeat(y, 9), least=0.0).test()
+    assert test.log_evidence == pytest.approx(21.944863596771167, abs=1e-10)
+
+
+def test_recorded_log_evidence_of_dependent_questions():
+    paths, y = seeded()
+    # From the same program, e_process(P, y, "time").
+    test = ct.Revisions(*in_rows(paths), np.repeat(y, 9), least=0.0, dependent=True).test()
+    assert test.log_evidence == pytest.approx(6.904564627037511, abs=1e-10)
+
+
+def test_recorded_excess_movement():
+    paths, _ = seeded()
+    test = ct.Revisions(*in_rows(paths), least=0.0).test()
+    # Σ over the four questions of the same program's movement(P).
+    assert test.movement - test.resolved == pytest.approx(1.4508 + 1.4486 + 1.4346 + 2.164)
+
+
+@pytest.mark.parametrize("least", [0.0, 0.2])
+@pytest.mark.parametrize("groups", [None, [0, 0, 1, 1], [0, 1, 1, 0], [0, 0, 0, 0]])
+def test_evidence_is_that_of_the_slow_twin(groups, least):
+    paths, _ = seeded()
+    rows = None if groups is None else np.repeat(groups, 9)
+    test = ct.Revisions(*in_rows(paths), groups=rows, least=least).test()
+    twin = slow.log_evidence(paths, groups, least)
+    np.testing.assert_allclose(test.history[1:, 1], twin, atol=1e-10)
+
+
+@pytest.mark.parametrize("start", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("least", [0.0, 0.15, 0.3])
+def test_expected_evidence_is_1_at_every_time(start, least):
+    paths, chance = slow.lattice_martingale(start, 5)
+    expected = np.zeros(5)
+    for path, q in zip(paths, chance, strict=True):
+        history = ct.Revisions(*in_rows([path]), least=least).test().history
+        expected += q * np.exp(history[1:, 1])
+    np.testing.assert_allclose(expected, 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [None, [0, 0]])
+def test_expected_evidence_of_two_independent_questions_is_1(groups):
+    first, a = slow.lattice_martingale(0.25, 3)
+    second, b = slow.lattice_martingale(0.6, 3)
+    total = 0.0
+    for path, q in zip(first, a, strict=True):
+        for other, w in zip(second, b, strict=True):
+            rows = in_rows([path, other])
+            marks = None if groups is None else np.repeat(groups, 4)
+            total += q * w * ct.Revisions(*rows, groups=marks, least=0.0).test().evidence
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_dependent_questions_need_a_group():
+    paths, chance = slow.lattice_martingale(0.25, 4)
+    both = [np.stack([path, 1.0 - path]) for path in paths]  # one news moves both
+    product, grouped = (
+        sum(
+            q * ct.Revisions(*in_rows(pair), least=0.0, dependent=how).test().evidence
+            for pair, q in zip(both, chance, strict=True)
+        )
+        for how in (False, True)
+    )
+    assert grouped == pytest.approx(1.0, abs=1e-12)
+    assert product > 1.1  # independence is an assumption, and this is what it costs
+
+
+def test_expected_movement_evidence_is_1():
+    paths, chance = slow.lattice_martingale(0.5, 5)
+    e = [np.exp(ct.Revisions(*in_rows([p])).test().movement_log_evidence) for p in paths]
+    assert np.dot(chance, e) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_copies_and_missing_days_change_nothing():
+    paths = np.random.default_rng(0).random((3, 6))
+    copies = np.repeat(paths, 3, axis=1)
+    missing = copies.copy()
+    missing[:, 1::3] = np.nan
+    plain, often, gaps = (ct.Revisions(*in_rows(p)).test() for p in (paths, copies, missing))
+    assert plain.log_evidence == often.log_evidence == gaps.log_evidence
+    assert gaps.notes == ("18 rows without a forecast count as no revision",)
+
+
+def test_order_of_rows_does_not_matter():
+    ids, times, probs = in_rows(gaussian(1, 20, 15))
+    order = np.random.default_rng(2).permutation(ids.size)
+    plain = ct.Revisions(ids, times, probs).test()
+    mixed = ct.Revisions(ids[order], times[order], probs[order]).test()
+    assert plain.log_evidence == pytest.approx(mixed.log_evidence, abs=1e-9)
+
+
+def test_slow_forecasters_are_found_and_named():
+    test = ct.Revisions(*in_rows(gaussian(3, 100, 30, pull=0.5))).test()
+    assert test.alarm
+    assert test.direction == "too slow"
+    assert 0.35 < test.effect_low < test.effect_high < 0.6
+
+
+def test_fast_forecasters_are_found_and_named():
+    test = ct.Revisions(*in_rows(gaussian(4, 100, 30, pull=1.5))).test()
+    assert test.alarm
+    assert test.direction == "too fast"
+    assert test.effect_low > 1.2
+
+
+def test_calibrated_forecasters_go_all_the_way():
+    test = ct.Revisions(*in_rows(gaussian(5, 200, 30))).test()
+    assert not test.alarm
+    assert test.effect_low < 1.0 < test.effect_high
+
+
+def test_an_outcome_is_the_last_forecast():
+    paths, y = seeded()
+    ids, times, probs = in_rows(paths)
+    as_rows = ct.Revisions(*in_rows(np.column_stack([paths, y])), least=0.0).test()
+    apart = ct.Revisions(ids, times, probs, dict(enumerate(y)), least=0.0).test()
+    assert apart.log_evidence == as_rows.log_evidence
+
+
+def test_a_certain_forecast_that_comes_back_is_no_infinite_evidence():
+    test = ct.Revisions([0, 0, 0], [1, 2, 3], [0.5, 0.0, 0.2]).test()
+    # Log e-value of the reference program of the method's specification.
+    assert test.log_evidence == pytest.approx(1.48, abs=0.01)
+
+
+def test_forecasts_in_percent_settle_bets_after_three_steps():
+    rows = in_rows(np.round(gaussian(6, 20, 10), 2))
+    assert ct.Revisions(*rows).least == pytest.approx(0.03)
+    assert ct.Revisions(*in_rows(gaussian(6, 20, 10))).least == 0.0
+
+
+def test_a_coarse_grid_with_many_revisions_is_refused():
+    rows = in_rows(np.round(gaussian(6, 20, 30) * 20) / 20)
+    with pytest.raises(InvalidPredictionsError, match=r"multiples of 0\.05.*step=0\.05"):
+        ct.Revisions(*rows)
+    assert ct.Revisions(*rows, step=0.05).test().n_revisions > 100
+
+
+def test_dates_are_times():
+    days = np.datetime64("2026-11-01") + np.arange(4)
+    test = ct.Revisions(["a"] * 4, days.astype(str), [0.1, 0.9, 0.1, 0.9], least=0.0).test()
+    assert test.dates
+    assert test.n_times == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([1, 1], [5, 5], [0.2, 0.3]), {}, "rows 0 and 1 forecast question 1 at one time"),
+        (([1, 1], [1, 2], [0.2, 20.0]), {}, "row 1 is 20, outside"),
+        (([1, 1], [1, 2], [0.2, 0.3], [0, 1]), {}, "question 1 has outcome 0 in row 0 and 1"),
+        (([1, 1], [1, 2], [0.2, 0.3], [0, 2]), {}, "row 1 is 2, not 0 or 1"),
+        (([1, 1], [1, 2], [0.2, 0.3], {9: 1}), {}, "there is no question 9"),
+        (([1, 1], [1, 2], [0.2, 0.3]), {"groups": [1, 2]}, "question 1 is in two groups"),
+        (([1], [1], [[0.2, 0.8]]), {}, r"shape \(1, 2\)"),
+        (([1], [1], [np.nan]), {}, "every value is missing"),
+        (([], [], []), {}, "nothing to test"),
+    ],
+)
+def test_bad_input_is_named(arguments, options, message):
+    with pytest.raises(InvalidPredictionsError, match=message):
+        ct.Revisions(*arguments, **options)
+
+
+def test_result_survives_json():
+    test = ct.Revisions(*in_rows(gaussian(7, 5, 8))).test()
+    assert ct.RevisionTest.from_json(test.to_json()) == test
+    assert json.loads(test.to_json())["kind"] == "RevisionTest"
+
+
+def test_picture_shows_evidence_and_the_alarm():
+    test = ct.Revisions(*in_rows(gaussian(3, 100, 30, pull=0.5))).test()
+    picture = test.plot()
+    assert {"evidence", "threshold", "alarm"} <= set(picture.artists)
+    assert "predictable" in str(test)
+
+
+def test_one_forecast_is_no_revision():
+    test = ct.Revisions([1], [1], [0.4]).test()
+    assert (test.evidence, test.pvalue) == pytest.approx((1.0, 1.0))
+    assert test.n_revisions == 0
+    assert np.isnan(test.effect)
