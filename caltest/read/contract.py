@@ -223,6 +223,13 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     columns = [term.column for term in found["probs"]]
     whole = [column for column in columns if column is not None]
     classes = tuple(ends_of(whole)) if len(whole) == len(columns) > 1 else None
+    said = [str(name) for name in wanted.classes or ()]
+    if classes and set(said) == {*classes} and said != [*classes]:
+        raise InvalidPredictionsError(
+            f"the classes are given as {', '.join(said)}, but the columns {', '.join(whole)} are "
+            f"called by these names in another order",
+            [Reading({"classes": [*classes]})],
+        )
     return replace(chosen, classes=classes, about_answers=_about_answers(chosen, wanted))
 
 

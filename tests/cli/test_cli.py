@@ -78,7 +78,7 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
         refused("each label is as frequent in both, as in another", *words, models / "bare.csv")
         refused("\nsay: caltest ", *words, models / "bare.csv")
         assert "rows of steep brought into the order of good" in run(*words, steep)[1]
-    frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "won": [0, 1, 1] * 3}] * 2
+    frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "y": [0, 1, 1] * 3}] * 2
     frames[1] = {name: values[::-1] for name, values in frames[0].items()}
     for old in (frames[1], {name: frames[1][name] for name in ("txn_id", "p")}):
         found = ct.gate(frames[0], statistic=ct.ECE(2), against=old, margin=0.1)
@@ -97,10 +97,10 @@ def test_compare_matches_rows_by_id(run, models, refused, done):
     steep.write_text(steep.read_text().replace("id7,", "id8,"))
     flat.write_text("\n".join(row.rpartition(",")[0] for row in flat.read_text().split()))
     assert "flat: labels of good.csv matched by id" in done("compare", good, flat)
-    for more in ([], ["--id", "id"]):
-        refused("steep has ids more than once: id8 (1 in all)", "compare", good, steep, *more)
+    refused("each label is as frequent in both, as in another", "compare", good, steep)
+    refused("steep has ids more than once: id8", "compare", good, steep, "--id", "id")
     steep.write_text(steep.read_text().partition("id8,")[0])
-    refused(" lacks ids of good: id0, id1, id2, ", "compare", good, steep)
+    refused(" lacks ids of good: id0, id1, id2, ", "compare", good, steep, "--id", "id")
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_clusters_and_subgroups_of_a_file(tmp_path, refused, done):
     found = json.loads(done("test", path, *facts, "--json"))
     assert (found["clusters"]["count"], found["subgroups"]["names"]) == (30, ["a", "b"])
     twice = ("--clusters", "litter,ward", "--n-resamples", 99)
-    assert "clusters litter from litter, clusters ward from ward" in done("test", path, *twice)
+    assert "30 clusters" in done("test", path, *twice)
     out = done("interval", path, "--by", "ward", "--n-resamples", 999)
     assert "intervals of 0.975 each" in out
     other = tmp_path / "other.csv"
     other.write_text(path.read_text())
     done("compare", path, other, "--by", "ward")
-    refused("--by names a column: give the FILE that has it", "audit", "--by", "ward")
+    refused("--by is about columns: give the FILE", "audit", "--by", "ward")
     for kind in ("forest", "sites", "deviation", "audit"):
         drawn = ("plot", path, "--by", "ward", "--kind", kind, "-o", tmp_path / "f.svg", "--json")
         assert json.loads(done(*drawn))

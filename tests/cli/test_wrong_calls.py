@@ -479,7 +479,7 @@ audit two.csv --level .9 -> The level of a test is --alpha -> audit two.csv --al
 audit --n-resamples 1e4 -> '1e4' is not a valid integer
 audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 120
 audit --out nowhere/x.txt -> there is no folder nowhere
-audit two.csv three.csv -> three.csv: there is no column 'p'
+audit two.csv three.csv -> no column is known by its name as the probability
 audit two.csv more.csv --by site --resume s -> rows in memory -> audit two.csv more.csv --by site
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
@@ -507,7 +507,7 @@ compare two.csv -> compare needs two files or more
 compare two.csv two.csv -> one file was given twice
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
-audit two.csv --sheet A -> --sheet is for Excel files -> audit two.csv
+audit two.csv --sheet A -> only Excel files have sheets -> audit two.csv
 plot two.csv -> Missing option '-o' -> plot two.csv --out FILE
 plot two.csv -o x.gif -> a picture ends in .pdf, .svg, .png -> plot two.csv --out x.svg
 plot two.csv -o x.png --kind pie -> 'pie' is not one of
@@ -527,7 +527,7 @@ monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --
 audit two.csv more.csv --clusters site --resume state -> --clusters needs rows in memory
 test three.csv --classes 2,1,0 -> called by these names in ano -> test three.csv --classes 0,1,2
 grades both.csv -> one outcome, in label: such rows are for audit -> audit both.csv
-audit both.csv --probs steps -> whole numbers up to 9: a score or gra -> audit both.csv --probs p
+audit both.csv --probs steps -> a probability is at most 1 -> audit both.csv --probs 'steps / 100'
 test two.csv --by site --by p -> --by is given 2 times: give it once, with commas: --by A,B
 test two.csv --seed 1 --seed 2 -> --seed is given 2 times: give it once
 test two.csv --clusters= -> it is empty: name a column, or leave the option out
@@ -536,14 +536,12 @@ test two.csv --out two.txt --label l.txt -> there is no column
 audit both.csv --percent -> '--percent'. Divide in the -> audit both.csv --probs 'COLUMN / 100'
 audit two.csv --pos-label 0 -> Say which label is the event -> audit two.csv --label "COLUMN = '0'"
 monitor ab.csv ba.csv --state s.json -> name their classes differently: list their columns in
-audit two.csv --by label -> label is the label, which is known only after -> audit two.csv
-audit two.csv --clusters site,p -> p holds the only probabilities: name another
-audit two.csv --probs p --by p -> p holds the probabilities: name -> audit two.csv --probs p
-audit both.csv --probs p --weights id -> names or counts rows -> audit both.csv --probs p
-test both.csv --probs p --event id --time label --horizon 5 -> has two values: name each in the
-audit both.csv --probs p --by id -> id has 30 values in 30 rows -> audit both.csv --probs p
+audit two.csv --by label -> no column is known by its name as the label
+audit two.csv --clusters site,p -> no column is known by its name as the probability
+test both.csv --probs p --event id --time label --horizon 5 -> an outcome is 0 or 1, so say which
+audit both.csv --probs p --by id -> has 30 values in 30 rows
 tset two.csv -> Did you mean 'test'? -> test two.csv
-audt bank.csv -> then: column p -> audit bank.csv --drop-label open --drop-missing --pos-label bad
+audt bank.csv -> Did you mean 'audit'? -> audit bank.csv
 """
 COMMAND_CASES = [[*line.split(" -> "), ""][:3] for line in COMMANDS.strip().splitlines()]
 
