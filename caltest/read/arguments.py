@@ -149,7 +149,7 @@ def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Besid
         option = "label" if name == "labels" else name
         if isinstance(values, Followup):
             values = values.labels
-        if _are_names(values):
+        if _are_names(values) and (isinstance(values, str) or _fit(values, name, frame)):
             wanted[option] = values
             continue
         if is_table(values) or (name == "features" and not can(values, "__arrow_c_array__")):
@@ -182,6 +182,13 @@ def _are_names(values: object) -> bool:
     """Return whether values name columns: text, or a list of texts."""
     texts = isinstance(values, (list, tuple)) and all(isinstance(v, str) for v in values)
     return isinstance(values, str) or (texts and bool(values))
+
+
+def _fit(values: Any, name: str, frame: pl.DataFrame) -> bool:
+    """Return whether a list of texts names columns: labels are never, others if all are there."""
+    if name == "labels":
+        return False
+    return len(values) != frame.height or {*values} <= {*frame.columns}
 
 
 def _plain(cells: AnyArray) -> AnyArray:

@@ -209,6 +209,13 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
         cells = described(head.select(pl.exclude(FILE)))
         readings = suggested(head, wanted, error.lacking)
         raise InvalidPredictionsError(f"{error}; the columns are {cells}", readings) from None
+    taken = {
+        r for o in ("probs", "label", "event") for t in chosen.terms.get(o, ()) for r in t.roots
+    }
+    if known := [t.name for t in chosen.terms.get("features", ()) if {*t.roots} & taken]:
+        raise InvalidPredictionsError(
+            f"{known[0]} is the label or a prediction, and segments are of what is known besides"
+        )
     if wanted.features in ("*", ["*"]):
         free = [n for n in schema if n not in chosen.used]
         if not free:

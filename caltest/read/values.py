@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -461,6 +462,7 @@ class Cells:
             return self._multilabel()
         probs, wanted = self.probabilities(), self.wanted
         labels: Any
+        notes: list[str] = []
         facts: dict[str, Any] = {
             option: self.fact(option)
             for option in ("by", "weights", "clusters", "ids", "folds")
@@ -478,11 +480,19 @@ class Cells:
             features = {self.name(c): _feature(self.frame[c]) for c in self.of("features")}
             every = wanted.features in ("*", ["*"])
             facts["features"] = as_features(features, self.frame.height, leave_ids=every)
+        if self.of("features"):
+            searched = facts["features"].named
+            if left := [name for name in features if name not in searched]:
+                notes.append(
+                    f"left out {', '.join(left)}, which name, number or time the rows: to search "
+                    "them, name them as features"
+                )
         with self.naming:
             data = Predictions.of(
                 probs, labels, from_logits=wanted.from_logits, renormalise=wanted.renormalise,
                 ordered=wanted.ordered, rounded=False, **facts,
             )  # fmt: skip
+        data = replace(data, notes=(*data.notes, *notes))
         return data if classes is None else replace(data, classes=classes)
 
     def _multilabel(self) -> Predictions:
@@ -575,6 +585,11 @@ def _feature(cells: pl.Series) -> AnyArray:
         return np.asarray(cells.to_numpy())
     if cells.dtype in (pl.Categorical, pl.Enum):
         cells = cells.cast(pl.String)
+    if cells.dtype == pl.String:
+        with suppress(pl.exceptions.PolarsError):  # no dates
+            dates = cells.str.to_datetime(strict=False, time_unit="us")
+            if dates.null_count() == cells.null_count() < cells.len():
+                return np.asarray(dates.dt.replace_time_zone(None).to_numpy())
     return np.asarray(cells.to_numpy())
 
 

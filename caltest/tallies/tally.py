@@ -716,8 +716,7 @@ class TallyReading:
     @property
     def question(self) -> dict[str, str]:
         """What decides what is counted, in words."""
-        options = {f.name: getattr(self.wanted, f.name) for f in fields(Wanted)}
-        given = {name: repr(v) for name, v in options.items() if v not in (None, False)}
+        given = {f.name: repr(getattr(self.wanted, f.name)) for f in fields(Wanted)}
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
         return {"lens": lens or repr(self.lens), "grid": repr(self.grid), **given}
 

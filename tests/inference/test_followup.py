@@ -472,8 +472,8 @@ def test_files_and_commands(tmp_path, done, refused):
     assert [limits["low"][0], limits["high"][0]] == [*ct.cox_recalibration(p, plain).oe_interval]
     refused("cox_recalibration gives intervals of O:E", "interval", *asked, "--horizon", 1)
     for wrong, words in {
-        (): "an event is one by a horizon",
+        (): "an event needs the time that rows were followed for",
         ("--horizon", "0"): "horizon must be a number > 0",
-        ("--horizon", "1", "--label", "status"): "leave out label=",
+        ("--horizon", "1", "--label", "status"): "the event stands in the place of the label",
     }.items():
         refused(words, "audit", *asked, *wrong)

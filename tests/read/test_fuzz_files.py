@@ -10,9 +10,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from files_of_tests import CSV, LABELS, PROBS, SAMPLES, helm_instance, inspect_log, zipped
+from files_of_tests import LOG_OF_INSPECT as INSPECTED
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_files import CSV, INSPECTED, LABELS, PROBS, SAMPLES, helm_instance, inspect_log, zipped
 
 import caltest as ct
 from caltest.read import FORMATS
@@ -101,7 +102,7 @@ def survive(kind, data, **choices):
 
 
 CHOICES = st.sampled_from(
-    [{}, {"drop_missing": True}, {"probs": "p*"}, {"label": "label", "pos_label": 1}, {"ids": "id"}]
+    [{}, {"drop_missing": True}, {"probs": "p*"}, {"label": "label = 1"}, {"ids": "id"}]
 )
 COMPACT = [kind for kind in VALID if kind not in ("excel", "parquet")]
 
@@ -133,5 +134,5 @@ def test_many_damaged_files(file, choices):
 
 def test_names_with_line_feeds_make_no_second_line(tmp_path):
     np.savez(tmp_path / "a.npz", **{"probs": PROBS, "\nabel": LABELS})
-    with pytest.raises(ct.InvalidPredictionsError, match=r"\(4, 3\), abel \(4,\); name them"):
+    with pytest.raises(ct.InvalidPredictionsError, match="the label; the columns are p0"):
         ct.read_predictions(tmp_path / "a.npz")

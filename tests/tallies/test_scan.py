@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.read import batches
-from caltest.tallies.tally import Reading
+from caltest.read import tables
+from caltest.tallies.tally import TallyReading
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
+
+
+def smaller_batches(monkeypatch, rows):
+    monkeypatch.setattr(tables, "ROWS", rows)
+    monkeypatch.setattr(tables, "FEW", rows)
 
 
 def rows(seed, n=700):
@@ -37,14 +42,13 @@ def whole():
 def test_same_for_any_batches_and_order(parts, monkeypatch):
     found = ct.scan(parts / "part-*.parquet")
     assert found == whole()
-    assert found.notes == ("read 2100 rows of 3 files, columns y, p",)
-    monkeypatch.setattr(batches, "ROWS", 37)
+    assert found.notes == ("read 2100 rows of 3 files, columns p, y",)
+    smaller_batches(monkeypatch, 37)
     assert ct.scan([parts / f"part-{j}.parquet" for j in (2, 0, 1)]) == found
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "txt", "feather", "npz", "jsonl"])
-def test_formats(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(batches, "BYTES", 2048)
+def test_formats(tmp_path, ending):
     p, y = rows(0)
     path, mark = tmp_path / f"rows.{ending}", {"tsv": "\t", "txt": ";"}.get(ending, ",")
     text = "".join(f"{float(a)!r}{mark}{b}\n" for a, b in zip(p, y, strict=True))
@@ -75,25 +79,24 @@ def test_columns_of_classes_weights_and_missing_cells(tmp_path):
     assert np.array_equal(found.sums, expected.sums)
     assert found.n_classes == 10
     (tmp_path / "b.csv").write_text("p,y\n0.5,1\n,0\n0.25,0\n")
-    words = r"b\.csv: column p has 1 missing cell, in row 2"
+    words = r"b\.csv: p has no value in row 2"
     with pytest.raises(ct.InvalidPredictionsError, match=words):
         ct.scan(tmp_path / "b.csv")
     assert ct.scan(tmp_path / "b.csv", drop_missing=True) == ct.Tally.of([0.5, 0.25], [1, 0])
 
 
 def test_batches_of_one_label_and_of_weight_0(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "ROWS", 10)
+    smaller_batches(monkeypatch, 10)
     p, _ = rows(0, 40)
     y = np.repeat(["no", "yes"], 20)
     w = np.where(np.arange(40) < 15, 0.0, 1.0)
     parquet.write_table(pyarrow.table({"p": p, "y": y, "w": w}), tmp_path / "a.parquet")
-    found = ct.scan(tmp_path / "a.parquet", pos_label="yes", weights="w")
-    assert (found.n, found.classes) == (25, ("not yes", "yes"))
+    found = ct.scan(tmp_path / "a.parquet", label="y = 'yes'", weights="w", as_is=True)
+    assert (found.n, found.classes) == (25, None)
     assert np.array_equal(found.sums, ct.Tally.of(p[15:], (y[15:] == "yes").astype(int)).sums)
 
 
-def test_text_that_begins_with_whole_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "BYTES", 200)
+def test_text_that_begins_with_whole_numbers(tmp_path):
     p = np.concatenate([np.arange(100) % 2, rows(0, 100)[0]])
     y = np.arange(200) % 2
     y[:100] = p[:100]
@@ -103,7 +106,7 @@ def test_text_that_begins_with_whole_numbers(tmp_path, monkeypatch):
 
 
 def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "ROWS", 100)
+    smaller_batches(monkeypatch, 100)
     p, y = rows(0)
     p[432] = 1.5
     parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "a.parquet")
@@ -139,17 +142,17 @@ def test_a_corrupt_part_names_itself_and_nothing_is_lost(parts):
 
 
 def test_interruption_says_what_was_read(parts, monkeypatch, run):
-    first = Reading.batch
+    first = TallyReading.batch
 
-    def interrupted(self, table, *where):
+    def interrupted(self, cells, *where):
         if sum(done) >= 1000:
             raise KeyboardInterrupt
-        done.append(table.num_rows)
-        return first(self, table, *where)
+        done.append(cells.frame.height)
+        return first(self, cells, *where)
 
     done: list[int] = []
-    monkeypatch.setattr(Reading, "batch", interrupted)
-    monkeypatch.setattr(batches, "ROWS", 100)
+    monkeypatch.setattr(TallyReading, "batch", interrupted)
+    smaller_batches(monkeypatch, 100)
     code, _, told = run("audit", parts / "part-*.parquet", "--resume", parts / "state")
     assert (code, "Counted before: 700 rows of 1 of 3 parts; kept in" in told) == (130, True)
     monkeypatch.undo()
@@ -162,11 +165,13 @@ def test_what_is_no_file(parts):
     with pytest.raises(ct.StatisticError, match="named twice"):
         ct.scan([parts / "part-0.parquet", parts / "part-*.parquet"])
     (parts / "empty.csv").write_text("p,y\n")
-    with pytest.raises(ct.InvalidPredictionsError, match=r"empty\.csv: there are no rows"):
+    with pytest.raises(
+        ct.InvalidPredictionsError, match=r"empty\.csv: there is a header but no rows"
+    ):
         ct.scan(parts / "empty.csv")
     assert ct.scan([parts / "empty.csv", parts / "part-0.parquet"]).n == 700
     parquet.write_table(pyarrow.table({"prob": [0.5], "y": [1]}), parts / "other.parquet")
-    with pytest.raises(ct.InvalidPredictionsError, match=r"other\.p.*'p' among prob, y,"):
+    with pytest.raises(ct.InvalidPredictionsError, match=r"other\.p.*no column 'p'"):
         ct.scan([parts / "part-0.parquet", parts / "other.parquet"])
 
 
@@ -178,7 +183,7 @@ def test_commands_take_many_files(parts, run, verb):
 
 
 def test_commands_refuse_what_needs_rows_before_reading(parts, refused, monkeypatch):
-    monkeypatch.setattr(Reading, "steps", lambda *_: pytest.fail("was read"))
+    monkeypatch.setattr(TallyReading, "steps", lambda *_: pytest.fail("was read"))
     kept = ("--resume", parts / "state")
     refused("needs the rows", "test", parts / "part-*.parquet", "--statistic", "SKCE()", *kept)
     refused("--by needs rows in memory", "audit", parts / "part-*.parquet", "--by", "id", *kept)
@@ -198,11 +203,11 @@ def digits(tmp_path):
 def test_audit_of_many_classes(digits, run, monkeypatch):
     data = ct.examples.digits("overfit")
     found = ct.scan(digits)
-    named = ct.Predictions.of(data.probs, data.labels, classes=[*range(10)])
+    named = ct.Predictions.of(data.probs, data.labels)
     assert (found, found.rows.n) == (ct.Tallies.of(named), 900)
     code, text, _ = run("audit", digits)
     assert (code, "read 900 rows of 3 files" in text) == (0, True)
-    monkeypatch.setattr(batches, "ROWS", 37)
+    smaller_batches(monkeypatch, 37)
     for _ in range(2):
         again = ct.scan(digits, resume=digits.parent / "state")
         assert again == found

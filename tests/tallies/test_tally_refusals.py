@@ -155,7 +155,7 @@ KINDS = {"Tally": ct.Tally.of(TWO), "Tallies": ct.Tallies.of(TWO)}
 )
 def test_scan_refuses_in_words(words_file, given, words):
     with pytest.raises((ct.StatisticError, ValueError, TypeError), match=words):
-        ct.scan(**{"paths": words_file, "probs": "p", "pos_label": "yes"} | given)
+        ct.scan(**{"paths": words_file, "probs": "p", "label": "label = 'yes'"} | given)
 
 
 @pytest.mark.slow
@@ -179,10 +179,17 @@ def words_file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("other", [{"pos_label": "no"}, {"probs": "q"}, {"drop_missing": True}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"label": "label = 'no'", "as_is": True},
+        {"probs": "q", "as_is": True},
+        {"drop_missing": True},
+    ],
+)
 def test_a_state_is_of_the_columns_and_labels_that_were_asked(words_file, tmp_path, other):
-    asked = {"probs": "p", "label": "label", "pos_label": "yes", "resume": tmp_path / "state"}
+    asked = {"probs": "p", "label": "label = 'yes'", "resume": tmp_path / "state"}
     assert ct.scan(words_file, **asked) == ct.scan(words_file, **asked)
-    (name,) = other
+    name = next(iter(other))
     with pytest.raises(ct.StatisticError, match=f"was written with {name}=.*, not .*: give the"):
         ct.scan(words_file, **asked | other)
