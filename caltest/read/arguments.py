@@ -152,7 +152,9 @@ def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Besid
         if _are_names(values) and (isinstance(values, str) or _fit(values, name, frame)):
             wanted[option] = values
             continue
-        if is_table(values) or (name == "features" and not can(values, "__arrow_c_array__")):
+        if (is_table(values) and name != "labels") or (
+            name == "features" and not can(values, "__arrow_c_array__")
+        ):
             facts[name] = values
             continue
         cells = as_column(values, name)

@@ -22,7 +22,7 @@ from caltest.data.rounded import without_rounded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import key, listing, quoted, split, terms
-from caltest.read.formats import FORMATS, Table, flat, open_table, retyped
+from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import read_log
 from caltest.read.questioning import questioned
 from caltest.read.state import content_mark
@@ -173,8 +173,7 @@ def read_table(
     rows = cells.rows if data.places is None else cells.rows[data.places]
     head = read_note(table, chosen, wanted, whole, complete)
     notes = (head, *table.notes, *complete.notes, *map(Doubt, asked), *data.notes)
-    unused = tuple(n for n in table.schema if n not in chosen.used and n != FILE)
-    data = replace(data, notes=notes, unused=() if table.log else unused, places=rows)
+    data = replace(data, notes=notes, unused=searchable(table, chosen), places=rows)
     if table.parts and not wanted.as_is and "where" not in chosen.terms:
         refuse_same_labels(data, table.parts)
     kept = without_rounded(data, wanted.rounded)
@@ -267,6 +266,21 @@ def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, comple
     unused = [name for name in table.schema if name not in chosen.used and name != FILE]
     parts += [f"not used: {shortened(unused, 12)}"] * bool(unused)
     return ", ".join(parts)
+
+
+def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
+    """Return columns that were not used and could be features: those that do not number rows."""
+    if table.log or table.parts:
+        return ()
+    names = [n for n, kind in table.schema.items() if n not in chosen.used and not kind.is_nested()]
+    if not names:
+        return ()
+    with suppress(*unreadable()):
+        head = table.frame.select(names).head(1000).collect()
+        several = {name: head[name].n_unique() for name in names}
+        alike = (n for n in names if head[n].dtype.is_float() or several[n] < max(head.height, 50))
+        return tuple(name for name in alike if several[name] > 1)
+    return ()
 
 
 def shortened(names: Sequence[str], most: int = 6) -> str:

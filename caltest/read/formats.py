@@ -108,8 +108,6 @@ def open_table(
     InvalidPredictionsError
         When it cannot be read; the message names the file.
     """
-    import polars as pl
-
     name = "standard input" if str(path) == "-" else Path(path).name
     with ExitStack() as stack:
         try:
@@ -117,9 +115,18 @@ def open_table(
             table = _opened(Path(path), name, folder, format, sheet)
         except InvalidPredictionsError as error:
             raise error.of_file(name) from None
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        except FileNotFoundError:
+            raise
+        except unreadable() as error:
             raise InvalidPredictionsError(f"{name}: {_reason(error)}") from None
         yield table
+
+
+def unreadable() -> tuple[type[BaseException], ...]:
+    """Return what polars raises for files that it cannot read."""
+    import polars as pl
+
+    return pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError
 
 
 def _reason(error: BaseException) -> str:
@@ -272,7 +279,10 @@ def _text(path: Path, folder: Path) -> Table:
             f"{both[1].strip()}): write all alike"
         )
     if len(rows) < 2:
-        raise InvalidPredictionsError("there is a header but no rows")
+        schema = dict.fromkeys(
+            (name or f"column_{k + 1}" for k, name in enumerate(header)), pl.String
+        )
+        return Table("", pl.DataFrame(schema=schema).lazy(), tuple(notes))
     names = [name or f"column_{place + 1}" for place, name in enumerate(header)]
     checked = checked_lines(path, delimiter, len(names), folder)
     notes = [*notes, *checked.notes]
@@ -407,7 +417,13 @@ def _json(path: Path, name: str, log: str) -> Table:
                     return Table(name, frame)
                 except pl.exceptions.PolarsError:
                     pass  # read line by line, which says what is wrong
-    text, notes = path.read_text("utf-8-sig"), tuple[str, ...]()
+    notes: tuple[str, ...] = ()
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidPredictionsError(
+            f"this is no text in UTF-8, in byte {error.start + 1}: save it so"
+        ) from None
     try:
         content = _parsed(text)
     except json.JSONDecodeError:
@@ -573,17 +589,27 @@ def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
             columns |= {member(name, k): array[:, k] for k in range(array.shape[1])}
         else:
             columns[name] = array
-    return pl.DataFrame({name: np.ascontiguousarray(array) for name, array in columns.items()})
+    return pl.DataFrame([_series(name, array) for name, array in columns.items()])
+
+
+def _series(name: str, array: AnyArray) -> pl.Series:
+    import polars as pl
+
+    if array.dtype == object:  # with None for what is missing
+        return pl.Series(name, array.tolist(), strict=False)
+    return pl.Series(name, np.ascontiguousarray(array))
 
 
 def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
     """Return arrays of one length: of an archive those that have the length of most."""
     try:
-        stored = np.load(path, allow_pickle=False)
-        if kind == "npy":
-            arrays = {"probs": np.asarray(stored)}
-        else:
-            arrays = {name: np.asarray(stored[name]) for name in stored.files}
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                arrays = {"probs": stored}
+            else:
+                with stored:
+                    arrays = {name: np.asarray(stored[name]) for name in stored.files}
     except ValueError as error:
         pickled = "pickle" in str(error) or "Object" in str(error)
         reason = "it holds Python objects, which are not unpickled" if pickled else str(error)

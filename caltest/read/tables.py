@@ -13,7 +13,7 @@ from caltest.data.questions import Column
 from caltest.errors import InvalidPredictionsError
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import quoted
-from caltest.read.formats import Table, retyped
+from caltest.read.formats import Table, retyped, unreadable
 from caltest.read.values import Cells
 
 if TYPE_CHECKING:
@@ -58,17 +58,15 @@ def cells_of(table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool =
 
     Rows are counted from 1, of tables in memory (``frame_rows``) from 0.
     """
-    import polars as pl
-
     try:
         frame = outputs(table, chosen, wanted).collect()
-    except pl.exceptions.PolarsError as error:
+    except unreadable() as error:
         if table.text is None:
             raise _as_sentence(error, chosen) from None
         table = retyped(table, sorted(chosen.used))
         try:
             frame = outputs(table, chosen, wanted).collect()
-        except pl.exceptions.PolarsError as again:
+        except unreadable() as again:
             raise _as_sentence(again, chosen, table) from None
     if not frame.height:
         where = f" where {chosen.sql('where')}" if wanted.where is not None else ""
@@ -91,7 +89,7 @@ def cells(
 
 
 def _as_sentence(
-    error: Exception, chosen: Chosen, table: Table | None = None
+    error: BaseException, chosen: Chosen, table: Table | None = None
 ) -> InvalidPredictionsError:
     """Return what polars refuses as one sentence with the expressions that are not plain names."""
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
@@ -113,8 +111,6 @@ def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) ->
 
     Rows are counted from ``before``, those that were read before.
     """
-    import polars as pl
-
     query = outputs(table, chosen, wanted)
     width = len(query.collect_schema())
     size = min(ROWS, max(FEW, CELLS // max(width, 1)))
@@ -126,7 +122,7 @@ def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) ->
             yield cells(frame, chosen, wanted, first, part=True)
             if wanted.where is None:
                 first += frame.height
-    except pl.exceptions.PolarsError as error:
+    except unreadable() as error:
         if table.text is None or first != before + 1:
             raise _as_sentence(error, chosen) from None
         again = retyped(table, sorted(chosen.used))

@@ -728,6 +728,7 @@ class TallyReading:
                 if head.height:
                     # Of text the types of columns are those of its first rows, in all parts
                     return self.choose_in(replace(table, frame=head.lazy(), text=None))
+        raise InvalidPredictionsError(f"{parts[0].name}: there are no rows, nor in others")
 
     def choose_in(self, head: Table) -> None:
         """Find out what columns mean, from the first rows, and ask about doubts."""

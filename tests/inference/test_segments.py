@@ -476,8 +476,8 @@ def test_the_command_line_searches(tmp_path, run):
     path = tmp_path / "rows.csv"
     path.write_text("p,label,age,site,number,who,ts,ref_loss,one\n" + "\n".join(lines) + "\n")
     for options, code, words in (
-        ([], 0, "columns and the prediction"),
-        ([], 0, "left out number, who, one, which name, number or time the rows"),
+        ([], 0, "3 columns and the prediction"),
+        ([], 0, "left out number, who, ts, which name, number or time the rows"),
         (["--features", "age,number"], 0, "2 columns and the prediction"),
         (["--features", "who"], 2, "'who' has 600 different texts in 600 rows, so it is a name"),
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),

@@ -196,7 +196,7 @@ def test_format_of_files_with_other_names(tmp_path):
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("p,y\n", "there is a header but no rows"),
+        ("p,y\n", "there are no rows"),
         ("p,y\n0.5,1\n0.5,1,2\n", "line 3 has 3 cells, the header 2"),
         ("p,y,w\n0.5,1,1\n0.5,1\n", "line 3 has 2 cells, the header 3"),
         ("p,y,w\n0.5,1,1\n0.5,1\n0.5,1,1,1\n", "line 3 has 2 cells, the header 3"),
