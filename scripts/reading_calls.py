@@ -18,6 +18,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,6 @@ def record(tree: Path, folder: Path) -> int:
     return run.returncode
 
 
-
 # ------------------------------------------------------------------------------
 # What another tree makes of the calls.
 
@@ -197,8 +197,36 @@ REASONS = {
     "there is no column": "expressions are SQL",
     "classes": "classes are named in the order of the columns",
     "followed": "follow-up is asked about",
+    "no column": "a horizon is a number in the unit of the time, or a column",
+    "first line holds numbers": "a file without names of columns is refused",
+    "line 1 has 1 cell": "titles above a table are refused",
+    "the sheets": "of several sheets one is named",
+    "cannot be computed": "expressions are SQL",
+    "not a number": "marks among numbers are set by `NULLIF`",
+    "is rarer where": "a guard asks: against the outcomes",
     "train": "a guard asks",
     "several": "a guard asks",
+}
+
+
+#: Refusals of before that are readings now, by their message.
+ACCEPTED = {
+    "names or counts": "options are taken at their word",
+    "holds the probabilities": "options are taken at their word",
+    "is_censored": "options are taken at their word; a guard asks for swapped censoring",
+    "models": "guards look at rows and labels, not at names of models",
+    "horizon=": "a horizon is in the unit of the time",
+    "not a number but a class": "true and false are 1 and 0",
+    "in one order and other prob": "rows of files with an id in common are doubted, not refused",
+    "drop_labels": "missing outcomes are few",
+    "no outcome": "missing outcomes are few",
+}
+#: Parts that differ by decision where both versions read.
+DIFFERENT = {
+    "test_helm": "logs: samples are clusters",
+    "test_inspect": "logs: samples are clusters",
+    "test_lm_eval": "logs: samples are clusters",
+    "test_rows_without_a_group": "rows without a subgroup are kept as `(no value)`",
 }
 
 
@@ -236,10 +264,10 @@ def followed(found: dict[str, Any], error: Any, limit: int = 3) -> tuple[dict[st
         readings = getattr(error, "readings", ())
         if len(readings) != 1 or readings[0].when or not readings[0].complete or readings[0].verb:
             break
-        more = {k: v for k, v in readings[0].options.items()}
-        options = {k: v for k, v in (options | more).items() if v is not None}
-        again_, error = outcome(lambda: caltest.read_predictions(_one(found["paths"]), **options))
-        found, commands = found | {"error": None} | again_, commands + 1
+        options = {k: v for k, v in (options | readings[0].options).items() if v is not None}
+        read = partial(caltest.read_predictions, _one(found["paths"]), **options)
+        more, error = outcome(read)
+        found, commands = found | {"error": None} | more, commands + 1
     return found, commands
 
 
@@ -260,14 +288,19 @@ def judged(call: dict[str, Any], folder: Path, scratch: Path) -> tuple[str, str]
     if "error" in old:
         if new.get("error"):
             return "refused, as before", ""
-        return "read, refused before", "" if commands > 1 else old["message"][:90]
+        why = next((why for words, why in ACCEPTED.items() if words in old["message"]), "")
+        return "read, refused before", why or (
+            f"the command that is printed: {reason}" if commands > 1 else f"? {old['message'][:90]}"
+        )
     if first["ended"]:
         same = not new.get("error") and not alike(old, new)
         return ("same" if same else "dropped by decision"), "" if same else reason
     if new.get("error"):
         return "refused", reason or f"? {message[:120]}"
     if alike(old, new):
-        return "other", f"{', '.join(alike(old, new))}: {call['test'].rpartition('::')[2]}"
+        test = call["test"].rpartition("::")[2]
+        why = next((why for words, why in DIFFERENT.items() if test.startswith(words)), "")
+        return "different by decision" if why else "DIFFERENT", why or f"? {test}"
     return ("same", "") if commands == 1 else (f"command {commands}", reason)
 
 
