@@ -85,6 +85,15 @@ class Verb(click.Command):
                 with formatter.section(group):
                     formatter.write_dl(rows, col_max=26)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names that are read without an option, with all options, and the epilog."""
+        if ctx.meta.get("caltest.all") and any(one.name == "probs" for one in self.params):
+            from caltest.read.contract import CONTRACT
+
+            with formatter.section("Names that are read without an option"):
+                formatter.write_dl([(what, ", ".join(names)) for what, names, _ in CONTRACT])
+        super().format_epilog(ctx, formatter)
+
 
 def _help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:

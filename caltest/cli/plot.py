@@ -65,7 +65,7 @@ HONOURED_BY = {
 @o.DESIGN
 @o.FOLLOWUP
 @o.IDS
-@o.choice("--kind", KINDS, "What to draw.")
+@o.choice("--kind", KINDS, "What to draw, as listed above.", metavar="KIND")
 @o.LENS
 @option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")
 @o.choice("--band", BANDS, "Bars of the diagrams.")

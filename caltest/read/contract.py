@@ -214,7 +214,8 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     named = frozenset(found)
     chosen = Chosen(found, None, named)
     if "event" not in found and "label" not in found:
-        fit = [name for name in schema if key(name) in LABELS and name not in chosen.used]
+        taken = replace(chosen, terms={o: t for o, t in found.items() if o != "features"}).used
+        fit = [name for name in schema if key(name) in LABELS and name not in taken]
         if len(fit) != 1:
             raise UnclearColumnsError(_unclear(fit, "the label"), "label", fit)
         found["label"] = terms(fit, schema)

@@ -79,6 +79,8 @@ class _Head:
 
     def terms(self, value: Any) -> list[Term]:
         """Return the terms of an option, none where it cannot be read."""
+        if value is None:
+            return []
         try:
             return terms(value, self.frame.schema)
         except InvalidPredictionsError:
@@ -104,6 +106,15 @@ class _Head:
             names = (("label", labels), ("probs", probs))
             need = {name: "COLUMN" for name, found in names if found != [None]}
             return [Reading(need)] if need else []
+        if len(pairs) == 1 and (answers := self.answers(pairs[0], lacking)):
+            p, y = (pairs[0].get(n) or self.given.get(n) for n in ("probs", "label"))
+            return [
+                Reading(dict(pairs[0]), f"{p} is the probability of {y}"),
+                *(
+                    Reading(pairs[0] | {"predicted_label": a}, f"{p} is the confidence in {a}")
+                    for a in answers
+                ),
+            ]
         if len(pairs) == 1:
             return [Reading(dict(pairs[0]), self.unless_followed(pairs[0]))]
         what = {"label": "outcome", "probs": "prediction", "predicted_label": "predicted class"}
@@ -194,6 +205,20 @@ class _Head:
         ]  # fmt: skip
         return [{**pair, "predicted_label": quoted(n)} for pair in pairs or [{}] for n in text]
 
+    def answers(self, pair: Mapping[str, str], lacking: str) -> list[str]:
+        """Return columns of the label's two values that may be the predicted class, as SQL.
+
+        Only beside what is called a confidence, or is never below one half.
+        """
+        rows = None if "predicted_label" in pair else self.rows(pair)
+        if rows is None or (rows[0].min() < 0.495 and lacking != "predicted_label"):
+            return []
+        words = words_of(rows[2]["::y"])
+        label = set() if words is None else {w.lower() for w in words.unique()}
+        used = {r for value in pair.values() for t in self.terms(value) for r in t.roots}
+        two = [n for n in self.two if n not in used]
+        return [quoted(n) for n in two if {w.lower() for w in self.words[n].unique()} == label]
+
     # --- which pairs are likely ----------------------------------------------------------------
 
     def rows(self, pair: Mapping[str, str]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
@@ -201,7 +226,8 @@ class _Head:
         import polars as pl
 
         probs = self.terms(pair.get("probs") or self.given.get("probs"))
-        label = self.terms(pair.get("label") or self.given.get("label"))
+        outcome = self.given.get("label") or self.given.get("event")
+        label = self.terms(pair.get("label") or outcome)
         if not probs or not label:
             return None
         try:

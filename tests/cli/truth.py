@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 300 tables of 29 kinds, names known and foreign.
+"""Files whose right reading is known: 300 tables of 30 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -237,6 +237,21 @@ def answers(d: Draw) -> Case:
     return case
 
 
+def answers_of_numbers(d: Draw) -> Case:
+    """The predicted class is 0 or 1, as the label is; stated confidences may be below one half."""
+    guess, low = d.rng.integers(0, 2, d.n), d.rng.choice([0.2, 0.5])
+    sure = np.round(d.rng.uniform(low, 1.0, d.n), 2)
+    right = (d.rng.random(d.n) < sure).astype(int)
+    truth, words = np.where(right, guess, 1 - guess), d.rng.choice([["0", "1"], ["False", "True"]])
+    names = [("choice", "conf", "target"), ("pred", "certainty", "truth"), ("y_pred", "score", "y")]
+    a, p, y = names[d.rng.integers(3)]
+    if p == "score" and low < 0.5:
+        p = "confidence"
+    told = [words[g] for g in guess]
+    cells = {a: told, p: sure, y: [words[t] for t in truth]}
+    return Case("answers of numbers", cells, sure, right, {"predicted_label": a, "probs": p})
+
+
 def said_right(d: Draw) -> Case:
     d.p_name, d.y_name = "confidence", str(d.rng.choice(["correct", "is_correct"]))
     d.base = {}
@@ -356,7 +371,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
     missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered,
-    shuffled_names, options_in_json, semicolons,
+    shuffled_names, options_in_json, semicolons, answers_of_numbers,
 ]  # fmt: skip
 
 
