@@ -423,6 +423,12 @@ class Predictions(NamedClasses):
         fields["places"] = places if self.places is None else self.places[places]
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 
+    def _repr_html_(self) -> str:
+        """Show the size, the outcome and what was read in a notebook."""
+        from caltest.data.display import display  # which knows predictions
+
+        return display(self)
+
     def __repr__(self) -> str:
         words = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)
         words += ["followed"] * (self.followup is not None)
