@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from caltest._base import FloatArray
+from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import one_of
-from caltest._base.written import name_of
-from caltest.data import Canonical
-from caltest.data.lenses import Lens
-from caltest.errors import StatisticError
 from caltest.nulls.laws import chi_squared
 from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.problem import ABSENT, Cells, Outcomes, Problem, ResidualSums
@@ -65,9 +61,9 @@ class MulticlassCox(Statistic):
     where V⁻ is the Moore–Penrose inverse of the correlation matrix of the scores, rescaled. Nothing
     is fitted. ``null="asymptotic"`` is χ² with rank V degrees of freedom. It needs Σ p_j (1 − p_j)
     of at least 5 for every class that can occur, and warns otherwise; redrawn labels are valid
-    always. For two classes the part "temperature" is :class:`CoxScore`. The model is the multinomial
-    recalibration of Van Hoorde et al., Statistics in Medicine 33, 2014, with the exponents of
-    vector scaling (Guo et al., ICML 2017).
+    always. For two classes the part "temperature" is :class:`CoxScore`. The model is the
+    multinomial recalibration of Van Hoorde et al., Statistics in Medicine 33, 2014, with the
+    exponents of vector scaling (Guo et al., ICML 2017).
 
     The usual lens is ``Canonical()``. StatisticError for two classes that a lens made of more, and
     where every prediction is 0 or 1. Probabilities are at least 1e-12 in logarithms. O(n K²) once,
@@ -84,20 +80,16 @@ class MulticlassCox(Statistic):
     --------
     >>> probs = [[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.2, 0.6]]
     >>> round(MulticlassCox()(probs, [1, 0, 0]), 6)
-    4.094839
+    3.274747
     """
 
     part: Part = "temperature"
+    of_whole_vector: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of("part", self.part, ("level", "temperature", "vector"))
 
-    @property
-    def usual_lens(self) -> Lens:
-        return Canonical()
-
     def prepare(self, problem: Problem) -> Prepared:
-        refuse_merged(self, problem)
         if problem.n_classes == 2 and self.part == "temperature":
             return CoxScore().prepare(problem)
         scores = _scores_of(problem, self.part)
@@ -140,15 +132,12 @@ class WorstClass(Statistic):
     --------
     >>> probs = [[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.2, 0.6]]
     >>> round(WorstClass()(probs, [1, 0, 0]), 6)
-    1.463850
+    2.143922
     """
 
-    @property
-    def usual_lens(self) -> Lens:
-        return Canonical()
+    of_whole_vector: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> LargestComponent:
-        refuse_merged(self, problem)
         scores = _scores_of(problem, "vector")
         basis = standardised(scores.covariance, problem.d, NO_VARIANCE * problem.n)
         refuse_certain(self, bool(basis.any()))
@@ -157,18 +146,6 @@ class WorstClass(Statistic):
             cells=Cells.whole(problem), scores=scores.tables, observed_scores=scores.observed,
             min_surprises=4.0, remark=scores.remark,
         )  # fmt: skip
-
-
-def refuse_merged(statistic: Statistic, problem: Problem) -> None:
-    """Refuse two classes that a lens made of more: that would silently be another test."""
-    of = getattr(problem.data, "n_classes_before", problem.n_classes)
-    if problem.n_classes == 2 and of > 2:
-        raise StatisticError(
-            f"{name_of(statistic)} tests the whole probability vector, but the lens leaves 2 of "
-            f"{of} classes: use lens=Canonical() (--lens 'Canonical()'), or CoxScore() through "
-            "this lens",
-            [("--lens", "Canonical()")],
-        )
 
 
 # ------------------------------------------------------------------------------
@@ -198,9 +175,7 @@ class ClassScores(SumStatistic):
         if self.logits is None:
             return super().values(outcomes, factor)
         levels = self.problem.sums(outcomes, self.cells).cells
-        return self.of_sums(
-            ResidualSums(levels, ABSENT, self._slopes(outcomes)).inflated(factor)
-        )
+        return self.of_sums(ResidualSums(levels, ABSENT, self._slopes(outcomes)).inflated(factor))
 
     def _slopes(self, outcomes: Outcomes) -> FloatArray:
         """Return Σ w r log p of every class, (B, K), of labels or of residuals with signs."""
@@ -261,22 +236,35 @@ def _scores_of(problem: Problem, part: Part) -> _Scores:
         return _of_two(problem, part)
     p, z = problem.probs, np.log(np.maximum(problem.probs, CLIP))
     w = np.ones(len(p)) if problem.weight is None else problem.weight
-    levels = _covariance(p, w**2)
+    covariance = score_covariance(p, z, w**2, part)
     if part == "level":
-        return _Scores(levels)
+        return _Scores(covariance)
+    observed = observed_scores(p, z, problem.labels, w)
+    if part == "temperature":
+        return _Scores(covariance, z[None], observed[1].sum(keepdims=True))
+    return _Scores(covariance, None, observed[1], w[:, None] * z)
+
+
+def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArray) -> FloatArray:
+    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class, (2, K)."""
+    k = p.shape[1]
+    taken = w * np.take_along_axis(z, labels[:, None], axis=1)[:, 0]
+    levels = np.bincount(labels, w, k) - w @ p
+    return np.stack([levels, np.bincount(labels, taken, k) - w @ (p * z)])
+
+
+def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: Part) -> FloatArray:
+    """Return the covariance of the scores of a part for labels drawn from p; ``w`` are w²."""
+    levels = _covariance(p, w)
+    if part == "level":
+        return levels
     if part == "temperature":
         away = z - (p * z).sum(axis=1)[:, None]
-        across = w**2 @ (p * away)
-        variance = float(w**2 @ (p * away**2).sum(axis=1))
-        covariance = np.block([[levels, across[:, None]], [across[None, :], variance]])
-        hit = np.take_along_axis(away, problem.labels[:, None], axis=1)[:, 0]
-        return _Scores(covariance, z[None], np.array([w @ hit]))
-    across = _covariance(p, w**2, right=z)
-    covariance = np.block([[levels, across], [across.T, _covariance(p, w**2, z, z)]])
-    logits = w[:, None] * z
-    taken = np.take_along_axis(logits, problem.labels[:, None], axis=1)[:, 0]
-    got = np.bincount(problem.labels, taken, p.shape[1]) - (logits * p).sum(axis=0)
-    return _Scores(covariance, None, got, logits)
+        across = w @ (p * away)
+        variance = np.array([[w @ (p * away**2).sum(axis=1)]])
+        return np.block([[levels, across[:, None]], [across[None, :], variance]])
+    across = _covariance(p, w, right=z)
+    return np.block([[levels, across], [across.T, _covariance(p, w, z, z)]])
 
 
 def _covariance(

@@ -86,6 +86,11 @@ class MicroCells(Problem):
         return self
 
     @property
+    def merged(self) -> int:
+        """Number of classes before the lens of the tally merged some."""
+        return self.tally.n_classes
+
+    @property
     def events(self) -> IntArray:
         return self.labels
 
