@@ -15,6 +15,7 @@ from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results import frames, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
+from caltest.results.classes import WorstClassResult
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
@@ -105,9 +106,10 @@ class AuditRow(Record):
         What is looked at, as a recipe and in words.
     subject : str
         For programs: "event", "top", "ranks", "classes" or "vector".
-    aspect : {"error", "classes", "ordered", "shape", "score", "groups", "segments"}
-        A binned error; those of every class, or cumulative probability; statistics without bins and
-        how sure the vector is, in sd from chance; errors of subgroups; those of segments.
+    aspect : {"error", "classes", "ordered", "shape", "score", "levels", "groups", "segments"}
+        A binned error; those of every class, or cumulative probability; statistics without bins,
+        how sure the vector is, and levels and slopes of classes, in sd from chance; errors of
+        subgroups; those of segments.
     test : CalibrationTestResult
         The test that decides.
     pvalue, adjusted : float
@@ -124,6 +126,8 @@ class AuditRow(Record):
         That of segments, where these are asked about.
     groups : Subgroups or None
         Those of subgroups, each judged by itself.
+    classes : WorstClassResult or None
+        Which classes are too high, too low, too extreme or too timid, where that was found.
     """
 
     lens: str
@@ -139,12 +143,13 @@ class AuditRow(Record):
     detail: str
     search: SegmentSearch | None = None
     groups: Subgroups | None = None
+    classes: WorstClassResult | None = None
 
     @property
     def shown(self) -> tuple[str, str, str]:
         """The error, that of a calibrated model, and a score in sd from it, as they are printed."""
         test = self.test
-        if self.aspect in ("shape", "score"):
+        if self.aspect in ("shape", "score", "levels"):
             return "", "", in_sd(test.excess, test.null_std)
         return test.shown_estimate, test.shown_floor, ""
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from caltest.results.base import Record, Result, described, entry
+from dataclasses import dataclass
+from typing import ClassVar
+
+from caltest.results.base import WORST_PRINTED, Record, Result
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.rendering import format_p, percent
+from caltest.results.rendering import Columns, attributes, format_p, percent
+
+#: The columns of the table, by the attribute of a component.
+COLUMNS_OF_CLASSES = {
+    "class": "name", "parameter": "parameter", "direction": "direction", "score": "score",
+    "adjusted": "adjusted", "predicted": "predicted", "observed": "observed",
+}  # fmt: skip
+
 
 #: What a recalibration does, by the name of its free parameters.
 REPAIRS = {
@@ -15,19 +25,32 @@ REPAIRS = {
 }
 
 
-@described()
+@dataclass(frozen=True, eq=False)
 class ClassComponent(Record):
-    """The level of a class, or its slope given the level."""
+    """The level of a class, or its slope given the level.
 
-    name: str = entry("What the class is called.")
-    parameter: str = entry("What is wrong of it.", '{"level", "slope"}')
-    direction: str = entry(
-        "On average, or around it: too timid is underconfident, too extreme overconfident.",
-        '{"too low", "too high", "too timid", "too extreme"}',
-    )
-    score: float = entry("Observed − predicted, in standard deviations under calibration.")
-    adjusted: float = entry("Its p-value, adjusted for all classes and both parameters (max-T).")
-    predicted: float = entry("Mean prediction of the class, and how often it occurred.")
+    Attributes
+    ----------
+    name : str
+        What the class is called.
+    parameter : {"level", "slope"}
+        Which of both it is.
+    direction : {"too low", "too high", "too timid", "too extreme"}
+        On average, or around it: too timid is underconfident, too extreme overconfident.
+    score : float
+        Observed − predicted, in standard deviations under calibration.
+    adjusted : float
+        Its p-value, adjusted for all classes and both parameters (max-T).
+    predicted, observed : float
+        Mean prediction of the class, and how often it occurred.
+    """
+
+    name: str
+    parameter: str
+    direction: str
+    score: float
+    adjusted: float
+    predicted: float
     observed: float
 
     @property
@@ -40,28 +63,43 @@ class ClassComponent(Record):
         return f"class {self.name} is {self.direction}{means * (self.parameter == 'level')}"
 
 
-@described(
-    title="Errors of classes",
-    records="components",
-    columns="class=name parameter direction score adjusted predicted observed",
-    plotter="forests.classes",
-)
+@dataclass(frozen=True, eq=False)
 class WorstClassResult(Result):
-    """The answer of :func:`caltest.worst_class`."""
+    """The answer of :func:`caltest.worst_class`.
 
-    lens: str = entry("The lens, as it would be written in Python.")
-    components: tuple[ClassComponent, ...] = entry("The largest ``score`` first.")
-    test: CalibrationTestResult = entry("The test of all of them together, ``WorstClass()``.")
-    alpha: float = entry("Chance of naming any class that is right.")
-    critical: float = entry("The ``score`` from which on a component is named.")
-    repair: str = entry(
-        "The recalibration with the fewest parameters after which no error of the model with a "
-        'shift and a slope for every class is found; "" where that was not asked.',
-        '{"", "temperature", "level", "level and temperature", "vector"}',
-    )
-    repair_pvalues: tuple[tuple[str, float], ...] = entry(
-        "The p-value of what is left after each smaller recalibration.", "tuple of (str, float)"
-    )
+    Attributes
+    ----------
+    lens : str
+        The lens, as it would be written in Python.
+    components : tuple of ClassComponent
+        The largest ``score`` first.
+    test : CalibrationTestResult
+        The test of all of them together, ``WorstClass()``.
+    alpha : float
+        Chance of naming any class that is right.
+    critical : float
+        The ``score`` from which on a component is named.
+    repair : {"", "temperature", "level", "level and temperature", "vector"}
+        The recalibration with the fewest parameters after which no error of the model with a shift
+        and a slope for every class is found; "" where that was not asked.
+    repair_pvalues : tuple of (str, float)
+        The p-value of what is left after each smaller recalibration.
+    n, n_classes, n_resamples, seed, ended, notes, version
+        As for every :class:`Result`.
+    """
+
+    lens: str
+    components: tuple[ClassComponent, ...]
+    test: CalibrationTestResult
+    alpha: float
+    critical: float
+    repair: str
+    repair_pvalues: tuple[tuple[str, float], ...]
+    title: ClassVar[str] = "Errors of classes"
+    plotter: ClassVar[str] = "forests.classes"
+
+    def _tables(self) -> list[Columns]:
+        return [attributes(self.components, COLUMNS_OF_CLASSES)]
 
     @property
     def named(self) -> tuple[ClassComponent, ...]:
@@ -76,18 +114,26 @@ class WorstClassResult(Result):
     def _procedure(self) -> list[str]:
         return [f"max-T over {self.test.statistic}", self.test.lens, f"{self.test.null} null"]
 
-    def _in_words(self) -> list[str]:
+    @property
+    def finding(self) -> str:
+        """Which classes are wrong, in which direction, and what would be enough, in sentences."""
         if not self.named:
             worst = self.components[0]
-            return [
+            return (
                 f"No class is shown to be wrong. The largest score is that of class {worst.name}, "
                 f"{worst.direction} (adjusted p = {format_p(worst.adjusted)})."
-            ]
-        parts = (f"{part.in_words}, p = {format_p(part.adjusted)}" for part in self.named)
-        sentences = [
-            f"Named at {100 * self.alpha:g} % for all classes together: {'; '.join(parts)}."
+            )
+        listed = [f"{part.in_words}, p = {format_p(part.adjusted)}" for part in self.named]
+        more = f"; and {len(listed) - WORST_PRINTED} more" * (len(listed) > WORST_PRINTED)
+        text = f"{'; '.join(listed[:WORST_PRINTED])}{more}."
+        return f"{text} {self.repair_in_words}".rstrip()
+
+    def _in_words(self) -> list[str]:
+        return [
+            f"Named are classes with adjusted p ≤ {self.alpha:g}: a class that is right is named "
+            f"with a chance of at most {100 * self.alpha:g} %.",
+            self.finding,
         ]
-        return [*sentences, self.repair_in_words] if self.repair else sentences
 
     @property
     def repair_in_words(self) -> str:
@@ -96,4 +142,4 @@ class WorstClassResult(Result):
             return ""
         left = dict(self.repair_pvalues).get(self.repair)
         after = "" if left is None else f": what is left has p = {format_p(left)}"
-        return f"Enough to repair it is {REPAIRS[self.repair]}{after}."
+        return f"The smallest recalibration that is enough: {REPAIRS[self.repair]}{after}."
