@@ -124,7 +124,7 @@ def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
             name=data.class_name(j % k),
             parameter="slope" if j >= k else "level",
             direction=DIRECTIONS[j >= k, bool(scores[j] > 0.0)],
-            score=float(scores[j]),
+            z=float(scores[j]),
             adjusted=adjusted[j],
             predicted=float(predicted[j % k]),
             observed=float(observed[j % k]),

@@ -286,7 +286,7 @@ def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = 
     Marks beyond the band are named; of more than 20 classes the worst are drawn. The artists are
     "band", "levels", "slopes" and "key".
     """
-    scores = {(part.name, part.parameter): part.score for part in result.components}
+    scores = {(part.name, part.parameter): part.z for part in result.components}
     every = list(dict.fromkeys(part.name for part in result.components))
     names = every[:MOST_CLASSES_DRAWN]
     chart = Chart.of(ax, 1.5 + 0.2 * len(names))

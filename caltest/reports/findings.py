@@ -206,9 +206,7 @@ def _agenda(data: Source) -> list[Question]:
     whole_score: tuple[Pair, ...] = ((score, Canonical()),)
     sure = Question("Canonical() score", "over- or underconfident?", "score", whole_score)
     scores: tuple[Pair, ...] = ((MulticlassCox(), Canonical()),)
-    levels = Question(
-        "Canonical() classes", "is a class too low, or too extreme?", "levels", scores
-    )
+    levels = Question("Canonical() Cox", "which class is wrong?", "levels", scores)
     every_class = [levels] * (data.n_classes <= MOST_CLASSES)
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []

@@ -11,7 +11,7 @@ from caltest.results.rendering import Columns, attributes, format_p, percent
 
 #: The columns of the table, by the attribute of a component.
 COLUMNS_OF_CLASSES = {
-    "class": "name", "parameter": "parameter", "direction": "direction", "score": "score",
+    "class": "name", "parameter": "parameter", "direction": "direction", "z": "z",
     "adjusted": "adjusted", "predicted": "predicted", "observed": "observed",
 }  # fmt: skip
 
@@ -37,7 +37,7 @@ class ClassComponent(Record):
         Which of both it is.
     direction : {"too low", "too high", "too timid", "too extreme"}
         On average, or around it: too timid is underconfident, too extreme overconfident.
-    score : float
+    z : float
         Observed − predicted, in standard deviations under calibration.
     adjusted : float
         Its p-value, adjusted for all classes and both parameters (max-T).
@@ -48,7 +48,7 @@ class ClassComponent(Record):
     name: str
     parameter: str
     direction: str
-    score: float
+    z: float
     adjusted: float
     predicted: float
     observed: float
@@ -72,13 +72,13 @@ class WorstClassResult(Result):
     lens : str
         The lens, as it would be written in Python.
     components : tuple of ClassComponent
-        The largest ``score`` first.
+        The largest ``z`` first.
     test : CalibrationTestResult
         The test of all of them together, ``WorstClass()``.
     alpha : float
         Chance of naming any class that is right.
     critical : float
-        The ``score`` from which on a component is named.
+        The ``z`` from which on a component is named.
     repair : {"", "temperature", "level", "level and temperature", "vector"}
         The recalibration with the fewest parameters after which no error of the model with a shift
         and a slope for every class is found; "" where that was not asked.
@@ -120,7 +120,7 @@ class WorstClassResult(Result):
         if not self.named:
             worst = self.components[0]
             return (
-                f"No class is shown to be wrong. The largest score is that of class {worst.name}, "
+                f"No class is shown to be wrong. The largest z is that of class {worst.name}, "
                 f"{worst.direction} (adjusted p = {format_p(worst.adjusted)})."
             )
         listed = [f"{part.in_words}, p = {format_p(part.adjusted)}" for part in self.named]

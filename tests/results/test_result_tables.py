@@ -50,6 +50,7 @@ RESULTS = {
     "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
     "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
     "ReliabilitySimplex": lambda: ct.reliability_simplex(DATA),
+    "WorstClassResult": lambda: ct.worst_class(DATA, **FEW),
     "SegmentSearch": lambda: ct.segment_search(
         DATA,
         features={name: np.roll(EVIL * 20, j) for j, name in enumerate(EVIL)},
