@@ -189,8 +189,8 @@ class ClassScores(SumStatistic):
         return np.array(counted) - (self.logits * self.problem.probs).sum(axis=0)
 
     @property
-    def counted_as_drawn(self) -> bool:  # type: ignore[override]
-        return self.logits is None and super().counted_as_drawn
+    def counted(self) -> tuple[SumStatistic, ...]:  # type: ignore[override]
+        return super().counted if self.logits is None else ()
 
 
 @dataclass(frozen=True, eq=False)
