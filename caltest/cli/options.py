@@ -550,7 +550,9 @@ N_RESAMPLES, N_TOGETHER = (
 SEED = option("--seed", "rng", type=click.IntRange(0), default=0, help="Seed of what is simulated.")
 
 
-SIMULATION = options_of(SEED, option("--workers", type=COUNT, default=1, help="Threads."))
+SIMULATION = options_of(
+    SEED, option("--workers", type=COUNT, help="Threads; by default one a core above a second.")
+)
 
 
 OUT = options_of(

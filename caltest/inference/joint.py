@@ -62,7 +62,7 @@ def joint_test(
     pairs: Sequence[tuple[StatisticLike, LensLike | None]],
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> JointTestResult:
     """Test several aspects of calibration on the same redrawn labels.

@@ -56,7 +56,7 @@ def reliability_curve(
     simultaneous: bool = False,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ReliabilityCurve:
     """Compare predictions with outcomes bin by bin: the numbers of a reliability diagram.

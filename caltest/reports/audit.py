@@ -54,7 +54,7 @@ def audit(
     adjust: Literal["holm", "max-T"] = "holm",
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> AuditReport:
     """Ask everything at once: is this classifier calibrated, through every usual lens?
@@ -102,7 +102,7 @@ def audit(
 
     Notes
     -----
-    Of more than 50 000 rows without weights or clusters, what is asked without bins is asked of
+    Of more than 130 000 rows without weights or clusters, what is asked without bins is asked of
     their :class:`Tally`, and a note says so: cost then no longer grows with n beyond one pass. The
     score of the whole vector has its limit law where that is as good as 1999 draws: where Σ of
     fourth moments is below 1/400 of the squared variance.

@@ -82,6 +82,10 @@ class Question:
         return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
 
 
+#: Rows up to which the score of whole vectors is always redrawn.
+NORMAL_ROWS = 50_000
+
+
 #: What Σ of fourth moments over variance² may be for a score to count as normal: two-sided p-values
 #: above 0.0005 are then wrong by less than 3 %, by Edgeworth's series.
 NORMAL = 1.0 / 400.0
@@ -93,7 +97,7 @@ COMMON = 400.0
 
 def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
     """Return the limit law for scores of very many rows, where it is as good as drawn."""
-    if question.kind not in ("score", "levels") or not data.has_rows or data.n <= MANY:
+    if question.kind not in ("score", "levels") or not data.has_rows or data.n <= NORMAL_ROWS:
         return "auto"
     ((statistic, lens),) = question.pairs
     if question.kind == "levels":
@@ -122,7 +126,7 @@ def sums_of(data: Source, lens: Lens) -> Source:
     rows = data.rows
     if rows is None or not data.has_rows or data.n <= MANY or data.weights is not None:
         return data
-    if data.n_clusters or data.folds is not None:
+    if data.n_clusters or data.folds is not None or rows.followup is not None:
         return data
     sums = _SUMS.setdefault(rows, {})
     if lens not in sums:
@@ -584,8 +588,7 @@ def _line(data: Source, alpha: float) -> CoxRecalibration | None:
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
         return None
     with suppress(StatisticError):
-        rows = whole_rows(data)
-        rows = rows if data.followup is not None else sums_of(rows, OneVsRest(1))
+        rows = sums_of(whole_rows(data), OneVsRest(1))
         line = cox_recalibration(rows, lens=OneVsRest(1), level=1.0 - alpha)
         low, high = line.slope_interval
         return None if low <= 1.0 <= high else line
