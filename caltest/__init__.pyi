@@ -48,6 +48,7 @@ from .inference import reliability_fit as reliability_fit
 from .inference import reliability_simplex as reliability_simplex
 from .inference import replicate as replicate
 from .inference import segment_search as segment_search
+from .inference import worst_class as worst_class
 from .monitoring import ComparisonMonitor as ComparisonMonitor
 from .monitoring import Monitor as Monitor
 from .monitoring import Revisions as Revisions
@@ -76,6 +77,7 @@ from .results import BinSensitivity as BinSensitivity
 from .results import BrierDecomposition as BrierDecomposition
 from .results import CalibrationTestResult as CalibrationTestResult
 from .results import CentreCurve as CentreCurve
+from .results import ClassComponent as ClassComponent
 from .results import ClusterSummary as ClusterSummary
 from .results import ComparisonResult as ComparisonResult
 from .results import ComparisonTable as ComparisonTable
@@ -107,6 +109,7 @@ from .results import ScoreDifference as ScoreDifference
 from .results import Segment as Segment
 from .results import SegmentSearch as SegmentSearch
 from .results import Subgroups as Subgroups
+from .results import WorstClassResult as WorstClassResult
 from .statistics import ACE as ACE
 from .statistics import ATB as ATB
 from .statistics import CORP as CORP
@@ -140,6 +143,7 @@ from .statistics import Kuiper as Kuiper
 from .statistics import LabelStatistic as LabelStatistic
 from .statistics import LaplaceKernel as LaplaceKernel
 from .statistics import LogScore as LogScore
+from .statistics import MulticlassCox as MulticlassCox
 from .statistics import MultiScale as MultiScale
 from .statistics import OERatio as OERatio
 from .statistics import Prepared as Prepared
@@ -156,6 +160,7 @@ from .statistics import SumStatistic as SumStatistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
 from .statistics import VariationalError as VariationalError
+from .statistics import WorstClass as WorstClass
 from .tallies import ClusteredTally as ClusteredTally
 from .tallies import Tallies as Tallies
 from .tallies import Tally as Tally

@@ -15,10 +15,11 @@ from caltest.results import Result
 if TYPE_CHECKING:
     from wandb.sdk.wandb_run import Run
 
-#: Numbers that were asked for, not found; they are in the files.
+#: Numbers that were asked for, not found, and those of every class of an audit; they are in the
+#: files.
 SETTINGS = {
     *("alpha", "level", "limit", "margin", "n_classes", "n_resamples", "power", "seed"),
-    *("tolerance", "width"),
+    *("tolerance", "width", "classes"),
 }
 
 

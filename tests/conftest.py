@@ -43,12 +43,15 @@ class Row:
     copies: bool = True
     #: How near a tally of two classes comes to the value of the rows; None if it has none.
     tally: float | None = None
+    #: Whether it is of the whole vector, and refuses two classes that a lens made of more.
+    whole: bool = False
 
     def __str__(self) -> str:
         return repr(self.statistic)
 
 
 OF_TWO: dict[str, Any] = {"two_classes": True, "copies": False}
+WHOLE: dict[str, Any] = {"whole": True, "copies": False}
 #: Every statistic, in the forms that take different paths. A new one gets a row here.
 STATISTICS = [
     Row(ct.ECE(), exact=True, tally=1e-9),
@@ -103,6 +106,10 @@ STATISTICS = [
         tally=1e-9,
     ),
     Row(ct.CoxScore(), **OF_TWO, tally=1e-9),
+    Row(ct.MulticlassCox("level"), **WHOLE),
+    Row(ct.MulticlassCox(), **WHOLE),
+    Row(ct.MulticlassCox("vector"), **WHOLE),
+    Row(ct.WorstClass(), **WHOLE),
     Row(ct.CoxLR(), **OF_TWO, weights=False),
     Row(ct.EValue(), copies=False, weights=False),
     Row(ct.SKCE(), copies=False),

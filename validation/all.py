@@ -10,6 +10,7 @@ import sys
 
 from validation import (
     agreement,
+    classes,
     clusters,
     comparison,
     coverage,
@@ -29,6 +30,7 @@ from validation.study import run
 
 STUDIES = (
     comparison,
+    classes,
     clusters,
     type_one_error,
     tallies,

@@ -214,7 +214,10 @@ SEED = option(
 
 
 SIMULATION = options_of(
-    SEED, option("--workers", type=COUNT, default=1, rare=True, help="Number of threads.")
+    SEED,
+    option(
+        "--workers", type=COUNT, rare=True, help="Threads; by default one a core above a second."
+    ),
 )
 
 

@@ -155,7 +155,9 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
 
 
 def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:
-    return replace(data, probs=probs, labels=labels, classes=None, induced=True)
+    fewer = probs.shape[1] < data.n_classes
+    merged = max(data.merged, data.n_classes) if fewer else data.merged
+    return replace(data, probs=probs, labels=labels, classes=None, induced=True, merged=merged)
 
 
 @dataclass(frozen=True, repr=False)
@@ -342,7 +344,9 @@ class FunctionLens(Lens):
             )
         if induced.n == data.n:
             columns = {name: vars(induced)[name] for name in ("probs", "labels", "classes")}
-            return replace(data, **columns, induced=True)
+            fewer = induced.n_classes < data.n_classes
+            merged = max(data.merged, data.n_classes) if fewer else data.merged
+            return replace(data, **columns, induced=True, merged=merged)
         facts = (induced.weights, data.weights), (induced.clusters, data.clusters)
         if any(ours is None and theirs is not None for ours, theirs in facts):
             raise StatisticError(

@@ -113,6 +113,8 @@ class Predictions(NamedClasses):
         What was given in the place of labels, which are 0 in rows that are unknown.
     ordered, multilabel : bool
         Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
+    merged : int
+        Number of classes before a lens merged some of them; 0 where none did.
     unused : tuple of str
         Columns of the table that were not used and could be features.
     places : ndarray of shape (n,), int64, optional
@@ -142,6 +144,7 @@ class Predictions(NamedClasses):
     multilabel: bool = False
     unused: tuple[str, ...] = ()
     places: IntArray | None = None
+    merged: int = 0
 
     #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
     has_rows: ClassVar[bool] = True
@@ -422,6 +425,12 @@ class Predictions(NamedClasses):
         places = rows if numbers and self.places is None else np.arange(self.n)[rows]
         fields["places"] = places if self.places is None else self.places[places]
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
+
+    def _repr_html_(self) -> str:
+        """Show the size, the outcome and what was read in a notebook."""
+        from caltest.data.display import display  # which knows predictions
+
+        return display(self)
 
     def __repr__(self) -> str:
         words = [f"n={self.n}", f"K={self.n_classes}"] + ["weighted"] * (self.weights is not None)

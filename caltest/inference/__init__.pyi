@@ -1,6 +1,7 @@
 """Tests, intervals, comparisons and diagrams: one question a file."""
 
 from .calibration import calibration_test as calibration_test
+from .classes import worst_class as worst_class
 from .comparison import compare as compare
 from .comparison import compare_models as compare_models
 from .cox import cox_recalibration as cox_recalibration

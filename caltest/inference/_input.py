@@ -25,7 +25,13 @@ from caltest.read.arguments import read_arguments
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
 from caltest.statistics import Problem
 from caltest.statistics.prepared import Prepared
-from caltest.statistics.statistic import Statistic, StatisticLike, prepare, problem_of
+from caltest.statistics.statistic import (
+    Statistic,
+    StatisticLike,
+    prepare,
+    problem_of,
+    refuse_merged,
+)
 from caltest.tallies import AnyTally, Source, Tally, problem_of_tally
 
 T = TypeVar("T")
@@ -198,8 +204,13 @@ def checked(
 SomeResult = TypeVar("SomeResult", bound=Result)
 
 
-#: Rows above which questions are answered from sums over micro-cells, where these say the same.
-MANY = 50_000
+#: Nanoseconds of a replicate, measured: for each row, and for the micro-cells of a tally.
+ROW_COST, SUMS_COST = 0.3, 40_000.0
+
+
+#: Rows above which questions are answered from sums over micro-cells, where these say the same:
+#: from here on sums are cheaper, with many replicates as with none.
+MANY = int(SUMS_COST / ROW_COST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +245,7 @@ class Analysis:
             data = checked(verb, probs, labels, facts, takes, lens, statistics)
         else:
             data = admitted(verb, probs, labels, facts, takes)
-        return cls.of_data(verb, data, lens, rng, summable)
+        return cls.of_data(verb, data, lens_for(statistic, lens, data), rng, summable)
 
     @classmethod
     def of_data(
@@ -284,6 +295,8 @@ class Analysis:
 
     def evaluate(self, statistic: StatisticLike) -> tuple[Prepared, float]:
         """Return a statistic with the predictions fixed, and its value, a finite number."""
+        # Sums over micro-cells do not know what the lens has merged
+        refuse_merged(statistic, self.data.n_classes, self.problem.n_classes)
         return evaluated(statistic, self.problem)
 
     def needs_two_classes(self, what: str) -> None:
@@ -325,6 +338,15 @@ class Analysis:
         # A note of the data may be one of the statistic as well: each is said once
         named["notes"] = tuple(dict.fromkeys((*facts["notes"], *notes, *remarks)))  # type: ignore[assignment]
         return kind(**facts | named | numbers)
+
+
+def lens_for(
+    statistic: StatisticLike | None, lens: LensLike | None, data: Source
+) -> LensLike | None:
+    """Return the lens, by default ``Canonical()`` for a statistic of the whole vector."""
+    whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
+    rows = isinstance(data, Predictions) and data.n_classes > 2
+    return Canonical() if lens is None and whole and rows else lens
 
 
 def problem_through(data: Source, lens: LensLike | None) -> Problem:

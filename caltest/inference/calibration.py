@@ -51,7 +51,7 @@ def calibration_test(
     n_resamples: int = N_RESAMPLES,
     early_stop: bool = False,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> CalibrationTestResult:
     """Test whether predictions are calibrated, through a lens and by a statistic.
@@ -86,8 +86,10 @@ def calibration_test(
         drawn) (Besag & Clifford 1991): calibrated models then cost some dozens of replicates.
     rng : None, int, Generator or SeedSequence
         As :func:`numpy.random.default_rng`.
-    workers : int or callable, default 1
-        Threads, or a function like :func:`map`.
+    workers : int or callable, optional
+        Threads, or a function like :func:`map`. By default a simulation that takes more than a
+        second goes on with a thread for every core; statistics that are functions of label
+        vectors, which need not be safe in threads, have one. No number depends on it.
     **facts
         The keywords of :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the
         dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too, and whether
@@ -112,7 +114,7 @@ def calibration_test(
     -----
     Where observations are independent and labels were not used to make the predictions, observed
     and redrawn labels are exchangeable: P(p ≤ α) ≤ α at every n, K and partition. O(B n). Above
-    50 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at where
+    130 000 rows of a two-class question sums over micro-cells (:class:`Tally`) are looked at where
     these have the estimate of the rows to rounding, and a note says so.
 
     References

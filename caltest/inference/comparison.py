@@ -75,7 +75,7 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ComparisonResult:
     r"""Compare the calibration of two models: their debiased squared errors (:class:`DebiasedL2`).
@@ -194,7 +194,7 @@ def compare_models(
     margin: float = 0.02,
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ComparisonTable:
     """Compare the calibration of all pairs of several models on the same rows, by Holm's method.

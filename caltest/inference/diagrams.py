@@ -64,7 +64,7 @@ def reliability_fit(
     points: int = 200,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ReliabilityFit:
     """Estimate the outcome as a function of the prediction, without bins.
@@ -326,7 +326,7 @@ def reliability_simplex(
     level: float = BAND_LEVEL,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ReliabilitySimplex:
     """Compare predicted vectors with outcomes cell by cell.
@@ -445,7 +445,7 @@ def bin_sensitivity(
     level: float = BAND_LEVEL,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> BinSensitivity:
     """Test the ECE for many numbers of bins: does the finding hang on the binning?

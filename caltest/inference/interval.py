@@ -54,7 +54,7 @@ def confidence_interval(
     side: Side = "two-sided",
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ConfidenceIntervalResult:
     """Return an interval for a calibration error, which covers when the model is calibrated, too.
@@ -512,7 +512,7 @@ def equivalence_test(
     alpha: float = 0.05,
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> EquivalenceTestResult:
     """Test whether a calibration error is within a tolerance.

@@ -19,6 +19,7 @@ from caltest.inference._input import (
     Analysis,
     admitted,
     admitted_tally,
+    lens_for,
     rows_where_needed,
     seed_of,
     tallies_of,
@@ -61,7 +62,7 @@ def joint_test(
     pairs: Sequence[tuple[StatisticLike, LensLike | None]],
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> JointTestResult:
     """Test several aspects of calibration on the same redrawn labels.
@@ -124,6 +125,7 @@ def joint_test(
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
         return _holm(data, statistics, lenses, run, SharedRedraws())
     # Lenses that leave labels as drawn share them; what follows asks which draws serve all pairs
+    lenses = [lens_for(s, lens, data) for s, lens in zip(statistics, lenses, strict=True)]
     first, *rest = [as_lens(lens, data) for lens in lenses]
     if data.followup is not None:  # which knows of one event only
         looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]

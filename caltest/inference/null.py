@@ -192,7 +192,7 @@ def replicate(
     *,
     n_resamples: int,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
 ) -> SimulatedNull:
     """Evaluate a statistic on drawn data: the engine behind every verb.
 

@@ -33,7 +33,7 @@ from caltest.nulls import (
 )
 from caltest.nulls.laws import clopper_pearson
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ReliabilityDifference, ending
-from caltest.results.figures import CONFIDENCE, SPREAD_EDGES
+from caltest.results.figures import CONFIDENCE_BARS, SPREAD_EDGES
 from caltest.statistics import ECE, Cells, Outcomes, Problem, StatisticLike
 from caltest.statistics.statistic import problem_of
 from caltest.tallies import MicroCells
@@ -56,7 +56,7 @@ def reliability_curve(
     simultaneous: bool = False,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ReliabilityCurve:
     """Compare predictions with outcomes bin by bin: the numbers of a reliability diagram.
@@ -191,7 +191,7 @@ def _allowed(band: Band, view: View) -> Band:
                 f"band={band!r} takes rows for independent, but they come in clusters: use "
                 "band='consistency'"
             )
-    if weights is not None and band in (*CONFIDENCE, "confidence"):
+    if weights is not None and band in (*CONFIDENCE_BARS, "confidence"):
         raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
     if weights is not None and band == "consistency" and (weights != np.rint(weights)).any():
         band = RedrawLabels()  # without a lattice there is no exact law
@@ -222,7 +222,7 @@ def _bars(
         each = tuple(
             consistency_bars(of_class, level, simultaneous=simultaneous) for of_class in curves
         )
-    elif band in ("confidence", *CONFIDENCE):
+    elif band in ("confidence", *CONFIDENCE_BARS):
         method = "clopper-pearson" if band == "confidence" else str(band)
         each = tuple(
             confidence_bars(

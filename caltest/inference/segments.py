@@ -73,7 +73,7 @@ def segment_search(
     n_resamples: int = 999,
     early_stop: bool = False,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[RowFacts],
 ) -> SegmentSearch:
     """Search all segments of one and two features for those in which a model is miscalibrated.

@@ -20,6 +20,7 @@ from caltest.inference.dependence import neighbours
 from caltest.monitoring.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.results import format_value
 from caltest.results.frames import TypedColumn
+from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, attributes
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
@@ -217,6 +218,19 @@ class ComparisonMonitor(Watch):
     def _tables(self) -> list[Columns]:
         names = ("n", "difference", "low", "high", "evidence", "alarm")
         return [attributes([self], dict(zip(names, names, strict=True)))]
+
+    def _card(self) -> Card:
+        a, b = map(format_evalue, self.logs)
+        numbers = (
+            ("e-value for a", a, f"for b {b}, alarm at {format_evalue(self.alarm_at)}"),
+            (
+                "score a − b",
+                format_value(self.difference),
+                f"{format_value(self.low)} to {format_value(self.high)} at all times",
+            ),
+            ("observations", str(self.n), f"alarm: {self.alarm_words}"),
+        )
+        return self._evidence_card(numbers, f"Two forecasters by the {self.score} score")
 
     def _frame_columns(self) -> dict[str, TypedColumn]:
         return self._history_columns("n", "log_evidence_a", "log_evidence_b", "low", "high")

@@ -31,6 +31,7 @@ from caltest.nulls.bets import (
 )
 from caltest.results import format_p
 from caltest.results.frames import TypedColumn
+from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, attributes, percent
 from caltest.statistics import RowProblem
 from caltest.tallies import AnyTally, Source, TallyProblem
@@ -334,6 +335,21 @@ class Monitor(Watch):
     def _tables(self) -> list[Columns]:
         names = ("n", "evidence", "pvalue", "alarm", "gain", "leader")
         return [attributes([self], dict(zip(names, names, strict=True)))]
+
+    def _card(self) -> Card:
+        p, y = self.means
+        numbers = (
+            (
+                "e-value",
+                format_evalue(self.log_evidence),
+                f"alarm at {format_evalue(self.alarm_at)}",
+            ),
+            ("observations", str(self.n), f"alarm: {self.alarm_words}"),
+            ("events", percent(y, p), f"predicted {percent(p, y)}"),
+        )
+        return self._evidence_card(
+            numbers if self.n else numbers[:2], f"Best expert: {self.leader}."
+        )
 
     def _frame_columns(self) -> dict[str, TypedColumn]:
         return self._history_columns("n", "log_evidence")

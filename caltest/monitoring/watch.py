@@ -20,6 +20,8 @@ from caltest.inference.dependence import AGREEING
 from caltest.nulls.bets import REFUTED
 from caltest.results import Result
 from caltest.results.frames import TypedColumn, of_arrays
+from caltest.results.notebook import Card, Tone
+from caltest.results.sketches import line
 from caltest.tallies import Source
 
 #: Times of rows, if there are any.
@@ -84,6 +86,17 @@ class Watch(Result):
             return None
         times = np.append(clock, [self.time] * (len(self.history) - len(clock)))
         return as_dates(times) if self.dates else times
+
+    def _evidence_card(self, numbers: tuple[tuple[str, str, str], ...], headline: str) -> Card:
+        """Return what a notebook shows of a monitor: whether it rang, and the evidence drawn."""
+        history, drawing = self.history, ""
+        if len(history) > 1:
+            axes = ("Rows", "log evidence; dashed: alarm")
+            evidence = history[:, 1 : 2 if self.width == 2 else 3].max(axis=1)
+            drawing = line(history[:, 0], evidence, axes, level=self.alarm_at)
+        rang = self.alarm is not None
+        tone: Tone = "bad" if rang else "plain"
+        return Card("alarm" if rang else "no alarm", tone, headline, numbers, (), drawing)
 
     def _history_columns(self, *names: str) -> dict[str, TypedColumn]:
         """Return the columns of ``history`` under names, the first of whole numbers, and times."""

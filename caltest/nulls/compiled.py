@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from hashlib import blake2b
 from types import FunctionType
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -45,10 +46,24 @@ class kernel:  # noqa: N801 (used as a decorator)
             text = repr([(code.co_code, code.co_consts) for code in codes])
             source.__qualname__ = f"{self.py_func.__qualname__}_{crc32(text.encode()):08x}"
             source.__module__ = self.py_func.__module__
-        return numba.njit(cache=True, nogil=True, **self.options)(source)
+        try:
+            return numba.njit(cache=True, nogil=True, **self.options)(source)
+        except (RuntimeError, OSError):  # no folder of the cache can be written
+            _say_uncached()
+            return numba.njit(nogil=True, **self.options)(source)
 
     def __call__(self, *args: object) -> Any:
         return self.compiled(*args)
+
+
+@cache
+def _say_uncached() -> None:
+    """Say once that compiled code cannot be kept."""
+    print(
+        "caltest: no folder for compiled code can be written, so that every run compiles for some "
+        "seconds: set NUMBA_CACHE_DIR to one that can",
+        file=sys.stderr,
+    )
 
 
 class dense_kernel(kernel):  # noqa: N801 (used as a decorator)

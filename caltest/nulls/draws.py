@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
 
 import numpy as np
@@ -64,8 +66,12 @@ Draw = TypeVar("Draw")
 Task = TypeVar("Task")
 
 
-#: Threads, or a function like ``map``.
-Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+#: Threads, or a function like ``map``; None for those that pay.
+Workers = int | Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]] | None
+
+
+#: Seconds after which what is compiled goes on in a thread for every core, if not told how many.
+PATIENCE = 1.0
 
 
 class Run(TypedDict):
@@ -136,6 +142,8 @@ def simulate(
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
     tasks = ((root.spawn(1)[0], size) for _, size in _parts(n_resamples, BLOCK))
+    # A function of somebody else's need not be safe in threads: one, unless told otherwise.
+    workers = 1 if workers is None else workers
     return _gathered(partial(_block, evaluate, sampler), tasks, n_resamples, workers, stop_when)
 
 
@@ -146,6 +154,8 @@ def simulate_by(
     """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
+    if workers is None and isinstance(shortcut, Batches):
+        workers = 1  # as for any function
     # These two words and its own number make the stream of a replicate.
     first, second = child.generate_state(2, np.uint64)
     block, tasks = (
@@ -159,7 +169,9 @@ def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
     """Refuse what a simulation cannot run with, also where none is needed in the end."""
     whole("n_resamples", n_resamples, most=MOST_REPLICATES)
     _seed_sequence(rng)
-    if not callable(workers) and (not is_whole(workers) or workers < 1):
+    if workers is None or callable(workers):
+        return
+    if not is_whole(workers) or workers < 1:
         raise StatisticError(f"workers must be a number ≥ 1 or a function like map, not {workers}")
 
 
@@ -222,12 +234,26 @@ def _mapped(
         yield from workers(block, tasks)
     elif workers == 1:
         yield from map(block, tasks)
+    elif workers is None:
+        waiting, began = iter(tasks), monotonic()
+        for task in waiting:
+            yield block(task)
+            if monotonic() - began > PATIENCE:
+                break
+        yield from _mapped(block, waiting, _cores())
     else:
         pool = ThreadPoolExecutor(int(workers))
         try:
             yield from pool.map(block, tasks)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _chunk(shortcut: Shortcut, seed: Seed, task: tuple[int, int]) -> FloatArray:

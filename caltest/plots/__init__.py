@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from caltest.plots.canvas import Picture
-from caltest.plots.forests import differences, forest, pvalues, segments, sites
+from caltest.plots.forests import classes, differences, forest, pvalues, segments, sites
 from caltest.plots.lines import evidence, fitted, null, revisions, sensitivity
 from caltest.plots.panels import comparison, difference, reliability, simplex
 from caltest.results import Record
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Picture",
+    "classes",
     "comparison",
     "difference",
     "differences",

@@ -9,7 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import one_of
 from caltest.errors import StatisticError
-from caltest.plots.canvas import DASHED, GREY, INK, RED, Picture, Style
+from caltest.plots.canvas import DASHED, GREY, INK, PALE, RED, Picture, Style
 from caltest.plots.chart import Chart, decades, sign
 from caltest.results import (
     AuditReport,
@@ -23,6 +23,7 @@ from caltest.results import (
     MetaAnalysis,
     SegmentSearch,
     Subgroups,
+    WorstClassResult,
     short,
 )
 from caltest.results.rendering import SMALLEST_SHOWN
@@ -273,6 +274,40 @@ def pvalues(
     chart.axes(xlabel, xlim=(least / 4.0, 2.0))
     chart.pvalues(y, values)
     return chart.finish(text, recipe)
+
+
+#: Classes in a picture, those of the largest scores.
+MOST_CLASSES_DRAWN = 20
+
+
+def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the level and the slope of every class in standard deviations, worst class first.
+
+    Marks beyond the band are named; of more than 20 classes the worst are drawn. The artists are
+    "band", "levels", "slopes" and "key".
+    """
+    scores = {(part.name, part.parameter): part.z for part in result.components}
+    every = list(dict.fromkeys(part.name for part in result.components))
+    names = every[:MOST_CLASSES_DRAWN]
+    chart = Chart.of(ax, 1.5 + 0.2 * len(names))
+    y = chart.rows([f"class {name}" for name in names])
+    ends = [-result.critical, result.critical]
+    words = f"{100 * (1 - result.alpha):g} % for all classes"
+    band = chart.ax.axvspan(*ends, color=PALE, lw=0, zorder=0)
+    chart.mark("band", band, words)
+    chart.rule("", x=0.0, ls=DASHED, lw=0.9, zorder=1)
+    for parameter, marker, color in (("level", "o", INK), ("slope", "D", RED)):
+        at = np.array([scores.get((name, parameter), np.nan) for name in names])
+        outside = np.abs(at) >= result.critical
+        name = f"{parameter}s"
+        chart.dots(name, at, y, s=18, filled=outside, marker=marker, color=color, linewidths=0.9)
+        said = {"level": "level: left too high, right too low",
+                "slope": "slope: left too extreme, right too timid"}[parameter]  # fmt: skip
+        chart.entries[said] = sign(marker, color)
+    chart.axes("observed − predicted, in sd under calibration")
+    left = len(every) - len(names)
+    more = f" · {left} other classes not drawn" if left else ""
+    return chart.finish(result.recipe + more, recipe)
 
 
 def adjusted(

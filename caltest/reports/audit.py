@@ -13,6 +13,7 @@ from caltest.data import Facts
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, joint_test, segment_search
 from caltest.inference._input import ROWS, admitted, admitted_tally, tallies_of
+from caltest.inference.classes import class_errors
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
 from caltest.nulls import Run, Workers, check_run
@@ -30,7 +31,13 @@ from caltest.reports.findings import (
     whole_rows,
     worst_test,
 )
-from caltest.results import AuditReport, AuditRow, CalibrationTestResult, Subgroups
+from caltest.results import (
+    AuditReport,
+    AuditRow,
+    CalibrationTestResult,
+    Subgroups,
+    WorstClassResult,
+)
 from caltest.results.base import WORST_ALPHA, go_on
 from caltest.tallies import Source
 
@@ -47,7 +54,7 @@ def audit(
     adjust: Literal["holm", "max-T"] = "holm",
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> AuditReport:
     """Ask everything at once: is this classifier calibrated, through every usual lens?
@@ -58,7 +65,9 @@ def audit(
     summarised by the worst (the class whose error is certainly the largest), of more than 1000
     those of the largest total probability; of ``ordered`` classes their cumulative probabilities
     (:class:`Cumulative`); the whole vector (``Canonical()``), as a binned error and by its log
-    score (:class:`ScoreGap`), that of ordered classes their ranked probability score. For two
+    score (:class:`ScoreGap`), that of ordered classes their ranked probability score; of up to
+    1000 classes the levels of all and one slope (:class:`MulticlassCox`), with the classes that are
+    wrong, in which direction, and the recalibration that is enough (:func:`worst_class`). For two
     classes: the probability of label 1, with and without bins, and the top prediction. With ``by``
     every subgroup, summarised by the worst. Errors are total-variation ECEs, over 15 equal-width
     bins for two-class lenses and over a :class:`VarianceTree` with cells of at least max(20, n/50)
@@ -93,7 +102,7 @@ def audit(
 
     Notes
     -----
-    Of more than 50 000 rows without weights or clusters, what is asked without bins is asked of
+    Of more than 130 000 rows without weights or clusters, what is asked without bins is asked of
     their :class:`Tally`, and a note says so: cost then no longer grows with n beyond one pass. The
     score of the whole vector has its limit law where that is as good as 1999 draws: where Σ of
     fourth moments is below 1/400 of the squared variance.
@@ -149,7 +158,7 @@ def audited(
             data, agenda, answers = _answers(data, agenda, draws, alpha)
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
-            answers, adjusted = _together(data, agenda, draws)
+            answers, adjusted = _together(data, agenda, draws, alpha)
         if not data.has_rows or (data.followup is None and not data.multilabel):
             try:
                 bounds = ErrorBounds.of(whole_rows(data), agenda[0].pairs[0], bound_alpha, draws)
@@ -186,7 +195,9 @@ def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | No
     return data
 
 
-def _together(data: Source, agenda: list[Question], draws: Run) -> tuple[list[Answer], list[float]]:
+def _together(
+    data: Source, agenda: list[Question], draws: Run, alpha: float
+) -> tuple[list[Answer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
@@ -196,8 +207,9 @@ def _together(data: Source, agenda: list[Question], draws: Run) -> tuple[list[An
     for question in agenda:
         part = slice(end, end + len(question.pairs))
         tests = list(joint.tests[part])
-        answers.append((tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None))
+        pvalue = min(1.0, len(tests) * min(t.pvalue for t in tests))
         adjusted.append(min(joint.adjusted[part]))
+        answers.append((tests, pvalue, _classes(data, question, pvalue, draws, alpha)))
         end = part.stop
     return answers, adjusted
 
@@ -279,4 +291,16 @@ def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answe
                 worst, other = (j, worst) if beyond else (worst, j)
                 tests[other] = replace(tests[other], null_distribution=None)
             advance(1)
-    return tests, min(1.0, len(tests) * min(t.pvalue for t in tests)), None  # of Bonferroni
+    pvalue = min(1.0, len(tests) * min(t.pvalue for t in tests))  # of Bonferroni
+    return tests, pvalue, _classes(whole, question, pvalue, draws, alpha)
+
+
+def _classes(
+    data: Source, question: Question, pvalue: float, draws: Run, alpha: float
+) -> WorstClassResult | None:
+    """Name the classes that are wrong, where their scores together are rejected."""
+    if question.kind != "levels" or pvalue > alpha or data.rows is None:
+        return None
+    classes = class_errors(data.rows, alpha, draws)
+    go_on(classes.ended)
+    return classes

@@ -43,7 +43,7 @@ from caltest.results import (
     frames,
 )
 from caltest.results import rendering as written
-from caltest.results.audits import HEADLINES, TOGETHER
+from caltest.results.audits import HEADLINES, WORST_IS_SHOWN
 from caltest.results.base import Drawing
 from caltest.results.rendering import Columns, percent, spread_of
 from caltest.statistics import (
@@ -102,7 +102,7 @@ def tables_of(result: Result) -> list[Columns]:
 def sentences(result: Result) -> list[str]:
     """Return the words of an answer; those of an audit that are not at the head of the page."""
     if isinstance(result, AuditReport):
-        return [TOGETHER, *result.details]
+        return [WORST_IS_SHOWN, *result.details]
     return result._in_words()
 
 
@@ -301,6 +301,9 @@ class Report(Result):
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.to_html())}" width="100%" height="900"></iframe>'
+
+    def _repr_latex_(self) -> str:
+        return self.audit.to_latex()  # tables: a document cannot stand within another
 
     def to_html(self) -> str:
         """Return a page that needs nothing else: pictures and style are within."""

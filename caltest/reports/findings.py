@@ -30,13 +30,23 @@ from caltest.results import (
     Result,
     SegmentSearch,
     Subgroups,
+    WorstClassResult,
     format_p,
     format_range,
     format_value,
 )
 from caltest.results.base import WORST_PRINTED, worst_of
 from caltest.results.rendering import in_sd, percent
-from caltest.statistics import ECE, CoxScore, Kuiper, MultiScale, ScoreGap, StatisticLike, prepare
+from caltest.statistics import (
+    ECE,
+    CoxScore,
+    Kuiper,
+    MulticlassCox,
+    MultiScale,
+    ScoreGap,
+    StatisticLike,
+    prepare,
+)
 from caltest.statistics.scores import ScoreSum
 from caltest.tallies import Source, Tally
 
@@ -52,9 +62,9 @@ MOST_CLASSES = 1000
 
 
 #: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
-#: without bins, of one lens; how sure the whole vector is; the binned errors of all subgroups;
-#: segments of features.
-Kind = Literal["error", "classes", "ordered", "shape", "score", "groups", "segments"]
+#: without bins, of one lens; how sure the whole vector is; levels and slopes of all classes; the
+#: binned errors of all subgroups; segments of features.
+Kind = Literal["error", "classes", "ordered", "shape", "score", "levels", "groups", "segments"]
 
 
 @dataclass(frozen=True)
@@ -72,16 +82,28 @@ class Question:
         return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
 
 
+#: Rows up to which the score of whole vectors is always redrawn.
+NORMAL_ROWS = 50_000
+
+
 #: What Σ of fourth moments over variance² may be for a score to count as normal: two-sided p-values
 #: above 0.0005 are then wrong by less than 3 %, by Edgeworth's series.
 NORMAL = 1.0 / 400.0
 
 
+#: Σ p (1 − p) of every class from which on the χ² law of scores is as good as drawn labels.
+COMMON = 400.0
+
+
 def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
     """Return the limit law for scores of very many rows, where it is as good as drawn."""
-    if question.kind != "score" or not data.has_rows or data.n <= MANY:
+    if question.kind not in ("score", "levels") or not data.has_rows or data.n <= NORMAL_ROWS:
         return "auto"
     ((statistic, lens),) = question.pairs
+    if question.kind == "levels":
+        alone = data.n_clusters is None and data.weights is None
+        p = problem_through(data, lens).probs
+        return "asymptotic" if alone and (p * (1.0 - p)).sum(axis=0).min() >= COMMON else "auto"
     prepared = prepare(statistic, problem_through(data, lens)) if data.n_clusters is None else None
     normal = isinstance(prepared, ScoreSum) and prepared.tails <= NORMAL
     return "asymptotic" if normal else "auto"
@@ -104,7 +126,7 @@ def sums_of(data: Source, lens: Lens) -> Source:
     rows = data.rows
     if rows is None or not data.has_rows or data.n <= MANY or data.weights is not None:
         return data
-    if data.n_clusters or data.folds is not None:
+    if data.n_clusters or data.folds is not None or rows.followup is not None:
         return data
     sums = _SUMS.setdefault(rows, {})
     if lens not in sums:
@@ -187,16 +209,19 @@ def _agenda(data: Source) -> list[Question]:
         score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", below)]
     whole_score: tuple[Pair, ...] = ((score, Canonical()),)
     sure = Question("Canonical() score", "over- or underconfident?", "score", whole_score)
+    scores: tuple[Pair, ...] = ((MulticlassCox(), Canonical()),)
+    levels = Question("Canonical() Cox", "which class is wrong?", "levels", scores)
+    every_class = [levels] * (data.n_classes <= MOST_CLASSES)
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
-    return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *groups(TopK(1))]
+    return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *every_class, *groups(TopK(1))]
 
 
 def _defined(agenda: list[Question], data: Source) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in agenda:
-        if question.kind not in ("shape", "score"):  # an error always has a meaning
+        if question.kind not in ("shape", "score", "levels"):  # an error always has a meaning
             answerable.append(question)
             continue
         sums, pairs = summed(data, question), list[Pair]()
@@ -216,8 +241,9 @@ def _defined(agenda: list[Question], data: Source) -> list[Question]:
 Tests = list[CalibrationTestResult]
 
 
-#: The tests of a question, their p-value together, and what was found in subgroups or segments.
-Answer = tuple[Tests, float, Subgroups | SegmentSearch | None]
+#: The tests of a question, their p-value together, and what was found in subgroups, segments or
+#: classes.
+Answer = tuple[Tests, float, Subgroups | SegmentSearch | WorstClassResult | None]
 
 
 #: Standard errors from which on lower predictions of events than of others are no chance.
@@ -241,6 +267,10 @@ def row_of(
     verdict = _finding(data.n, impossible, adjusted <= alpha, passing, noticed)
     if isinstance(parts, SegmentSearch):
         worst_part, detail = parts.worst.name, _of_segments(parts)
+    elif isinstance(parts, WorstClassResult):
+        worst_part, detail = f"class {parts.components[0].name}", ""
+        if adjusted <= alpha:
+            detail = f"By class: {parts.finding}"
     elif parts is not None:
         worst_part = parts.names[parts.worst]
         groups = _judged(data, question.pairs[0][1], parts, alpha, noticed)
@@ -262,6 +292,7 @@ def row_of(
         detail=detail,
         search=parts if isinstance(parts, SegmentSearch) else None,
         groups=groups,
+        classes=parts if isinstance(parts, WorstClassResult) else None,
     )
 
 
@@ -557,8 +588,7 @@ def _line(data: Source, alpha: float) -> CoxRecalibration | None:
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
         return None
     with suppress(StatisticError):
-        rows = whole_rows(data)
-        rows = rows if data.followup is not None else sums_of(rows, OneVsRest(1))
+        rows = sums_of(whole_rows(data), OneVsRest(1))
         line = cox_recalibration(rows, lens=OneVsRest(1), level=1.0 - alpha)
         low, high = line.slope_interval
         return None if low <= 1.0 <= high else line

@@ -41,7 +41,7 @@ def gate(
     names: tuple[str, str] = ("new", "old"),
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> GateResult:
     """Say whether a model may be released: passed, failed, or too few rows to tell.

@@ -70,7 +70,7 @@ def report(
     alpha: float = 0.05,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> Report:
     """Write one page that a reviewer, a regulator or a release meeting can read.

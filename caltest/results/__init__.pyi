@@ -13,6 +13,8 @@ from .base import Result as Result
 from .base import Subgroups as Subgroups
 from .base import ending as ending
 from .base import short as short
+from .classes import ClassComponent as ClassComponent
+from .classes import WorstClassResult as WorstClassResult
 from .decisions import EquivalenceTestResult as EquivalenceTestResult
 from .decisions import GateCheck as GateCheck
 from .decisions import GateResult as GateResult

@@ -13,9 +13,11 @@ from caltest._base.arrays import BoolArray
 from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
-from caltest.results import frames
-from caltest.results.base import ClusterSummary, Record, Result, Subgroups
+from caltest.results import frames, sketches
+from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
+from caltest.results.classes import WorstClassResult
 from caltest.results.hypotheses import CalibrationTestResult
+from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
     Columns,
     aligned,
@@ -43,8 +45,12 @@ HEADLINES = {
 }
 
 
+#: How a notebook shows the colours of verdicts.
+TONES: dict[str, Tone] = {"red": "bad", "green": "good", "yellow": "ask"}
+
+
 #: The columns; all of them can be left out but the finding.
-COLUMNS = ("lens", "question", "worst", "error or score", "if calibrated", "p", "adjusted")
+AUDIT_COLUMNS = ("lens", "question", "worst", "error or score", "if calibrated", "p", "adjusted")
 
 
 #: So many subgroups have a line each.
@@ -52,14 +58,14 @@ FEW_GROUPS = 12
 
 
 #: Columns that were not searched are named up to so many.
-NAMED = 12
+UNSEARCHED_NAMED = 12
 
 
 #: The letters of a line where the width of a terminal is not known.
-WIDTH = 118
+PLAIN_WIDTH = 118
 
 
-TOGETHER = (
+WORST_IS_SHOWN = (
     "± is one standard deviation (sd); scores count them from chance. Of several tests the worst "
     "is shown, with p of all."
 )
@@ -100,9 +106,10 @@ class AuditRow(Record):
         What is looked at, as a recipe and in words.
     subject : str
         For programs: "event", "top", "ranks", "classes" or "vector".
-    aspect : {"error", "classes", "ordered", "shape", "score", "groups", "segments"}
-        A binned error; those of every class, or cumulative probability; statistics without bins and
-        how sure the vector is, in sd from chance; errors of subgroups; those of segments.
+    aspect : {"error", "classes", "ordered", "shape", "score", "levels", "groups", "segments"}
+        A binned error; those of every class, or cumulative probability; statistics without bins,
+        how sure the vector is, and levels and slopes of classes, in sd from chance; errors of
+        subgroups; those of segments.
     test : CalibrationTestResult
         The test that decides.
     pvalue, adjusted : float
@@ -119,6 +126,8 @@ class AuditRow(Record):
         That of segments, where these are asked about.
     groups : Subgroups or None
         Those of subgroups, each judged by itself.
+    classes : WorstClassResult or None
+        Which classes are too high, too low, too extreme or too timid, where that was found.
     """
 
     lens: str
@@ -134,12 +143,13 @@ class AuditRow(Record):
     detail: str
     search: SegmentSearch | None = None
     groups: Subgroups | None = None
+    classes: WorstClassResult | None = None
 
     @property
     def shown(self) -> tuple[str, str, str]:
         """The error, that of a calibrated model, and a score in sd from it, as they are printed."""
         test = self.test
-        if self.aspect in ("shape", "score"):
+        if self.aspect in ("shape", "score", "levels"):
             return "", "", in_sd(test.excess, test.null_std)
         return test.shown_estimate, test.shown_floor, ""
 
@@ -221,8 +231,8 @@ class AuditReport(Result):
                 "Subgroups are asked by",
                 f"audit(..., by={''.join(self.unsearched[:1])!r})",
             )
-        more = ["…"] * (len(self.unsearched) > NAMED)
-        names = ", ".join([*self.unsearched[:NAMED], *more])
+        more = ["…"] * (len(self.unsearched) > UNSEARCHED_NAMED)
+        names = ", ".join([*self.unsearched[:UNSEARCHED_NAMED], *more])
         return f"Not searched for segments: {names}. {how}: {self.search_call or plain}"
 
     @property
@@ -242,6 +252,34 @@ class AuditReport(Result):
     def _tables(self) -> list[Columns]:
         return [self._columns(10_000), *self._listed]
 
+    def _card(self) -> Card:
+        words, style = HEADLINES[self.verdict]
+        y, p, names = self.observed, self.predicted, ("events", "predicted")
+        if y != y:
+            y, p, names = self.accuracy, self.confidence, ("right", "mean confidence")
+        first = min(self.rows, key=lambda row: row.adjusted)
+        error, floor, score = first.shown
+        size = (error, f"noise floor {floor}") if error else (score, "from its noise floor")
+        alpha = f"adjusted for {several(len(self.rows), 'row')}, alpha {self.alpha:g}"
+        numbers = (
+            (names[0], percent(y, p), f"{names[1]} {percent(p, y)}"),
+            (f"{short(first.test.statistic)}, {first.lens}", *size),
+            ("p-value", format_p(first.adjusted, self.alpha), alpha),
+        )
+        headline, *more = self.summary
+        errors = [row for row in self.rows if row.shown[0]]
+        drawn = [
+            r.test.row_of_forest(r.question.rstrip("?"), marked=r.verdict.rejects) for r in errors
+        ]
+        return Card(
+            words,
+            tone=TONES[style.split()[-1]],
+            headline=headline,
+            numbers=numbers,
+            remarks=tuple(more),
+            drawing=sketches.forest(drawn, "Error, grey: noise floor"),
+        )
+
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         of_tests = frames.of_records((row.test for row in self.rows), CalibrationTestResult)
         names = ("statistic", "null", "estimate", "null_mean", "null_std")
@@ -259,7 +297,7 @@ class AuditReport(Result):
         """Say how to read rows of several tests, and large scores without evidence."""
         scores = [r.test for r in self.rows if r.shown[2] and not r.verdict.rejects]
         high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)
-        return [TOGETHER] * any(row.worst for row in self.rows) + [SKEWED] * high
+        return [WORST_IS_SHOWN] * any(row.worst for row in self.rows) + [SKEWED] * high
 
     def _in_words(self) -> list[str]:
         verdict = f"Verdict: {HEADLINES[self.verdict][0]}"
@@ -300,7 +338,7 @@ class AuditReport(Result):
             for r in self.rows
             for error, floor, score in [r.shown]
         ]  # fmt: skip
-        columns = dict(zip(COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
+        columns = dict(zip(AUDIT_COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
         if not any(columns["worst"]):
             del columns["worst"]
         columns["finding"] = [str(row.verdict).replace(*STARRED[:2]) for row in self.rows]
@@ -314,9 +352,11 @@ class AuditReport(Result):
         return columns
 
     def __str__(self) -> str:
-        table, verdict, foot = self._blocks(WIDTH)
+        table, verdict, foot = self._blocks(PLAIN_WIDTH)
         lines = [
-            [line] if line == self._remark else wrap(line, WIDTH, break_on_hyphens=False) or [""]
+            [line]
+            if line == self._remark
+            else wrap(line, PLAIN_WIDTH, break_on_hyphens=False) or [""]
             for line in verdict.split("\n")
         ]
         return "\n".join([table, *(part for line in lines for part in line), foot])
@@ -327,13 +367,13 @@ class AuditReport(Result):
 
 
 #: The columns of a table of segments.
-SHOWN = {"segment": "name", "rows": "n", "predicted": "predicted", "observed": "observed"}
+SEGMENT_COLUMNS = {"segment": "name", "rows": "n", "predicted": "predicted", "observed": "observed"}
 
 
-SHOWN |= {"difference": "difference", "interval": "interval", "at least": "at_least"}
+SEGMENT_COLUMNS |= {"difference": "difference", "interval": "interval", "at least": "at_least"}
 
 
-SHOWN |= {"evidence": "evidence", "pvalue": "pvalue"}
+SEGMENT_COLUMNS |= {"evidence": "evidence", "pvalue": "pvalue"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,7 +518,9 @@ class SegmentSearch(Result):
     def table(self) -> Columns:
         """A row for every listed segment; where there is none, for those of most evidence."""
         rows = self.segments or (self.whole, *self.strongest)
-        return attributes(rows, SHOWN) | {"evidence": [f"{row.evidence:.1f}" for row in rows]}
+        return attributes(rows, SEGMENT_COLUMNS) | {
+            "evidence": [f"{row.evidence:.1f}" for row in rows]
+        }
 
     @property
     def worst(self) -> Segment:
@@ -522,6 +564,27 @@ class SegmentSearch(Result):
 
     def _tables(self) -> list[Columns]:
         return [self.table]
+
+    def _card(self) -> Card:
+        worst, sentences = self.worst, self._in_words()
+        finding = next(words for words in sentences if words.startswith("Finding:"))
+        numbers = (
+            (worst.name, f"{worst.difference:+.3f}", f"observed − predicted, {worst.n} rows"),
+            ("p-value", format_p(self.pvalue), f"{several(self.n_segments, 'segment')} searched"),
+            ("listed", str(len(self.segments)), f"evidence above {self.bar:.1f}"),
+        )
+        rows = [
+            sketches.IntervalRow(s.name, s.difference, s.low, s.high, marked=s.on_average)
+            for s in self.segments or (self.whole, *self.strongest)
+        ]
+        return Card(
+            str(self.finding),
+            tone="bad" if self.finding.rejects else "plain",
+            headline=finding.removeprefix("Finding: "),
+            numbers=numbers,
+            remarks=tuple(words for words in sentences if words is not finding),
+            drawing=sketches.forest(rows, "Observed − predicted"),
+        )
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         rows = self.segments or (self.whole, *self.strongest)

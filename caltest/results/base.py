@@ -17,7 +17,8 @@ import numpy as np
 from caltest._base.arrays import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
-from caltest.results import frames, rendering, verdicts
+from caltest.results import frames, notebook, rendering, verdicts
+from caltest.results.notebook import Card
 from caltest.results.rendering import (
     Columns,
     Content,
@@ -323,9 +324,22 @@ class Result(Record):
         """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""
         return rendering.document_latex(self._content())
 
+    def _card(self) -> Card:
+        """Return the first screen of the result in a notebook."""
+        finding, *remarks = [*self._in_words(), ""]
+        return Card(self.title or type(self).__name__, headline=finding, remarks=(*remarks[:-1],))
+
     def _repr_html_(self) -> str:
-        """Show the result in a notebook."""
-        return rendering.document_html(self._content())
+        """Show a verdict, at most three numbers, a small picture, and the tables behind a fold."""
+        return notebook.element(self._card(), self._content())
+
+    def _repr_markdown_(self) -> str:
+        """Show the tables in documents that Quarto or nbconvert make of a notebook."""
+        return self.to_markdown()
+
+    def _repr_latex_(self) -> str:
+        """Show the tables in PDF documents that are made of a notebook; they need booktabs."""
+        return self.to_latex()
 
 
 def _plain_names(value: object) -> object:

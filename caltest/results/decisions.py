@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from caltest._base.written import several
-from caltest.results import frames
-from caltest.results.base import Record, Result
-from caltest.results.rendering import Columns, attributes, format_p, format_value
+from caltest.results import frames, sketches
+from caltest.results.base import Record, Result, short
+from caltest.results.notebook import Card, Tone
+from caltest.results.rendering import (
+    Columns,
+    attributes,
+    format_p,
+    format_range,
+    format_value,
+    spread_of,
+)
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: What a plan knows the length of intervals of by a formula.
@@ -56,6 +64,30 @@ class EquivalenceTestResult(Result):
     def _procedure(self) -> list[str]:
         hypothesis = f"error ≥ {self.tolerance:g} tested by inversion"
         return [self.statistic, self.lens, hypothesis]
+
+    def _card(self) -> Card:
+        bound = format_value(self.smallest_tolerance, self.smallest_tolerance)
+        numbers = (
+            ("upper bound", bound, f"wrong in at most {100.0 * self.alpha:g} % of data sets"),
+            ("tolerance", f"{self.tolerance:g}", f"p {format_p(self.pvalue)}"),
+            (short(self.statistic), format_value(self.estimate), f"{self.lens}, n = {self.n}"),
+        )
+        row = sketches.IntervalRow(
+            "up to the upper bound; line: tolerance",
+            self.estimate,
+            self.estimate,
+            max(self.estimate, self.smallest_tolerance),
+            limit=self.tolerance,
+        )
+        finding, *remarks = self._in_words()
+        return Card(
+            "within the tolerance" if self.equivalent else "cannot tell",
+            tone="good" if self.equivalent else "ask",
+            headline=finding,
+            numbers=numbers,
+            remarks=tuple(remarks),
+            drawing=sketches.forest([row], short(self.statistic)),
+        )
 
     def _tables(self) -> list[Columns]:
         names = ("statistic", "lens", "estimate", "tolerance", "pvalue", "smallest_tolerance")
@@ -146,6 +178,40 @@ class GateResult(Result):
         }
         return [attributes(self.checks, names)]
 
+    def _card(self) -> Card:
+        numbers = tuple(
+            (
+                check.question,
+                format_value(check.estimate, spread_of(check.low, check.high)),
+                f"{format_range(check.low, check.high)}, limit {check.limit:g}",
+            )
+            for check in self.checks
+        )
+        rows = [
+            sketches.IntervalRow(
+                check.question,
+                check.estimate,
+                check.low,
+                check.high,
+                limit=check.limit,
+                marked=check.verdict is GateVerdict.FAILED,
+            )
+            for check in self.checks
+        ]
+        tones: dict[GateVerdict, Tone] = {GateVerdict.PASSED: "good", GateVerdict.FAILED: "bad"}
+        return Card(
+            f"Gate {self.verdict}",
+            tone=tones.get(self.verdict, "ask"),
+            headline={
+                GateVerdict.PASSED: "Every upper bound is within its limit.",
+                GateVerdict.FAILED: "A lower bound is above its limit.",
+                GateVerdict.CANNOT_TELL: "A limit lies between the bounds: more rows may tell.",
+            }[self.verdict],
+            numbers=numbers,
+            remarks=tuple(self._in_words()[1:]),
+            drawing=sketches.forest(rows, "Error and its limit"),
+        )
+
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         return frames.of_records(self.checks, GateCheck)
 
@@ -162,7 +228,7 @@ class GateResult(Result):
 
 
 #: What the rows are needed for.
-WORDS = {
+PLAN_GOALS = {
     "test": "to reject calibration at {alpha:g} in {power:.4g} % of data sets",
     "interval": "for {level:.4g} % intervals of length {width:g}, on average",
     "equivalence": "to show at {alpha:g} an error below {tolerance:g}, in {power:.4g} % of data "
@@ -230,8 +296,17 @@ class Plan(Result):
         names = ("purpose", "statistic", "lens", "alternative", "n", "low", "high")
         return [attributes([self], dict(zip(names, names, strict=True)))]
 
+    def _card(self) -> Card:
+        how = "by a formula" if self.method == "formula" else f"{self.low} to {self.high}"
+        numbers = [("observations", str(self.n), how), ("alpha", f"{self.alpha:g}", self.purpose)]
+        if self.power is not None:
+            numbers += [("power", f"{self.power:g}", self.statistic)]
+        if self.width is not None:
+            numbers += [("width", f"{self.width:g}", self.statistic)]
+        return replace(super()._card(), numbers=tuple(numbers))
+
     def _in_words(self) -> list[str]:
-        goal = WORDS[self.purpose].format(
+        goal = PLAN_GOALS[self.purpose].format(
             alpha=self.alpha, power=100.0 * (self.power or 0.0), level=100.0 * (1.0 - self.alpha),
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
@@ -324,6 +399,36 @@ class GradeTests(Result):
             **{"adjusted": "adjusted", "interval": "interval", "finding": "verdict"},
         }
         return [attributes((*self.grades, self.portfolio), names)]
+
+    def _card(self) -> Card:
+        verdict, *remarks = self._in_words()
+        worst = min(self.grades, key=lambda row: row.adjusted)
+        numbers = tuple(
+            (
+                row.name,
+                f"{row.events} of {row.n}",
+                f"predicted {row.n * row.probability:.4g}, adjusted p {format_p(row.adjusted)}",
+            )
+            for row in ((worst,) if worst is self.portfolio else (worst, self.portfolio))
+        )
+        rows = [
+            sketches.IntervalRow(
+                row.name,
+                row.rate,
+                *row.interval,
+                limit=row.probability,
+                marked=row.verdict is not GradeVerdict.NO_EVIDENCE,
+            )
+            for row in self.grades
+        ]
+        return Card(
+            "miscalibrated" if self.rejected else "no evidence",
+            tone="bad" if self.rejected else "plain",
+            headline=verdict.removeprefix("Verdict: "),
+            numbers=numbers,
+            remarks=tuple(remarks),
+            drawing=sketches.forest(rows, "Event rate; line: predicted", reference=None),
+        )
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         return frames.of_records(self.grades, GradeTest)

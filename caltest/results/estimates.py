@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import exp
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,11 +13,20 @@ from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.results import frames
-from caltest.results.base import Record, Result, Subgroups
-from caltest.results.rendering import Columns, format_p, format_value, listed, spread_of
+from caltest.results.base import Record, Result, Subgroups, short
+from caltest.results.notebook import Card
+from caltest.results.rendering import (
+    Columns,
+    format_p,
+    format_range,
+    format_value,
+    listed,
+    spread_of,
+)
+from caltest.results.sketches import IntervalRow, forest, line
 
 #: What a method is called, and how the bias is known.
-METHODS = {
+INTERVAL_METHODS = {
     "inversion": ("inversion of tests", "what noise adds, by the scatter in the cells"),
     "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
     "bootstrap": ("percentile bootstrap", "by resampled rows"),
@@ -92,13 +103,29 @@ class ConfidenceIntervalResult(Result):
         side = "" if self.side == "two-sided" else f" {self.side} bound"
         return [self.statistic, self.lens, f"{self.level:.4g}{side} by {self.method}"]
 
+    def _card(self) -> Card:
+        ends = "–" if self.low is None else f"{self._shown(self.low)} to {self._shown(self.high)}"
+        zero = f"p of calibration {format_p(self.pvalue)}" if self.pvalue is not None else ""
+        numbers = (
+            (short(self.statistic), self._shown(self.estimate), f"n = {self.n}, {self.lens}"),
+            (f"{self._percent} interval", ends, zero or INTERVAL_METHODS[self.method][0]),
+            ("noise floor", self._shown(self.null_mean), f"debiased {self._shown(self.corrected)}"),
+        )
+        row = IntervalRow(
+            f"{self._percent} interval", self.estimate, self.low, self.high, limit=self.null_mean
+        )
+        drawing = forest([row], f"{short(self.statistic)}; line: noise floor")
+        agree = "are compatible with" if self.contains_zero else "contradict"
+        headline = f"The data {agree} calibration (level {self._percent})."
+        return Card(self.title, "plain", headline, numbers, (), drawing)
+
     def _facts(self) -> list[str]:
         kind = "interval" if self.side == "two-sided" else "bound"
         cells = "" if self.n_cells is None else f", {self.n_cells} cells"
         low, high = self._shown(self.low), self._shown(self.high)
         ends = {"lower": f"at least {low}", "upper": f"at most {high}"}
         bounds = ends.get(self.side, f"{low} to {high}")
-        method, known_by = METHODS[self.method]
+        method, known_by = INTERVAL_METHODS[self.method]
         noise = f"minus {self._shown(self.bias)}, {known_by}"
         facts = {
             "statistic": self.statistic,
@@ -248,6 +275,30 @@ class CoxRecalibration(Result):
             "pvalue": [values[f"{name}_pvalue"] for name in ratios],
         }
         return [estimates, tests]
+
+    def _card(self) -> Card:
+        names = {"slope": ("slope", 1), "calibration-in-the-large": ("offset_intercept", 0)}
+        values = vars(self)
+        numbers = [
+            (
+                words,
+                format_value(values[name], values[f"{name}_se"]),
+                f"{format_range(*values[f'{name}_interval'])}; {calibrated} if calibrated",
+            )
+            for words, (name, calibrated) in names.items()
+        ]
+        both = ("p-value", format_p(self.lr_pvalue), "slope 1 and intercept 0")
+        if self.oe is not None and self.oe_interval is not None:
+            both = (
+                "O:E",
+                format_value(self.oe, self.oe_se or 0.0),
+                format_range(*self.oe_interval),
+            )
+        x = np.linspace(0.01, 0.99, 99)
+        fitted, low, high = self.curve(x)
+        axes = ("Predicted probability", "Fitted event rate")
+        drawing = line(x, fitted, axes, band=(low, high), square=True)
+        return replace(super()._card(), numbers=(*numbers, both), drawing=drawing)
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         pvalues = {"intercept": None, "slope": self.lr_slope_pvalue}
@@ -409,6 +460,34 @@ class MetaAnalysis(Result):
             means[head] = [vars(effect)[part] for effect in effects.values()]
         return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
 
+    def _card(self) -> Card:
+        effects = {"O:E": self.log_oe, "calibration-in-the-large": self.intercept}
+        effects["slope"] = self.slope
+        numbers = tuple(
+            (
+                name,
+                format_value(*_with_error(name, e)),
+                f"{format_range(*_pair(name, e.interval))}, p {format_p(e.pvalue)}",
+            )
+            for name, e in effects.items()
+        )
+        z = NormalDist().inv_cdf(0.5 + 0.5 * self.level)
+        sites = zip(self.sites, self.log_oe.values, self.log_oe.errors, strict=True)
+        rows = [
+            IntervalRow(
+                site,
+                exp(value),
+                exp(value - z * error),
+                exp(value + z * error),
+                marked=abs(value) > z * error,
+            )
+            for site, value, error in sites
+        ]
+        drawing = forest(rows, "Observed / expected", reference=1.0)
+        headline = f"{len(self.sites)} sites, {self._percent} intervals of the mean over sites"
+        remarks = tuple(self._in_words())
+        return Card(self.title, "plain", headline, numbers, remarks, drawing)
+
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         rows: dict[str, Sequence[Any]] = {"site": self.sites, "n": self.counts}
         rows["events"] = self.events
@@ -422,6 +501,19 @@ class MetaAnalysis(Result):
             "p: calibrated on average; Q: one value at all sites (Cochran 1954). τ of O:E is on "
             "the scale of logarithms."
         ]
+
+
+def _with_error(name: str, effect: PooledEffect) -> tuple[float, float]:
+    """Return a mean and its standard error, of logarithms of ratios those of the ratio."""
+    if name != "O:E":
+        return effect.mean, effect.mean_se
+    return exp(effect.mean), exp(effect.mean) * effect.mean_se
+
+
+def _pair(name: str, ends: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of an interval, of logarithms of ratios those of ratios."""
+    low, high = ends
+    return (exp(low), exp(high)) if name == "O:E" else (low, high)
 
 
 def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float, ...]:
@@ -470,6 +562,10 @@ class CORPDecomposition(Result):
 
     def _procedure(self) -> list[str]:
         return [f"CORP({self.score!r}) decomposition", self.lens]
+
+    def _card(self) -> Card:
+        parts = ("mean_score", "miscalibration", "discrimination", "uncertainty")
+        return _parts_card(self, parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -522,6 +618,22 @@ class BrierDecomposition(Result):
 
     def _procedure(self) -> list[str]:
         return [f"Brier decomposition over {self.bins}", self.lens]
+
+    def _card(self) -> Card:
+        return _parts_card(self, ("mean_score", "reliability", "resolution", "uncertainty"))
+
+
+def _parts_card(result: CORPDecomposition | BrierDecomposition, parts: tuple[str, ...]) -> Card:
+    """Return the card of a decomposition: the score, its first two parts, and all drawn."""
+    values = {name: float(vars(result)[name]) for name in parts}
+    shown = {name.replace("_", " "): value for name, value in values.items()}
+    notes = ("lower is better", "lower is better", "higher is better")
+    numbers = tuple(
+        (name, format_value(value), note)
+        for (name, value), note in zip(shown.items(), notes, strict=False)
+    )
+    rows = [IntervalRow(name, value, 0.0, value) for name, value in shown.items()]
+    return Card("Decomposition", "plain", result.title, numbers, (), forest(rows, "Score"))
 
 
 @dataclass(frozen=True, eq=False)

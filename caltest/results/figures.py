@@ -9,10 +9,11 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, number
 from caltest.errors import StatisticError
-from caltest.results import frames
+from caltest.results import frames, sketches
 from caltest.results.base import Result, short
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.rendering import Columns
+from caltest.results.notebook import Card, Tone
+from caltest.results.rendering import Columns, format_p, format_value
 from caltest.results.verdicts import AuditVerdict
 
 
@@ -67,6 +68,27 @@ class ReliabilityDifference(Result):
         names = ("predicted", "count_a", "count_b", "difference", "low", "high")
         return [{name: vars(self)[name] for name in names}]
 
+    def _card(self) -> Card:
+        a, b = self.names
+        widest = int(np.abs(self.difference).argmax())
+        apart = (self.low > 0.0) | (self.high < 0.0)
+        numbers = (
+            (
+                "bins apart",
+                f"{int(apart.sum())} of {self.difference.size}",
+                f"{self._percent} band",
+            ),
+            (
+                "largest",
+                f"{self.difference[widest]:+.3f}",
+                f"{a} − {b}, at a prediction of {self.predicted[widest]:.3g}",
+            ),
+        )
+        axes = ("Predicted probability", f"{a} − {b}")
+        ends = (self.low, self.high)
+        drawing = sketches.line(self.predicted, self.difference, axes, band=ends, level=0.0)
+        return replace(super()._card(), numbers=numbers, drawing=drawing)
+
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         names = ("cell", "predicted", "count_a", "count_b", "difference", "low", "high")
         return frames.of_arrays({name: vars(self)[name] for name in names})
@@ -115,6 +137,29 @@ class BinSensitivity(Result):
         names = ("bins", "size", "estimate", "null_mean", "low", "high", "pvalue")
         return [{name: vars(self)[name] for name in names}]
 
+    def _card(self) -> Card:
+        above = self.estimate > self.high
+        numbers = (
+            (
+                "above the noise band",
+                f"{int(above.sum())} of {len(self.bins)}",
+                f"binnings, {self._percent} band",
+            ),
+            (
+                "ECE",
+                f"{format_value(self.estimate.min())} to {format_value(self.estimate.max())}",
+                "over binnings",
+            ),
+            ("p-values", f"{format_p(self.pvalue.min())} to {format_p(self.pvalue.max())}", ""),
+        )
+        ends = zip(self.bins, self.estimate, self.low, self.high, above, strict=True)
+        rows = [
+            sketches.IntervalRow(name, float(e), floor=(float(a), float(b)), marked=bool(out))
+            for name, e, a, b, out in ends
+        ]
+        drawing = sketches.forest(rows, "ECE, grey: noise band")
+        return replace(super()._card(), numbers=numbers, drawing=drawing)
+
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         return frames.of_arrays(self._tables()[0])
 
@@ -162,6 +207,20 @@ class BandTest(Result):
     def _procedure(self) -> list[str]:
         low, high = self.between
         return [f"confidence band between {low:g} and {high:g}", self.lens, self._percent]
+
+    def _card(self) -> Card:
+        tones: dict[AuditVerdict, Tone] = {
+            AuditVerdict.MATTERS: "bad",
+            AuditVerdict.CANNOT_TELL: "ask",
+        }
+        numbers = (
+            ("somewhere wrong by", f"{self.at_least:.3g}", "at least"),
+            ("nowhere wrong by", f"{self.at_most:.3g}", "more than this"),
+            ("tolerance", f"{self.tolerance:g}", f"predictions from {self.between[0]:g} to "
+             f"{self.between[1]:g}"),
+        )  # fmt: skip
+        tone = tones.get(self.verdict, "good")
+        return replace(super()._card(), verdict=str(self.verdict), tone=tone, numbers=numbers)
 
     def _in_words(self) -> list[str]:
         if self.crosses:
@@ -283,6 +342,24 @@ class ReliabilityFit(Result):
         names = ("predicted", "fitted", "low", "high")
         return [{name: vars(self)[name][rows] for name in names}]
 
+    def _card(self) -> Card:
+        far = int(np.nanargmax(np.abs(self.deviation)))
+        numbers = [
+            (
+                "largest deviation",
+                f"{self.deviation[far]:+.3f}",
+                f"observed − predicted, at a prediction of {self.predicted[far]:.3g}",
+            ),
+            ("observations", str(self.n), self.lens),
+        ]
+        if self.test is not None:
+            floor = f"noise floor {self.test.shown_floor}, p {self.test.shown_p}"
+            numbers.insert(0, (short(self.test.statistic), self.test.shown_estimate, floor))
+        axes = ("Predicted probability", "Observed event rate")
+        band = None if self.band == "none" else (self.low, self.high)
+        drawing = sketches.line(self.predicted, self.fitted, axes, band=band, square=True)
+        return replace(super()._card(), numbers=tuple(numbers), drawing=drawing)
+
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         names = ("predicted", "fitted", "deviation", "low", "high")
         return frames.of_arrays({name: getattr(self, name) for name in names})
@@ -298,7 +375,7 @@ class ReliabilityFit(Result):
 
 
 #: Bands that hold where the truth may be; all others hold what a calibrated model would show.
-CONFIDENCE = ("clopper-pearson", "wilson")
+CONFIDENCE_BARS = ("clopper-pearson", "wilson")
 
 
 #: Edges of histograms of the predictions: every 0.05, every half unit of log-odds, and all.
@@ -314,7 +391,7 @@ SPREAD_EDGES: FloatArray = np.unique(np.concatenate([SHARE_EDGES, LOGIT_EDGES]))
 
 
 #: The columns of the table, with one entry a bin.
-COLUMNS = (
+CURVE_COLUMNS = (
     *("component", "cell", "bin_low", "bin_high", "count"),
     *("predicted", "observed", "low", "high"),
 )
@@ -392,14 +469,14 @@ class ReliabilityCurve(Result):
     @property
     def is_consistency(self) -> bool:
         """Whether the bars show what a calibrated model would, not where the truth may be."""
-        return self.band not in CONFIDENCE
+        return self.band not in CONFIDENCE_BARS
 
     def of(self, component: int) -> ReliabilityCurve:
         """Return the part of one component."""
         rows = self.component == component
         return replace(
             self,
-            **{name: vars(self)[name][rows] for name in COLUMNS},
+            **{name: vars(self)[name][rows] for name in CURVE_COLUMNS},
             spread=self.spread[[component]],
             names=(self.names[component],),
             tests=self.tests[component : component + 1],
@@ -419,12 +496,31 @@ class ReliabilityCurve(Result):
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
         # Bars of clusters are normal, and may pass the ends of what a frequency can be.
         bars = {name: np.clip(vars(self)[name], 0.0, 1.0) for name in ("low", "high")}
-        columns = {name: vars(self)[name] for name in COLUMNS[2:7]}
+        columns = {name: vars(self)[name] for name in CURVE_COLUMNS[2:7]}
         return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]
+
+    def _card(self) -> Card:
+        outside, tests = self.outside, self.tests
+        worst = min(range(len(tests)), key=lambda j: tests[j].pvalue) if tests else 0
+        numbers = [
+            ("bins outside", f"{int(outside.sum())} of {outside.size}", f"their {self.shown_band}"),
+            ("observations", str(self.n), self.lens),
+        ]
+        if tests:
+            floor = f"noise floor {tests[worst].shown_floor}, p {tests[worst].shown_p}"
+            of = f" of {self.names[worst]}" if len(self.names) > 1 else ""
+            numbers.insert(0, (f"ECE{of}", tests[worst].shown_estimate, floor))
+        part = self if len(self.names) == 1 else self.of(worst)
+        drawn = sketches.diagram(
+            *(part.predicted, part.observed, (part.low, part.high)),
+            *(part.outside.tolist(), part.count.tolist()),
+        )
+        shown = (f"The picture shows {self.names[worst]}.",) if len(self.names) > 1 else ()
+        return replace(super()._card(), numbers=tuple(numbers), remarks=shown, drawing=drawn)
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         of = {"name": [self.names[j] for j in self.component]}
-        columns = {name: vars(self)[name] for name in COLUMNS}
+        columns = {name: vars(self)[name] for name in CURVE_COLUMNS}
         found = {"deviation": self.deviation, "outside": self.outside}
         return frames.of_arrays({**of, **columns, **found})
 
@@ -489,6 +585,19 @@ class ReliabilitySimplex(Result):
         corners = f"({', '.join(self.names)})"
         means = {f"predicted {corners}": self.predicted, f"observed {corners}": self.observed}
         return [{"count": self.count, **means, "pvalue": self.pvalue, "adjusted": self.adjusted}]
+
+    def _card(self) -> Card:
+        found, test = self.significant, self.test
+        numbers = (
+            (
+                "cells that deviate",
+                f"{int(found.sum())} of {found.size}",
+                f"family level {1.0 - self.level:.3g}",
+            ),
+            ("ECE", test.shown_estimate, f"noise floor {test.shown_floor}, p {test.shown_p}"),
+            ("observations", str(self.n), self.lens),
+        )
+        return replace(super()._card(), numbers=numbers)
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         vectors = ("bin_low", "bin_high", "predicted", "observed", "deviation")

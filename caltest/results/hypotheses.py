@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import NormalDist
 from typing import ClassVar, Protocol
 
 from caltest._base.arrays import RNG, FloatArray
 from caltest._base.written import several
-from caltest.results import frames
+from caltest.results import frames, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
+from caltest.results.notebook import Card
 from caltest.results.rendering import (
     SMALLEST_SHOWN,
     Columns,
@@ -29,6 +30,10 @@ from caltest.results.verdicts import ComparisonVerdict
 
 #: So few draws may all be alike by chance.
 FEW_DRAWS = 20
+
+
+#: Pairs with a better model that a notebook names.
+MOST_FOUND = 3
 
 
 #: The columns of a test, of one or of several.
@@ -98,6 +103,27 @@ class CalibrationTestResult(Result):
 
     def _tables(self) -> list[Columns]:
         return [attributes([self], {name: name for name in SHOWN_OF_TEST})]
+
+    def _card(self) -> Card:
+        betting = self.null == "betting"
+        floor = "e-value" if betting else f"noise floor {self.shown_floor}"
+        numbers = (
+            (short(self.statistic), self.shown_estimate, floor),
+            ("p-value", self.shown_p, f"{self.null} null"),
+            ("observations", str(self.n), f"{self.lens}{self._design}"),
+        )
+        drawing = "" if betting else sketches.forest([self.row_of_forest()], short(self.statistic))
+        return replace(super()._card(), numbers=numbers, drawing=drawing)
+
+    def row_of_forest(self, label: str = "", *, marked: bool = False) -> sketches.IntervalRow:
+        """Return the estimate beside its noise floor, mean ± 2 standard deviations, for a picture.
+
+        The floor of an error ends at 0.
+        """
+        low, high = self.null_mean - 2.0 * self.null_std, self.null_mean + 2.0 * self.null_std
+        floor = (low if self.two_sided else max(low, 0.0), high)
+        label = label or f"{self.lens}, grey: noise floor"
+        return sketches.IntervalRow(label, self.estimate, floor=floor, marked=marked)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
         """Return a lower limit of the error, at least 0, and the estimate, by which errors rank.
@@ -231,6 +257,13 @@ class JointTestResult(Result):
     def _tables(self) -> list[Columns]:
         names = {name: name for name in SHOWN_OF_TEST}
         return [{**attributes(self.tests, names), "adjusted": self.adjusted}]
+
+    def _card(self) -> Card:
+        rejected = min(self.tests, key=lambda test: test.pvalue)
+        p = ("p-value", format_p(self.pvalue), f"all together, {self.adjust}")
+        most = ("strongest", short(rejected.statistic), f"{rejected.lens}, p {rejected.shown_p}")
+        tested = ("tests", str(len(self.tests)), f"{self.tests[0].null} null, n = {self.n}")
+        return replace(super()._card(), numbers=(p, most, tested))
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         tests = frames.of_records(self.tests, CalibrationTestResult)
@@ -396,6 +429,35 @@ class ComparisonResult(Result):
             *("difference", "low", "high", "pvalue", "finding"),
         )
         return [attributes([self], dict(zip(names, names, strict=True)))]
+
+    def _card(self) -> Card:
+        finding, *more = self._in_words()
+        tests, intervals = (self.test_a, self.test_b), (self.interval_a, self.interval_b)
+        models = [*zip(self.names, tests, intervals, strict=True)]
+        numbers = [
+            (name, test.shown_estimate, f"noise floor {test.shown_floor}, own p {test.shown_p}")
+            for name, test, _ in models
+        ]
+        ends = "" if self.low is None or self.high is None else format_range(self.low, self.high)
+        interval = f"{self._percent} interval {ends}, " * bool(ends)
+        between = f"{interval}p {format_p(self.pvalue)}, margin {self.margin:g}"
+        numbers += [("difference", format_value(self.difference, self.spread), between)]
+        scores = [score.in_words(self.names, self.level) for score in self.scores]
+        of_scores = ["As forecasts (lower is better):"] * bool(scores)
+        rows = [
+            test.row_of_forest(name)
+            if ends is None
+            else sketches.IntervalRow(name, test.estimate, *ends)
+            for name, test, ends in models
+        ]
+        return Card(
+            str(self.verdict) if self.verdict.better is None else "difference found",
+            tone="ask" if self.verdict is ComparisonVerdict.CANNOT_TELL else "plain",
+            headline=finding,
+            numbers=tuple(numbers),
+            remarks=(*more, *of_scores, *scores),
+            drawing=sketches.forest(rows, short(self.test_a.statistic)),
+        )
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         return _named_pairs([self])
@@ -581,6 +643,34 @@ class ComparisonTable(Result):
             "better forecasts": [s.better(pair.names, self.level) for pair, s in scores],
         }
         return [models, pairs, forecasts]
+
+    def _card(self) -> Card:
+        tests = {pair.names[0]: pair.test_a for pair in self.pairs}
+        tests |= {pair.names[1]: pair.test_b for pair in self.pairs}
+        numbers = tuple(
+            (name, tests[name].shown_estimate, f"noise floor {tests[name].shown_floor}")
+            for name in self.names
+        )
+        rows = [tests[name].row_of_forest(name) for name in self.names]
+        found = [
+            f"{better} is better calibrated than {other} (adjusted p {format_p(p)})."
+            for better, other, p in self._told_apart()
+        ]
+        headline = found[0] if found else "No two models can be told apart."
+        return Card(
+            f"{len(self.names)} models compared",
+            headline=headline,
+            numbers=numbers,
+            remarks=(*found[1:MOST_FOUND], *self._in_words()),
+            drawing=sketches.forest(rows, short(tests[self.names[0]].statistic)),
+        )
+
+    def _told_apart(self) -> list[tuple[str, str, float]]:
+        """Return (better model, other model, adjusted p) for each pair that differs, by p."""
+        pairs = zip(self.pairs, self.verdicts, self.adjusted, strict=True)
+        named = [(pair.names, verdict.better, p) for pair, verdict, p in pairs]
+        found = [(names[j], names[1 - j], p) for names, j, p in named if j is not None]
+        return sorted(found, key=lambda row: row[2])
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         columns = _named_pairs(self.pairs)

@@ -155,12 +155,6 @@ def document_latex(content: Content) -> str:
     return "\n\n".join([f"% {recipe}", *map(latex, content.tables)]) + "\n"
 
 
-def document_html(content: Content) -> str:
-    """Return the tables of a result, its sentences and its recipe as an element of a page."""
-    sentences = [f"<p>{escape(words)}</p>" for words in (*content.sentences, content.recipe)]
-    return "\n".join(["<div>", *map(html, content.tables), *sentences, "</div>"])
-
-
 # ------------------------------------------------------------------------------
 # Tables of results as text, in the languages of documents; names of classes stay text in all.
 
@@ -175,7 +169,7 @@ HEADS = {
 
 
 #: Columns of what was chosen, not measured.
-SETTINGS = (
+SETTING_COLUMNS = (
     *("level", "alpha", "tolerance", "margin", "limit", "power", "width", "bin_low", "bin_high"),
 )
 
@@ -232,7 +226,7 @@ def cell(name: str, value: object, spread: float = nan) -> str:
         return "yes" if value else "no"
     if not isinstance(value, (float, np.floating)):
         return str(value)
-    if name in SETTINGS:
+    if name in SETTING_COLUMNS:
         return f"{value:.3g}"
     if name.endswith(("pvalue", "adjusted", "alike")):
         return format_p(float(value))

@@ -22,6 +22,8 @@ from .isotonic import CORP as CORP
 from .isotonic import Sweep as Sweep
 from .kernel import MMCE as MMCE
 from .kernel import SKCE as SKCE
+from .multiclass_cox import MulticlassCox as MulticlassCox
+from .multiclass_cox import WorstClass as WorstClass
 from .prepared import CellStatistic as CellStatistic
 from .prepared import LabelStatistic as LabelStatistic
 from .prepared import Prepared as Prepared

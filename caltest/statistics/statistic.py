@@ -29,6 +29,8 @@ class Statistic(ABC, Written):
 
     #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
     of_known_rows: ClassVar[bool] = False
+    #: Whether it is about all classes: two classes that a lens made of more are refused.
+    of_whole_vector: ClassVar[bool] = False
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
         """Return the value; arguments and errors are those of :meth:`Predictions.of`.
@@ -105,6 +107,7 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
     """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
     problem = problem_of(source)
     if isinstance(statistic, Statistic):
+        refuse_merged(statistic, getattr(problem.data, "merged", 0), problem.n_classes)
         if statistic.of_known_rows and isinstance(problem, FollowupProblem):
             return KnownRows(problem, statistic)
         return statistic.prepare(problem)
@@ -124,6 +127,16 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
             f"{name_of(statistic)} does not take weights: give it a third parameter named weights"
         )
     return PreparedFunction(problem, statistic, weighted)
+
+
+def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
+    """Refuse two classes made of more for a statistic of the whole vector: another test."""
+    if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
+        raise StatisticError(
+            f"{name_of(statistic)} tests the whole probability vector, but this lens leaves 2 of "
+            f"{before} classes: use the lens Canonical(), or CoxScore() through this lens",
+            [("--lens", "Canonical()")],
+        )
 
 
 def problem_of(source: Problem | Predictions) -> Problem:

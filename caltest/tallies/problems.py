@@ -86,6 +86,11 @@ class MicroCells(Problem):
         return self
 
     @property
+    def merged(self) -> int:
+        """Number of classes before the lens of the tally merged some."""
+        return self.tally.n_classes
+
+    @property
     def events(self) -> IntArray:
         return self.labels
 
@@ -293,10 +298,20 @@ class TallyProblem(MicroCells):
         if cells is not None:
             sums = (cells.sum(weighted, axis=1) - cells.expected[:, 0])[:, :, None]
             if squares is not None:
-                added = gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
+                added = self._squares(outcomes, cells, squares)
         if tables is not None:
             linear = (weighted - self.mass * self.probs[:, 0]) @ tables.T
         return ResidualSums(sums, added, linear)
+
+    def _squares(self, outcomes: Counts, cells: Cells, squares: Squares) -> FloatArray:
+        """Return the sums of squares of residuals, which are linear in counts that are drawn."""
+        if outcomes.products is not None:
+            return gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
+        squared = self.row_weight**2
+        slope, rest = squared * (1.0 - 2.0 * self.probs[:, 0]), squared * self.squares
+        if squares == "whole":
+            return np.asarray((outcomes.events @ slope + rest.sum())[:, None])
+        return np.asarray(cells.sum(outcomes.events * slope, axis=1) + cells.sum(rest))
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the law of the weight of the events of some micro-cells, by their moments."""

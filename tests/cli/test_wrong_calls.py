@@ -477,7 +477,7 @@ audit two.csv --bins 7 -> Bins belong to the statistic -> test two.csv --statist
 audit two.csv --statistic ECE --json -> An audit asks its own -> test two.csv --json --statistic ECE
 audit two.csv --level .9 -> The level of a test is --alpha -> audit two.csv --alpha 0.1
 audit --n-resamples 1e4 -> '1e4' is not a valid integer
-audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 120
+audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 140
 audit --out nowhere/x.txt -> there is no folder nowhere
 audit two.csv three.csv -> no column is known by its name as the probability
 audit two.csv more.csv --by site --resume s -> rows in memory -> audit two.csv more.csv --by site

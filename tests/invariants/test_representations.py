@@ -80,7 +80,16 @@ SAME = {
 
 def through(row, lens):
     """Whether the lens shows what the statistic is of."""
+    if row.whole:
+        return lens in (ct.TopK(2), ct.Canonical())
     return not row.two_classes or lens in TWO
+
+
+def pair_of_lenses(row):
+    """Two lenses that show what the statistic is of; one for the whole vector."""
+    if row.whole:
+        return [ct.Canonical()]
+    return TWO if row.two_classes else [TWO[0], ct.Canonical()]
 
 
 CASES = [
@@ -92,7 +101,7 @@ CASES = [
 PAIRS = [
     pytest.param(row, lens, id=f"{row}-{lens}")
     for row in STATISTICS
-    for lens in (TWO if row.two_classes else [TWO[0], ct.Canonical()])
+    for lens in pair_of_lenses(row)
 ]
 NEEDS = r"needs the rows|not made of the cells"
 ALONE = [pytest.param(row, id=str(row)) for row in STATISTICS]
@@ -151,7 +160,7 @@ def test_weights_count_by_their_ratios_or_are_refused(row, lens):
 
 @pytest.mark.parametrize("row", ALONE)
 def test_exact_laws_or_their_refusal(row):
-    lens = TWO[0]
+    lens = pair_of_lenses(row)[0]
     if not row.exact:
         name = re.escape(repr(row.statistic))
         with pytest.raises(ct.StatisticError, match=f"no exact null for {name}"):
@@ -178,6 +187,10 @@ def test_tallies_answer_as_their_rows_or_name_what_they_need(row, lens, weighted
     ]
     whole = ct.Tally.of(PROBS, LABELS, lens=lens, **facts)
     assert halves[0] + halves[1] == halves[1] + halves[0] == whole
+    if row.whole:
+        with pytest.raises(ct.StatisticError, match="whole probability vector"):
+            answer(row.statistic, None, whole, None)
+        return
     given = answer(row.statistic, lens, **facts) if row.weights or not weighted else None
     if row.tally is None or given is None:
         words = NEEDS if row.tally is None else "does not take weights"
@@ -221,7 +234,7 @@ def numbers(rows):
     run = {"null": ct.RedrawLabels(), "n_resamples": 5}
     found = {}
     for row in STATISTICS:
-        for lens in TWO[:1] if row.two_classes else (TWO[0], ct.Canonical()):
+        for lens in pair_of_lenses(row)[: 1 if row.two_classes else 2]:
             facts = {"weights": WEIGHTS} if row.weights else {}
             few = {"probs": np.resize(PROBS, (rows, 4)), "labels": np.resize(LABELS, rows)}
             weighted = {name: np.resize(values, rows) for name, values in facts.items()}
@@ -265,13 +278,13 @@ def test_calibrated_models_are_rejected_as_often_as_said(row, weighted):
         with pytest.raises(ct.StatisticError, match="does not take weights"):
             answer(row.statistic, TWO[0], weights=WEIGHTS)
         return
-    generator, runs = np.random.default_rng(3), 400
+    generator, runs, lens = np.random.default_rng(3), 400, pair_of_lenses(row)[0]
     facts = {"weights": GENERATOR.pareto(1.5, N) + 0.1} if weighted else {}
     pvalues = []
     for seed in range(runs):
         labels = (generator.random((N, 1)) >= PROBS.cumsum(axis=1)[:, :-1]).sum(axis=1)
         run = {"null": ct.RedrawLabels(), "n_resamples": 19, "rng": seed}
-        pvalues.append(answer(row.statistic, TWO[0], PROBS, labels, **run | facts).pvalue)
+        pvalues.append(answer(row.statistic, lens, PROBS, labels, **run | facts).pvalue)
     for level in (0.05, 0.2, 0.5):
         limit = scipy.stats.binom.isf(1e-5, runs, level)
         assert np.sum(np.array(pvalues) <= level + 1e-9) <= limit

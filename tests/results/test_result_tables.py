@@ -50,6 +50,7 @@ RESULTS = {
     "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
     "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
     "ReliabilitySimplex": lambda: ct.reliability_simplex(DATA),
+    "WorstClassResult": lambda: ct.worst_class(DATA, **FEW),
     "SegmentSearch": lambda: ct.segment_search(
         DATA,
         features={name: np.roll(EVIL * 20, j) for j, name in enumerate(EVIL)},
@@ -139,7 +140,9 @@ def test_every_result_says_how_it_was_made_and_how_it_ended(result):
 
 def test_html_shows_the_cells_as_text(result):
     page = Page(result._repr_html_())
-    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "p"}
+    tables = {"table", "thead", "tbody", "tr", "th", "td", "p"}
+    card = {"div", "style", "span", "dl", "dt", "dd", "b", "details", "summary"}
+    assert page.tags <= tables | card | {"svg", "g", "title", "path", "rect", "circle", "text"}
     assert (page.rows, page.paragraphs[-1]) == (expected(result), result.recipe)
 
 
