@@ -138,12 +138,6 @@ def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
 # Likelihoods and order.
 
 
-def rankdata(values: AnyArray) -> FloatArray:
-    """Return ranks from 1 (n,), equal values sharing their mean, without importing SciPy."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2.0)[place.ravel()]
-
-
 def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
     """Return Σ w log P(y) for events of probability p, within ``ROUNDED_OFF`` of 0 and 1."""
     p = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
