@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Self
 
 #: Terminal escapes and all other control characters but the line feed; what turns text around.
 _CONTROL = re.compile(
@@ -14,13 +14,6 @@ _CONTROL = re.compile(
 def printable(text: str) -> str:
     """Return text that cannot steer a terminal, whatever names are in it."""
     return _CONTROL.sub("", text)
-
-
-class InPlace(NamedTuple):
-    """A word of a command line, and the one that was meant, "" for none."""
-
-    word: str
-    meant: str
 
 
 #: Words in the value of an option in whose place the user has to put another.
@@ -57,35 +50,6 @@ class Reading:
         return not any(re.search(rf"\b({'|'.join(PLACES)})\b", value) for value in values)
 
 
-def _as_reading(words: Reading | tuple[str, ...]) -> Reading | None:
-    """Return a reading of words of a command line (until all errors are raised with readings)."""
-    if isinstance(words, Reading):
-        return words
-    if isinstance(words, InPlace) or not words:
-        return None
-    verb, options, rest = "", {}, list(words)
-    if not rest[0].lstrip("!").startswith("-"):
-        verb = rest.pop(0)
-    while rest:
-        name = rest.pop(0)
-        key = name.lstrip("!-").replace("-", "_")
-        value = rest.pop(0) if rest and not rest[0].lstrip("!").startswith("--") else True
-        options[key] = None if name.startswith("!") else value
-    return Reading(options, verb=verb)
-
-
-def _as_words(reading: Reading | tuple[str, ...]) -> tuple[str, ...]:
-    """Return a reading as words of a command line."""
-    if not isinstance(reading, Reading):
-        return reading
-    words = [reading.verb] * bool(reading.verb)
-    for name, value in reading.options.items():
-        option = f"--{name.replace('_', '-')}"
-        words += [f"!{option}"] if value is None else [option]
-        words += [str(value)] * (value is not None and value is not True)
-    return tuple(words)
-
-
 class _Plain(ValueError):
     """Error of one line: names come from files, and line feeds in them are replaced by spaces.
 
@@ -93,15 +57,13 @@ class _Plain(ValueError):
     them as commands.
     """
 
-    def __init__(self, message: str, readings: Sequence[Reading | tuple[str, ...]] = ()) -> None:
+    def __init__(self, message: str, readings: Sequence[Reading] = ()) -> None:
         super().__init__(printable(message.replace("\n", " ")))
-        self._given = tuple(readings)
-        self.remedies: tuple[tuple[str, ...], ...] = tuple(map(_as_words, readings))
-        self.readings = tuple(filter(None, map(_as_reading, readings)))
+        self.readings = tuple(readings)
 
     def of_file(self, name: str) -> Self:
         """Return the error with the name of a file before its message."""
-        return type(self)(f"{name}: {self}", self._given)
+        return type(self)(f"{name}: {self}", self.readings)
 
 
 class InvalidPredictionsError(_Plain):
@@ -123,9 +85,7 @@ class StatisticError(_Plain):
 class UnsupportedFactError(StatisticError):
     """A fact of the rows, such as weights, that is not allowed for by what was asked."""
 
-    def __init__(
-        self, message: str, readings: Sequence[Reading | tuple[str, ...]] = (), fact: str = ""
-    ) -> None:
+    def __init__(self, message: str, readings: Sequence[Reading] = (), fact: str = "") -> None:
         super().__init__(message, readings)
         self.fact = fact
 

@@ -12,10 +12,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
-from caltest.errors import InPlace, Reading
+from caltest.errors import Reading
 
 #: How alike a name must be to one that is there, of 1, to be put in its place.
 ALIKE = 0.75
@@ -23,6 +24,13 @@ ALIKE = 0.75
 
 #: Flags of earlier versions, behind which no value stands.
 ENDED_FLAGS = ("--percent", "--one-model")
+
+
+class InPlace(NamedTuple):
+    """A word of a command line, and the one that was meant, "" for none."""
+
+    word: str
+    meant: str
 
 
 class MisspeltError(ValueError):

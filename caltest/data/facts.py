@@ -19,7 +19,7 @@ from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.data.labels import marks as as_marks
 from caltest.data.numbers import as_numbers
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, Reading
 
 #: The classes where the one probability is the confidence that a prediction is right.
 RIGHT = ("wrong", "right")
@@ -132,7 +132,7 @@ def refuse_names(marks: AnyArray, name: str) -> None:
         raise InvalidPredictionsError(
             f"by= (--by): {name} has {count} values in {several(len(marks), 'row')}, so it names "
             "or measures rows: subgroups are of many rows each, such as bands of a number",
-            [("!--by",)],
+            [Reading({"by": None})],
         )
 
 
@@ -145,7 +145,7 @@ def refuse_ids(weights: AnyArray, name: str) -> None:
         raise InvalidPredictionsError(
             f"weights= (--weights): {name} holds whole numbers, each once, so it names or counts "
             "rows, and does not say how much each is to count: name another column, or none",
-            [("!--weights",)],
+            [Reading({"weights": None})],
         )
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from os import PathLike
 from os.path import commonprefix
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -18,7 +15,7 @@ from caltest._base.containers import as_ndarray, dtype_of, names_of
 from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.written import first_of, several
 from caltest.data.numbers import as_array, as_numbers, as_probabilities, is_text, refuse_swapped
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, Reading
 
 
 def marks(column: AnyArray) -> AnyArray:
@@ -93,7 +90,7 @@ def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None
             raise InvalidPredictionsError(
                 f"classes= (--classes) lists {', '.join(listed)}, but the columns of probabilities "
                 f"are called by these names in another order: {', '.join(map(str, way))}",
-                [("--classes", ",".join(map(str, way)))],
+                [Reading({"classes": ",".join(map(str, way))})],
             )
 
 
@@ -115,7 +112,7 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
                 f"labels are text{in_column()}: of one column of probabilities say {calls}, whose "
                 "probability it is; of two pass classes=[…] (--classes) in the order of the "
                 f"columns, which scikit-learn sorts: classes={words.tolist()}",
-                [("--pos-label", word) for word in rarest],
+                [Reading({"pos_label": word}) for word in rarest],
             )
         raise _unnamed(array, words.tolist(), n_classes)
     numbers = as_numbers(array, "labels")
@@ -128,10 +125,10 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
         advice, remedies = "", []
         if numbers.min() >= 1 and numbers.max() == n_classes:
             advice = f". They seem to run from 1: pass {counting(1, n_classes)}"
-            remedies = [("--classes", f"1,…,{n_classes}")]
+            remedies = [Reading({"classes": f"1,…,{n_classes}"})]
         elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
             advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1 (--pos-label 1)"
-            remedies = [("--pos-label", "1")]
+            remedies = [Reading({"pos_label": "1"})]
         raise InvalidPredictionsError(
             f"labels{in_column()}: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes "
             f"labels run from 0 to {n_classes - 1}{advice}",
@@ -142,29 +139,19 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
 
 def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredictionsError:
     """Return the refusal of words that neither classes nor an event are named for."""
-    order, remedies = "", list[tuple[str, ...]]()
+    order, remedies = "", list[Reading]()
     table = NAMES.get()
     columns = table.columns if table else []
     if len(columns) > 1 and not all(name[-1:].isdecimal() for name in columns):
         order = f": {first_of(columns)}"  # whose order words cannot be sorted into
     elif len(words) == n_classes <= 20:
         order = f", which scikit-learn sorts: classes={words}"
-        remedies = [("--classes", ",".join(words))]
-    outcomes = [*chain(*EVENT_WORDS)] * bool(opposites(array, EVENT_WORDS))
-    rest = [w for w in words if (w.lower() not in outcomes if outcomes else w.lower() in PENDING)]
-    if n_classes == 2 and rest:
-        order += f"; or leave out rows without an outcome with drop_labels={rest} (--drop-label)"
-        remedies = [dropping(rest)]
+        remedies = [Reading({"classes": ",".join(words)})]
     return InvalidPredictionsError(
         f"labels are text{in_column()} ({', '.join(map(repr, words[:5]))}, …): pass classes=[…] "
         f"(--classes), the label values in the order of the columns of probs{order}",
         remedies,
     )
-
-
-def dropping(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the options that leave out rows with these labels."""
-    return tuple(part for word in words for part in ("--drop-label", word))
 
 
 def counting(low: int, high: int) -> str:
@@ -187,7 +174,7 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
             if values.dtype.kind in "biuf" and set(values) <= set(shifted):
                 low, high = min(shifted), max(shifted)
                 advice = f". They seem to run from {low}: pass {counting(low, high)}"
-                remedies = [("--classes", f"{low},…,{high}")]
+                remedies = [Reading({"classes": f"{low},…,{high}"})]
             if text and len(values) == len(classes):
                 advice = f". Are {', '.join(map(str, values))} other words for these? Then list "
                 advice += "them in this order with classes=[…] (--classes)"
@@ -225,22 +212,14 @@ def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, 
         raise InvalidPredictionsError(
             f"pos_label is {event!r}, but the labels{in_column()} are "
             f"{', '.join(map(repr, names[:5]))}",
-            [("--pos-label", name) for name in sorted(names[:2], key=lambda n: counts[n])],
+            [Reading({"pos_label": name}) for name in sorted(names[:2], key=lambda n: counts[n])],
         )
     others = [name for name in names if name != event]
     if len(others) > 1:
-        pairs = [pair for pair in EVENT_WORDS if event.lower() in pair]
-        opposite = [name for name in others if name.lower() in chain(*pairs)]
-        drop = [name for name in others if name not in opposite] if opposite else []
-        called = NAMES.get()
-        column = called.label if called and called.label else "column"
-        ways = [dropping(drop)] if drop else [("!--pos-label", "--label", f"{column}=={event}")]
         raise InvalidPredictionsError(
             f"pos_label={event!r} leaves {len(others)} other labels{in_column()} "
             f"({', '.join(others[:5])}); one column of probabilities is for two classes: leave out "
-            "rows that have no outcome with drop_labels=[…] (--drop-label), or let all others be "
-            f"no event with label='{column}=={event}'",
-            ways,
+            "rows that have no outcome, or pass labels that are true where the event occurred",
         )
     codes = np.array([name == event for name in text], dtype=np.int64)
     return codes, (others[0] if others else f"not {event}", event)
@@ -278,29 +257,6 @@ EVENT_WORDS = (
 )
 
 
-#: How words begin that say that a follow-up ended without an event, else, that with one.
-NO_END = re.compile(
-    r"0\s*[:=-]|(alive|living|survived|lost|ltfu|without|no|not|none)\b|censor|withdr|.*free$"
-)
-
-
-AN_END = re.compile(
-    r"1\s*[:=-]|(dead|died|death|deceased|expired|event|relaps|recur|progress|fail)"
-)
-
-
-#: Words for an outcome that is not known, or not yet.
-PENDING = {
-    *("pending", "open", "unknown", "unclear", "undetermined", "undecided", "inconclusive"),
-    *("unsure", "uncertain", "not sure", "abstain", "abstained", "skipped", "ungraded"),
-    *("in progress", "ongoing", "not yet", "tbd", "awaiting", "waiting", "under review"),
-    *("ausstehend", "offen", "noch offen", "unbekannt", "unklar", "in bearbeitung", "k.a."),
-    *("keine angabe", "en attente", "en cours", "inconnu", "n.d.", "pendiente", "desconocido"),
-    *("en curso", "in attesa", "in corso", "sconosciuto", "onbekend", "in behandeling"),
-    *("pendente", "desconhecido", "?"),
-}
-
-
 def lowered(texts: AnyArray) -> AnyArray:
     """Return words in lower case, without blanks around them."""
     return np.char.lower(np.char.strip(texts.astype(str)))
@@ -319,24 +275,6 @@ def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
         return None
     yes = pairs[0][1]
     return yes, lowered(texts) == yes
-
-
-def end_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
-    """Return the same of two words for how a follow-up ended, such as disease-free and relapsed."""
-    texts = lowered(texts)
-    words = [*np.unique(texts).tolist()]
-    ends = [word for word in words if not NO_END.match(word)]
-    two = len(words) == 2 and len(ends) == 1 and AN_END.match(ends[0])
-    return (ends[0], texts == ends[0]) if two else event_of(texts)
-
-
-def opposites(
-    texts: AnyArray, pairs: tuple[tuple[str, str], ...] = RIGHT_WORDS
-) -> tuple[str, str] | None:
-    """Return the pair of opposite words, no and yes, that both occur, perhaps beside others."""
-    words = {*np.unique(lowered(texts)).tolist()}
-    pairs = (*pairs, _coded(words)) if all(_coded(words)) else pairs
-    return next((pair for pair in pairs if words >= {*pair}), None)
 
 
 def _coded(words: set[str]) -> tuple[str, str]:
@@ -492,75 +430,3 @@ class Facts(RowFacts, total=False):
     features: object
     time: object
     horizon: int | None
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to read in a table: the arguments of :func:`caltest.read_predictions` but the path."""
-
-    probs: str | Sequence[str] | None = None
-    label: str | PathLike[str] | Sequence[str] | None = None
-    predicted_label: str | None = None
-    weights: str | None = None
-    clusters: str | None = None
-    by: str | None = None
-    ids: str | None = None
-    folds: str | None = None
-    classes: Sequence[object] | None = None
-    pos_label: object = None
-    from_logits: bool = False
-    renormalise: bool = False
-    percent: bool = False
-    per_character: bool = False
-    drop_missing: bool | float = False
-    one_model: bool = False
-    format: str | None = None
-    time: str | None = None
-    event: str | None = None
-    horizon: float | str | None = None
-    strata: str | None = None
-    features: str | Sequence[str] | None = None
-    ordered: bool = False
-    multilabel: bool = False
-    drop_labels: Sequence[str] = ()
-    rounded: bool | Literal["auto"] = False
-    sheet: str | None = None
-
-    def __post_init__(self) -> None:
-        followed, wrong = self.event is not None, ""
-        remedies: list[tuple[str, ...]] = [("--time", "COLUMN", "--horizon", "T")]
-        if followed and (self.time is None or self.horizon is None):
-            wrong = "an event is one by a horizon of rows that were followed for a time: say time= "
-            wrong += "and horizon= (--time, --horizon)"
-        elif followed and self.label is not None:
-            wrong = "event= (--event) is what was observed: leave out label= (--label)"
-            remedies = [("!--label",)]
-        elif not followed and self.time is not None and self.horizon is None:
-            wrong = "time= (--time) needs the horizon= (--horizon) of forecasts so many steps "
-            wrong += "ahead, 1 of the next one, or is for follow-up: name its event= (--event)"
-            remedies = [("--horizon", "1"), ("--event", "COLUMN", "--horizon", "T")]
-        elif not followed and self.strata is not None:
-            wrong = "strata= (--strata) is for follow-up: name its event= (--event)"
-            remedies = [("--event", "COLUMN", *remedies[0])]
-        if wrong:
-            raise InvalidPredictionsError(wrong, remedies)
-        if isinstance(self.drop_labels, str):
-            object.__setattr__(self, "drop_labels", (self.drop_labels,))
-        if followed:
-            object.__setattr__(self, "label", self.event)
-
-    @property
-    def ahead(self) -> Any:
-        """By how many steps forecasts are ahead of labels; events have a horizon in time."""
-        return None if self.event is not None else self.horizon
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """The columns that say something of the rows."""
-        names = {"weights": self.weights, "clusters": self.clusters, "by": self.by, "ids": self.ids}
-        names |= {"folds": self.folds, "time": self.time, "strata": self.strata}
-        columns = (self.clusters or "").split(",")
-        if len(columns) > 1:  # which are put together again when they are read
-            names["clusters"] = None
-            names |= {f"clusters {name.strip()}": name.strip() for name in columns}
-        return {fact: name for fact, name in names.items() if name is not None}

@@ -14,7 +14,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, larg
 from caltest._base.containers import as_ndarray
 from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.written import first_of, several
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, Reading
 
 #: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
 #: as they are, so that decimals stay decimals.
@@ -111,7 +111,7 @@ def as_numbers(array: AnyArray, name: str) -> FloatArray:
             f"{at(name, position)} is {numbers[position]} "
             f"({several((~finite).sum(), 'such value')} in all); repair these rows, or "
             "leave out those without a value with drop_missing=True (--drop-missing)",
-            [("--drop-missing",)],
+            [Reading({"drop_missing": True})],
         )
     return numbers
 
@@ -133,7 +133,7 @@ def as_probabilities(
         if probs.ndim == 2 and probs.min() >= 0.0 and np.allclose(probs.sum(axis=1), 1.0, 1e-3):
             words = "no value is negative and each row adds up to 1: these are probabilities"
             words += ", leave out from_logits=True (--from-logits)"
-            raise InvalidPredictionsError(words, [("!--from-logits",)])
+            raise InvalidPredictionsError(words, [Reading({"from_logits": None})])
         probs = expit(probs) if probs.ndim == 1 else softmax(probs, axis=1)
         notes.append("probabilities computed from logits")
     if probs.ndim == 1:
@@ -159,7 +159,7 @@ def as_probabilities(
             f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
             f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
             "classes. If it is one but for its sum, pass renormalise=True (--renormalise)",
-            [("--renormalise",)],
+            [Reading({"renormalise": True})],
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():
@@ -201,7 +201,7 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     position = first(outside)
     logits = "softmax" if probs.ndim == 2 else "logistic function"
     logits = f"apply the {logits}, or pass from_logits=True (--from-logits)"
-    remedies = [("--from-logits",)]
+    remedies = [Reading({"from_logits": True})]
     if (probs <= 0.0).all():
         remedies = remedies if probs.ndim == 2 else []  # whose softmax is their exponential
         advice = f"These may be log-probabilities: apply exp. If they are logits: {logits}"
@@ -209,7 +209,7 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
         advice, remedies = "Whole numbers up to 10 are scores or grades, no probabilities", []
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
         advice = f"If they are percents, divide by 100 (--percent); if they are logits, {logits}"
-        remedies = [("--percent",)]
+        remedies = [Reading({"percent": True})]
     elif (probs < 0.0).any() and (probs > 1.0).any():
         advice = f"These look like logits: {logits}"
     else:

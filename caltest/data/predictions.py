@@ -42,6 +42,7 @@ from caltest.data.rounded import without_rounded
 from caltest.errors import (
     DoubtfulInputWarning,
     InvalidPredictionsError,
+    Reading,
     StatisticError,
     UnsupportedFactError,
 )
@@ -695,7 +696,7 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
     """Refuse predictions of two models of other rows; ``remedy`` is for rows that are to differ."""
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
-    ways = [("--ids", "COLUMN"), *[("--unpaired",)] * bool(remedy)]
+    ways = [Reading({"ids": "COLUMN"}), *[Reading({"unpaired": True})] * bool(remedy)]
     if a.probs.shape != b.probs.shape:
         raise InvalidPredictionsError(
             f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "

@@ -18,7 +18,7 @@ from caltest.data.facts import by_appearance
 from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, as_lens
 from caltest.data.numbers import n_copies
 from caltest.data.predictions import as_sampled
-from caltest.errors import InvalidPredictionsError, StatisticError, UnsupportedFactError
+from caltest.errors import InvalidPredictionsError, Reading, StatisticError, UnsupportedFactError
 from caltest.inference.dependence import AGREEING, in_time_order, neighbours, summary_of
 from caltest.nulls.agreement import association
 from caltest.read.arguments import read_arguments
@@ -105,13 +105,13 @@ def admitted(
     for name, values in carried.items():
         if values is not None and name not in takes:
             message = f"{verb} does not take {name} yet{WHY.get(name, '')}"
-            remedies = [(f"!--{name}",)] * (name in Facts.__annotations__)
+            remedies = [Reading({name: None})] * (name in Facts.__annotations__)
             raise UnsupportedFactError(message, remedies, NAMES.get(name, name))
     if data.clusters is not None and data.n_clusters == 1:
         raise StatisticError(
             "all rows are of one cluster, and could all depend on each other: name a column with "
             "several values, or leave clusters= (--clusters) out",
-            [("!--clusters",)],
+            [Reading({"clusters": None})],
         )
     data, notes = data if data.horizon is None else in_time_order(data), []
     if data.weights is not None:

@@ -305,7 +305,7 @@ def _predictions(name: str, probs: object, labels: object, facts: Facts) -> Pred
         refuse_few_blocks("compare", data)
         return data
     except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"model {name}: {error}", error.remedies) from None
+        raise InvalidPredictionsError(f"model {name}: {error}", error.readings) from None
 
 
 def _same_rows(

@@ -16,7 +16,7 @@ from caltest._base.written import Fields
 from caltest.data import Predictions
 from caltest.data.facts import FEWEST as FEWEST_FACTS
 from caltest.data.facts import by_appearance
-from caltest.errors import FewClustersWarning, StatisticError
+from caltest.errors import FewClustersWarning, Reading, StatisticError
 from caltest.inference.squared_error import added, over
 from caltest.nulls import Scheme, SharedRedraws, WildSigns
 from caltest.nulls.agreement import Agreement, Coupling, Degree, Dependence, quarters
@@ -90,7 +90,7 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
         raise StatisticError(
             f"null={null!r} takes rows for independent, but they come in clusters: use "
             f"null='auto'{', or OneRowPerCluster()' * (data.crossed is None)}",
-            [("--null", "auto")],
+            [Reading({"null": "auto"})],
         )
     if data.crossed is not None and not isinstance(scheme, SharedRedraws):
         raise StatisticError(f"{scheme!r} does not take two columns of clusters: use null='auto'")
@@ -103,7 +103,7 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
         raise StatisticError(
             f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
             "test with null=OneRowPerCluster()",
-            [("test", "--null", "OneRowPerCluster()")],
+            [Reading({"null": "OneRowPerCluster()"}, verb="test")],
         )
     return scheme
 

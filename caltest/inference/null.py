@@ -19,7 +19,7 @@ from caltest._base import IntArray
 from caltest._base.arrays import RNG, ComplexArray, FloatArray, below, progress, reaching
 from caltest._base.written import name_of
 from caltest.data import Predictions
-from caltest.errors import LimitLawWarning, SparseBinsWarning, StatisticError
+from caltest.errors import LimitLawWarning, Reading, SparseBinsWarning, StatisticError
 from caltest.inference._input import Analysis
 from caltest.inference.dependence import clustered
 from caltest.nulls import (
@@ -106,7 +106,7 @@ def null_distribution(
                 f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
                 f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
                 "or very few rows. Use null=RedrawLabels(), which is valid always",
-                [("--null", "RedrawLabels()")],
+                [Reading({"null": "RedrawLabels()"})],
             )
         null = RedrawLabels()
     rows = prepared.rows_per_cell if isinstance(null, draws.ConsistencyResampling) else None

@@ -15,7 +15,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.written import name_of
 from caltest.data.binning import Binning
 from caltest.data.lenses import Aligned
-from caltest.errors import StatisticError
+from caltest.errors import Reading, StatisticError
 from caltest.inference._input import Analysis, evaluated
 from caltest.inference.null import Null, replicates_of, result_of
 from caltest.nulls import RedrawLabels, Run
@@ -51,7 +51,7 @@ def tested_within_folds(
         raise StatisticError(
             f"null={null!r} does not hold for folds whose models memorise groups of rows: leave "
             "null out",
-            [("!--null",)],
+            [Reading({"null": None})],
         )
     apart = lens.apart(analysis.rows)
     folds = apart.folds

@@ -13,7 +13,7 @@ from caltest._base.arrays import FloatArray, IntArray, Values
 from caltest._base.written import several
 from caltest.data import RowFacts
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import InvalidPredictionsError, Reading, StatisticError
 from caltest.inference._input import admitted, admitted_tally, tallies_of
 from caltest.inference.dependence import neighbours
 from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, odds, steps_of
@@ -422,7 +422,7 @@ def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
         raise StatisticError(
             "rows of one time may depend on each other: they are one bet, which needs a lens of "
             "two classes, such as TopK(1): choose one, or say independent=True (--independent)",
-            [("--independent",)],
+            [Reading({"independent": True})],
         )
 
 

@@ -12,7 +12,7 @@ from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
 from caltest.data.lenses import Lens, LensLike
 from caltest.data.predictions import match_rows
-from caltest.errors import StatisticError
+from caltest.errors import Reading, StatisticError
 from caltest.inference import confidence_interval
 from caltest.inference._input import ROWS, Analysis, checked, tallies_of
 from caltest.nulls import Run, Workers
@@ -102,14 +102,14 @@ def gate(
         raise StatisticError(
             "a gate against another model needs both: against= and margin=0.01, "
             "how much larger than its error this one's may be",
-            [("--margin", "0.01") if margin is None else ("--against", "FILE")],
+            [Reading({"margin": "0.01"}) if margin is None else Reading({"against": "FILE"})],
         )
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError(
             "say what may pass: tolerance=0.05, the largest error, or against= "
             "and margin=0.01, how much larger than another's",
-            [("--tolerance", "0.05")],
+            [Reading({"tolerance": "0.05"})],
         )
     if isinstance(data, Predictions) and (doubt := of_other_label(data)):
         data = replace(data, notes=(doubt.removesuffix("."), *data.notes))

@@ -13,7 +13,7 @@ import numpy as np
 from caltest._base import FloatArray, IntArray
 from caltest._base.written import Written, name_of
 from caltest.data import Facts, Predictions
-from caltest.errors import StatisticError, UnsupportedFactError
+from caltest.errors import Reading, StatisticError, UnsupportedFactError
 from caltest.nulls import BLOCK
 from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, Prepared
@@ -135,7 +135,7 @@ def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
         raise StatisticError(
             f"{name_of(statistic)} tests the whole probability vector, but this lens leaves 2 of "
             f"{before} classes: use the lens Canonical(), or CoxScore() through this lens",
-            [("--lens", "Canonical()")],
+            [Reading({"lens": "Canonical()"})],
         )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from caltest._base.arrays import progress
 from caltest._base.written import several
 from caltest.data.lenses import Lens
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Wanted
 from caltest.read.files import parts_of, refuse_copies, shortened
 from caltest.read.state import locked, write
@@ -202,13 +202,13 @@ class _Run:
                 raise StatisticError(
                     f"{name} has changed since it was counted in {self.state}: restore it, "
                     f"{remedy}",
-                    [("!--resume",)],
+                    [Reading({"resume": None})],
                 )
             if mark not in self.parts:
                 raise StatisticError(
                     f"{self.state} has counted {name}, which is not among the parts: name all of "
                     f"them, {remedy}",
-                    [("!--resume",)],
+                    [Reading({"resume": None})],
                 )
         for name, now in self.question.items():
             if question.get(name) != now:
@@ -217,6 +217,6 @@ class _Run:
                 raise StatisticError(
                     f"{self.state} was written with {name}={before}, not {now}: give the same, or "
                     f"count anew into another file (resume=){by}",
-                    [("--resume", f"{self.state}.new")],
+                    [Reading({"resume": f"{self.state}.new"})],
                 )
         self.counted = names, tally
