@@ -21,14 +21,11 @@ if TYPE_CHECKING:
 #: What a command returns: what to print, and the exit code.
 Outcome: TypeAlias = "tuple[Result | str, int]"
 
-
 #: Bytes of a file from which on it is read in batches.
 LARGE = 2**29
 
-
 #: The share of rows that may lack a prediction or an outcome where nobody has said so.
 FEW = 0.01
-
 
 #: Options that name columns, of which there are none without a file.
 COLUMNS = (
@@ -36,17 +33,14 @@ COLUMNS = (
     *("strata", "where"),
 )
 
-
 #: Options that need all rows at once.
 IN_MEMORY = (
     *("clusters", "folds", "time", "horizon", "by", "ids", "event", "competing", "features"),
     *("per_character", "format", "sheet", "rounded"),
 )
 
-
 #: Options that are written to, and those that may be a file that is read.
 WRITTEN_TO, READ_FROM = ("out", "resume", "state", "picture"), ("against", "recalibrated", "like")
-
 
 #: Verdicts that say neither yes nor no, which end a command that gates with 3.
 UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)

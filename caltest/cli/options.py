@@ -68,7 +68,6 @@ def flag(name: str, *more: str, help: str, **extra: Any) -> Callable[..., Any]:
 
 SHEET = option("--sheet", metavar="NAME", group="Input", rare=True, help="Excel sheet to read.")
 
-
 #: Where predictions and labels are: every command that reads rows.
 ROWS = options_of(
     column("--probs", help="Probabilities: column, pattern, or expression."),
@@ -87,13 +86,10 @@ ROWS = options_of(
     SHEET,
 )  # fmt: skip
 
-
 MULTILABEL = flag("--multilabel", rare=True, help="Rows have several labels: columns p_A, y_A, ...")
-
 
 ROUNDED = option("--rounded/--not-rounded", default=None, group="Input", rare=True,
                  help="Leave out rows of 0 and 1, which may be rounded.")  # fmt: skip
-
 
 #: Files of one model that are read as one, each in batches.
 FILES = options_of(
@@ -103,7 +99,6 @@ FILES = options_of(
            help="File that keeps the counts of files read so far."),
     ROUNDED,
 )  # fmt: skip
-
 
 FILE = options_of(
     click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS, ROUNDED
@@ -116,25 +111,19 @@ FILE = options_of(
 
 WEIGHTS = column("--weights", group="Design", help="How much each row counts, ≥ 0.")
 
-
 CLUSTERS = column("--clusters", group="Design", help="Rows alike here may depend; or two, A,B.")
-
 
 FOLDS = column(
     "--folds", group="Design", rare=True, help="Which model of a cross-validation predicted a row."
 )
 
-
 BY = column("--by", group="Design", help="Subgroups; A,B are crossed.")
 
-
 IDS = column("--ids", "--id", "ids", group="Design", help="Names of rows: match files by them.")
-
 
 ORDERED = flag(
     "--ordered", group="Design", rare=True, help="Classes have an order, such as grades."
 )
-
 
 TIMES = options_of(
     column("--time", group="Design", help="Times of the rows, or how long they were followed."),
@@ -142,10 +131,8 @@ TIMES = options_of(
            help="Steps ahead of forecasts, or by when the event occurs."),
 )  # fmt: skip
 
-
 #: What every command honours that looks at rows by one analysis.
 DESIGN = options_of(CLUSTERS, WEIGHTS, TIMES, FOLDS)
-
 
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(
@@ -154,7 +141,6 @@ FOLLOWUP = options_of(
     column("--strata", group="Design", rare=True,
            help="What censoring depends on, if not the prediction."),
 )  # fmt: skip
-
 
 FEATURES = column("--features", metavar="A,B,...", group="Design",
                   help="Columns whose segments are searched.")  # fmt: skip
@@ -176,7 +162,6 @@ class Share(click.FloatRange):
 
 SHARE = Share(0, 1, min_open=True, max_open=True)
 
-
 LENS = option("--lens", type=Recipe("lens"), help="Which probabilities are assessed.",
               show_default="OneVsRest(1) for two classes, else TopK(1)")  # fmt: skip
 
@@ -192,26 +177,20 @@ def statistic(
 
 ASKED = options_of(LENS, statistic())
 
-
 LEVEL = option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
-
 
 TOLERANCE = option("--tolerance", type=SHARE, help="Largest error that can be lived with.")
 
-
 COUNT = click.IntRange(1)
-
 
 N_RESAMPLES, N_TOGETHER = (
     option("--n-resamples", type=COUNT, default=count, rare=True, help="Monte Carlo draws.")
     for count in (defaults.N_RESAMPLES, defaults.N_TOGETHER)
 )
 
-
 SEED = option(
     "--seed", "rng", type=click.IntRange(0), default=0, rare=True, help="Seed of the simulation."
 )
-
 
 SIMULATION = options_of(
     SEED,
@@ -220,9 +199,7 @@ SIMULATION = options_of(
     ),
 )
 
-
 JSON = flag("--json", "as_json", group="Output", help="Print JSON instead of the report.")
-
 
 OUT = options_of(
     JSON,
@@ -230,14 +207,11 @@ OUT = options_of(
            help=f"Also write it: {', '.join(WRITTEN)}."),
 )  # fmt: skip
 
-
 OUTPUT = options_of(SIMULATION, OUT)
-
 
 FAIL = flag(
     "--fail-on-miscalibration", "gate", group="Output", help="Exit with 1 on miscalibration."
 )
-
 
 RUN = options_of(OUTPUT, FAIL)
 

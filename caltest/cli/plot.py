@@ -25,25 +25,18 @@ from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")
 
-
 CURVES = ("isotonic", "smooth", "band")
-
 
 PAIRS = ("comparison", "difference")
 
-
 BANDS = ("consistency", "clopper-pearson", "wilson")
-
 
 SITES = ("forest", "sites")
 
-
 KINDS = (*DIAGRAMS, *CURVES, "simplex", "bins", "null", "audit", *SITES, *PAIRS)
-
 
 #: The options that verbs take as they are.
 VALUES = ("lens", "bins", "band", "level", "simultaneous")
-
 
 #: The kinds of pictures that honour an option.
 HONOURED_BY = {

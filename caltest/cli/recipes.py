@@ -18,7 +18,6 @@ from caltest.cli.remedies import MisspeltError
 
 BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
 
-
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
 LONGEST, SHOWN = 10_000, 100
 

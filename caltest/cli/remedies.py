@@ -21,7 +21,6 @@ from caltest.errors import Reading
 #: How alike a name must be to one that is there, of 1, to be put in its place.
 ALIKE = 0.75
 
-
 #: Flags of earlier versions, behind which no value stands.
 ENDED_FLAGS = ("--percent", "--one-model")
 

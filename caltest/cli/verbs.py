@@ -38,13 +38,10 @@ from caltest.results.decisions import FORMULAS
 
 command = partial(click.command, cls=Verb)
 
-
 #: What a plan is like, if it is not a file.
 MODEL = "LogisticNormal"
 
-
 NULLS = ("auto", "exact", "asymptotic", "betting")
-
 
 PROFILES = ("ml", "clinical", "weather", "llm")
 
@@ -305,7 +302,6 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
 
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
-
 
 METHODS = ("auto", *HYPOTHESES)
 

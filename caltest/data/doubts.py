@@ -802,10 +802,3 @@ GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     *(train_rows, repeated_rows, second_set, predicted_class, confidences, against_outcomes),
     *(follow_up, dependent_rows),
 )
-
-
-def rankdata(values: AnyArray) -> FloatArray:
-    """Return the ranks of values from 1, ties by their mean; scipy.stats is slow to import."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: FloatArray = (np.cumsum(counts) - 0.5 * (counts - 1.0))[place]
-    return ranks

@@ -23,7 +23,7 @@ from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading,
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import key, listing, quoted, split, terms
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
-from caltest.read.logs import read_log
+from caltest.read.logs import clusters_of_log, read_log
 from caltest.read.questioning import questioned
 from caltest.read.state import content_mark
 from caltest.read.suggestions import answer_readings, suggested
@@ -189,10 +189,7 @@ def of_log(table: Table, wanted: Wanted) -> Wanted:
             "the log has probabilities, not logits", [Reading({"from_logits": None})]
         )
     ids = "id" if wanted.ids is None and "id" in table.schema else wanted.ids
-    clusters = wanted.clusters
-    if clusters is None and "sample" in table.schema:
-        samples = table.frame.select("sample").collect()["sample"]
-        clusters = "sample" if samples.n_unique() < samples.len() else None
+    clusters = wanted.clusters or clusters_of_log(table)
     return replace(wanted, ids=ids, clusters=clusters)
 
 
@@ -342,7 +339,7 @@ def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
     with open_table(part, wanted.format, wanted.sheet) as table:
         if table.log:
             with naming(table.name):
-                table = read_log(table, wanted.per_character)
+                table = read_log(table, wanted)
         if wanted.per_character and table.log != "lm-eval":
             raise InvalidPredictionsError(
                 f"{table.name}: characters of options are in samples of lm-evaluation-harness",

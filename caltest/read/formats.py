@@ -430,7 +430,7 @@ def _json(path: Path, name: str, log: str) -> Table:
         lines = enumerate(text.split("\n"), start=1)
         content = [_parsed(line, number) for number, line in lines if line.strip()]
     records = content
-    if isinstance(content, dict) and {*LOG_KEYS} & {*content}:
+    if isinstance(content, dict) and ({"eval", "samples"} <= {*content} or STATE in content):
         return Table(name, pl.LazyFrame(), log=log or "?", content=content)
     if isinstance(content, dict):
         columns = {k: v for k, v in content.items() if isinstance(v, list)}
@@ -459,6 +459,10 @@ def _json(path: Path, name: str, log: str) -> Table:
 
 #: Keys of records of logs, which are not read as tables.
 LOG_KEYS = ("filtered_resps", "samples", "stats", "request_states")
+
+
+#: Key of a state of HELM, which is refused with the file to read.
+STATE = LOG_KEYS[-1]
 
 
 def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:

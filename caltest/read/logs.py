@@ -1,7 +1,9 @@
-"""What programs that evaluate language models log, brought into columns.
+"""Logs of programs that evaluate language models, as tables that the contract reads.
 
 Layouts: samples of lm-evaluation-harness 0.4, logs of Inspect (schema version 2), and
-``per_instance_stats.json`` of HELM 0.5.
+``per_instance_stats.json`` of HELM 0.5. Columns are ``p0``, ``p1``, … and ``label``, or
+``confidence`` and ``correct``; ``id`` names the row, ``sample`` what was asked, ``task`` its task,
+``epoch`` or ``trial`` which of several answers to it the row is.
 """
 
 from __future__ import annotations
@@ -9,70 +11,112 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray
-from caltest.errors import InvalidPredictionsError
-from caltest.read.formats import Table, of_arrays, unzst
+from caltest._base.written import several
+from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.expressions import quoted, terms
+from caltest.read.formats import Table, unzst
+
+if TYPE_CHECKING:
+    from caltest.read.contract import Wanted
 
 Records = list[dict[str, Any]]
 
 
 #: Columns of a log by name, and notes.
-Log = tuple[Mapping[str, ArrayLike], list[str]]
+Log = tuple[Mapping[str, Sequence[Any]], list[str]]
 
 
-_KEYS = {"inspect": {"eval", "samples"}, "lm-eval": {"doc_id", "filtered_resps"}}
+#: Keys by which records of a log are known.
+LOG_RECORDS = {
+    "inspect": {"eval", "samples"},
+    "lm-eval": {"doc_id", "filtered_resps"},
+    "helm": {"instance_id", "stats"},
+}
 
 
-_KEYS |= {"helm": {"instance_id", "stats"}}
+#: Compression method of Zstandard in zip files.
+ZSTANDARD = 93
+
+
+#: Scores of Inspect: correct, incorrect, no answer.
+SCORES = {"C": 1, "I": 0, "N": 0, 1: 1, 0: 0}
 
 
 def log_format(content: object) -> str | None:
-    """Return which log JSON is, if it is one."""
-    first = content[0] if isinstance(content, list) and content else content
-    if not isinstance(first, dict):
+    """Return the name of the harness whose log some JSON is, None if it is none."""
+    record = content[0] if isinstance(content, list) and content else content
+    if not isinstance(record, dict):
         return None
-    if "request_states" in first:
+    if "request_states" in record:
         raise InvalidPredictionsError(
             "these are HELM's requests: read per_instance_stats.json, which lies beside this file"
         )
-    return next((name for name, keys in _KEYS.items() if keys <= set(first)), None)
+    return next((name for name, keys in LOG_RECORDS.items() if keys <= record.keys()), None)
 
 
-def read_log(table: Table, per_character: bool) -> Table:
+def read_log(table: Table, wanted: Wanted) -> Table:
     """Return the log of a harness as a table of columns that the contract reads."""
-    named = None if table.log == "?" else table.log
-    log = named or log_format(table.content)
+    import polars as pl
+
+    log = log_format(table.content) if table.log == "?" else table.log
     if log is None:
         raise InvalidPredictionsError("this is neither a table nor a log that is known")
+    content = table.content
     try:
-        if log == "lm-eval":
-            columns, notes = _lm_eval(table.name, _records(table.content), per_character)
-        elif log == "helm":
-            columns, notes = _helm(_records(table.content))
+        if log == "inspect":
+            zipped = isinstance(content, Path)
+            columns, notes = _inspect(
+                *(_unzipped(content) if zipped else _samples(content)), wanted
+            )
         else:
-            zipped = isinstance(table.content, Path)
-            samples = _samples(table.content) if zipped else table.content["samples"]
-            columns, notes = _inspect(samples)
+            records = content if isinstance(content, list) else [content]
+            lm_eval = log == "lm-eval"
+            columns, notes = _lm_eval(table.name, records, wanted) if lm_eval else _helm(records)
+        frame = pl.DataFrame(columns, strict=False)
     except InvalidPredictionsError:
         raise
     except Exception as error:  # whatever a damaged log makes of its reader
         reason = f"{type(error).__name__}: {error}"
         raise InvalidPredictionsError(f"this is not a readable log of {log} ({reason})") from None
-    arrays = {name: np.asarray(cells) for name, cells in columns.items()}
-    frame = of_arrays(arrays).lazy()
-    return replace(table, frame=frame, log=log, notes=(*table.notes, *notes), content=None)
+    if (repeated := frame["sample"].n_unique()) < frame.height:
+        rows = several(frame.height, "row")
+        notes.append(f"{rows} of {several(repeated, 'sample')}, whose rows are a cluster each")
+    return replace(
+        table, frame=frame.lazy(), log=log, notes=(*table.notes, *notes), content=None
+    )  # fmt: skip
 
 
-def _records(content: Any) -> Records:
-    return content if isinstance(content, list) else [content]
+def clusters_of_log(table: Table) -> str | None:
+    """Return the column of samples if one has several rows, which depend; else None."""
+    if not table.log or "sample" not in table.schema:
+        return None
+    samples = table.frame.select("sample").collect()["sample"]
+    return "sample" if samples.n_unique() < samples.len() else None
+
+
+def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
+    """Refuse a log with several rows of a sample for sums, which do not know clusters."""
+    frame = table.frame
+    if wanted.where is not None:
+        frame = frame.filter(terms(wanted.where, table.schema)[0].expr)
+    kept = replace(table, frame=frame)
+    if clusters_of_log(kept) is None:
+        return
+    which = next((name for name in ("epoch", "trial") if name in table.schema), None)
+    first = [] if which is None else [f"{which} = {frame.select(which).min().collect().item()}"]
+    raise InvalidPredictionsError(
+        "samples have several rows, which depend, and sums over rows do not allow for it: keep one "
+        "of each, or test the rows themselves, which are then clusters",
+        [Reading({"where": where}, "one row of each sample is meant") for where in first],
+    )
 
 
 def _ids(records: Records, *keys: str) -> list[str]:
@@ -84,41 +128,63 @@ def _ids(records: Records, *keys: str) -> list[str]:
     raise InvalidPredictionsError(f"rows are not told apart by {' and '.join(keys)}")
 
 
-def _lm_eval(name: str, records: Records, per_character: bool) -> Log:
-    """Softmax over the log-likelihoods of the options; the target is the right one."""
-    filters = {str(record.get("filter")) for record in records}
-    if len(filters) > 1:
+# ------------------------------------------------------------------------------
+# lm-evaluation-harness.
+
+
+def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
+    """Return the softmax of the log-likelihoods of the options; the label is the right one."""
+    filters = sorted({str(record.get("filter")) for record in records})
+    if len(filters) > 1 and "filter" not in (wanted.where or ""):
         raise InvalidPredictionsError(
-            f"there are samples of {len(filters)} filters ({', '.join(sorted(filters))}): keep the "
-            "lines of one"
+            f"there are samples of {len(filters)} filters ({', '.join(filters)}), which are "
+            "several predictions of one row",
+            [
+                Reading({"where": f"\"filter\" = '{f}'"}, f"the filter {f} is meant")
+                for f in filters
+            ],
         )
     counts = [len(record["filtered_resps"]) for record in records]
-    probs, labels = np.zeros((len(records), max(counts))), np.zeros(len(records), dtype=np.int64)
+    probs, labels = np.zeros((len(records), max(counts))), []
     for row, record in enumerate(records):
-        answers = record["filtered_resps"]
-        if counts[row] < 2 or not all(isinstance(a, list) and len(a) == 2 for a in answers):
-            raise InvalidPredictionsError(
-                f"row {row + 1} does not hold log-likelihoods of two options or more: text that "
-                "was generated has no probability"
-            )
-        if "acc_mutual_info" in record:
-            raise InvalidPredictionsError("log-likelihoods for acc_mutual_info cannot be read")
-        logits = np.array([float(answer[0]) for answer in answers])
-        labels[row] = _target(record, row, logits)
-        if per_character:
-            logits /= [len(option) for option in _options(record)]
+        logits = _logits(record, row)
+        labels.append(_target(record, row, logits))
+        if wanted.per_character:
+            logits = logits / [len(option) for option in _options(record)]
         weights = np.exp(logits - logits.max())
         probs[row, : counts[row]] = weights / weights.sum()
-    task = re.match(r"samples_(.+?)(_\d{4}-\d\d-\d\dT|\.jsonl)", name)
-    name = task[1] if task else name
-    tasks = np.array([record.get("task_name", name) for record in records])
+    match = re.match(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT|\.jsonl)", name)
+    task = match[1] if match else name
+    tasks = [str(record.get("task_name", task)) for record in records]
     divided = "each divided by the characters of its option"
-    scale = divided if per_character else "not length-normalised"
+    scale = divided if wanted.per_character else "not length-normalised"
     notes = [f"softmax of the options' log-likelihoods, {scale}"]
     if fewer := sum(count < max(counts) for count in counts):
-        notes.append(f"{fewer} rows have fewer options: absent ones have probability 0")
-    ids = _ids(records, "doc_hash", "doc_id")
-    return {"probs": probs, "label": labels, "task": tasks, "id": ids}, notes
+        rows = "1 row has" if fewer == 1 else f"{fewer} rows have"
+        notes.append(f"{rows} fewer options: absent ones have probability 0")
+    keys = ("doc_hash", "doc_id", "filter") if len(filters) > 1 else ("doc_hash", "doc_id")
+    samples = [
+        str(record.get("doc_hash") or f"{t} {record['doc_id']}")
+        for record, t in zip(records, tasks, strict=True)
+    ]
+    columns: dict[str, Sequence[Any]] = {f"p{k}": p for k, p in enumerate(probs.T.tolist())}
+    columns |= {"label": labels, "task": tasks, "id": _ids(records, *keys), "sample": samples}
+    if len(filters) > 1:
+        columns["filter"] = [str(record.get("filter")) for record in records]
+    return columns, notes
+
+
+def _logits(record: dict[str, Any], row: int) -> FloatArray:
+    """Return the log-likelihoods of the options of a sample; refuse generated text."""
+    answers = record["filtered_resps"]
+    if len(answers) < 2 or not all(isinstance(a, list) and len(a) == 2 for a in answers):
+        raise InvalidPredictionsError(
+            f"row {row + 1} does not hold log-likelihoods of two options or more: text that was "
+            "generated has no probability"
+        )
+    if "acc_mutual_info" in record:
+        raise InvalidPredictionsError("log-likelihoods for acc_mutual_info cannot be read")
+    return np.array([float(answer[0]) for answer in answers])
 
 
 def _options(record: dict[str, Any]) -> list[str]:
@@ -141,11 +207,15 @@ def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
     return target
 
 
+# ------------------------------------------------------------------------------
+# HELM.
+
+
 def _helm(records: Records) -> Log:
-    """Read the largest probability, and whether that answer was an exact match."""
-    unperturbed = [record for record in records if record.get("perturbation") is None]
-    stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in unperturbed]
-    if not all({"max_prob", "exact_match"} <= set(row) for row in stats):
+    """Return the largest probability, and whether that answer was an exact match."""
+    plain = [record for record in records if record.get("perturbation") is None]
+    stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in plain]
+    if not all({"max_prob", "exact_match"} <= row.keys() for row in stats):
         raise InvalidPredictionsError(
             "not all instances have max_prob and exact_match: this metric says nothing of how "
             "confident the model was"
@@ -155,62 +225,102 @@ def _helm(records: Records) -> Log:
         raise InvalidPredictionsError(
             "all log-probabilities are 0: the model gave none, and its max_prob means nothing"
         )
-    columns: dict[str, ArrayLike] = {
+    columns: dict[str, Sequence[Any]] = {
         "confidence": [float(row["max_prob"]["mean"]) for row in stats],
-        "correct": [int(row["exact_match"]["mean"]) for row in stats],
-        "id": _ids(unperturbed, "instance_id", "train_trial_index"),
+        "correct": [float(row["exact_match"]["mean"]) for row in stats],
+        "id": _ids(plain, "instance_id", "train_trial_index"),
+        "sample": [str(record["instance_id"]) for record in plain],
     }
-    out = len(records) - len(unperturbed)
+    trials = [record.get("train_trial_index") for record in plain]
+    columns |= {"trial": trials} if len({*map(str, trials)}) > 1 else {}
     notes = ["max_prob as the probability of an exact match"]
-    notes += [f"left out {out} rows with perturbed input"] if out else []
+    if out := len(records) - len(plain):
+        notes.append(f"left out {several(out, 'row')} with perturbed input")
     return columns, notes
 
 
-def _samples(path: Path) -> Records:
-    """Return the samples of an ``.eval`` file, a zip of JSON, in newer versions by Zstandard."""
-    samples = []
+# ------------------------------------------------------------------------------
+# Inspect.
+
+
+def _samples(content: Mapping[str, Any]) -> tuple[Records, str]:
+    """Return the samples of a log in JSON, and the name of its task, "" if it has none."""
+    return content["samples"], _task(content)
+
+
+def _task(content: Any) -> str:
+    known = content.get("eval") if isinstance(content, dict) else None
+    return str(known.get("task") or "") if isinstance(known, dict) else ""
+
+
+def _unzipped(path: Path) -> tuple[Records, str]:
+    """Return samples and task of an ``.eval`` file: a zip of JSON, perhaps by Zstandard."""
+    samples, task = [], ""
     with path.open("rb") as file, zipfile.ZipFile(file) as log:
         for member in log.infolist():
-            if not re.fullmatch(r"samples/.+\.json", member.filename):
+            sample = member.filename.startswith("samples/") and member.filename.endswith(".json")
+            if not sample and member.filename not in ("header.json", "_journal/start.json"):
                 continue
-            if member.compress_type != 93:
-                samples.append(json.loads(log.read(member)))
-                continue
-            file.seek(member.header_offset + 26)  # the local header ends in name and extra field
-            name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
-            file.seek(name + extra, 1)
-            samples.append(json.loads(unzst(file.read(member.compress_size))))
-    return samples
+            if member.compress_type == ZSTANDARD:
+                file.seek(member.header_offset + 26)  # the header ends in name and extra field
+                name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+                file.seek(name + extra, 1)
+                content = json.loads(unzst(file.read(member.compress_size)))
+            else:
+                content = json.loads(log.read(member))
+            if sample:
+                samples.append(content)
+            else:
+                task = task or _task(content)
+    return samples, task
 
 
-def _inspect(samples: Records) -> Log:
-    """Read the confidence that a scorer keeps beside its score."""
+def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
+    """Return the confidence that a scorer keeps beside its score, and whether that is C."""
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
     every = (item for scores in by_scorer for item in scores.items())
     scorers = sorted({n for n, score in every if "confidence" in (score.get("metadata") or {})})
-    if len(scorers) != 1:
+    if not scorers:
         raise InvalidPredictionsError(
-            f"{len(scorers)} scorers keep a confidence in the metadata of their scores"
-            f"{''.join(f', {name}' for name in scorers)}: one is needed"
+            "0 scorers keep a confidence in the metadata of their scores: one is needed"
         )
-    scores = [scores.get(scorers[0]) or {} for scores in by_scorer]
-    confidences = [(score.get("metadata") or {}).get("confidence") for score in scores]
-    stated = np.array(confidences, dtype=np.float64)  # None becomes NaN
-    percent = bool((stated > 1.0).any())
-    columns: dict[str, ArrayLike] = {
-        "confidence": stated / 100.0 if percent else stated,
-        "correct": [_right(score.get("value")) for score in scores],
-        "id": _ids(samples, "id", "epoch"),
-        "sample": [str(sample["id"]) for sample in samples],
-    }
-    scale = ", in percent" * percent
-    remark = f"confidence of the scorer {scorers[0]}{scale}, as the probability that its score is C"
-    return columns, [remark]
+    ends = [""] if len(scorers) == 1 else [f"_{name}" for name in scorers]
+    if len(scorers) > 1 and wanted.probs is None:
+        raise InvalidPredictionsError(
+            f"the scorers {' and '.join(scorers)} keep a confidence each",
+            [Reading({"probs": quoted(f"confidence{end}"), "label": quoted(f"correct{end}")},
+                     f"the scorer {end[1:]} is meant") for end in ends],
+        )  # fmt: skip
+    columns: dict[str, Sequence[Any]] = {}
+    notes = []
+    for scorer, end in zip(scorers, ends, strict=True):
+        scores = [scores.get(scorer) or {} for scores in by_scorer]
+        columns[f"confidence{end}"] = _confidences(scores)
+        columns[f"correct{end}"] = [_right(score, row) for row, score in enumerate(scores)]
+        notes.append(f"confidence of the scorer {scorer}, as the probability that its score is C")
+        if none := sum(score.get("value") == "N" for score in scores):
+            notes.append(f"{several(none, 'row')} without an answer (N) count as not right")
+    columns["id"] = _ids(samples, "id", "epoch")
+    columns["sample"] = [f"{task} {s['id']}".strip() for s in samples]
+    epochs = [int(s["epoch"]) for s in samples]
+    columns |= {"epoch": epochs} if len({*epochs}) > 1 else {}
+    return columns | ({"task": [task] * len(samples)} if task else {}), notes
 
 
-def _right(value: object) -> float:
-    points = {"C": 1.0, 1: 1.0, "I": 0.0, 0: 0.0, None: np.nan}
-    if value not in points:
-        raise InvalidPredictionsError(f"the score {value!r} is neither C or 1 nor I or 0")
-    return points[value]
+def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return stated confidences as numbers, or as text where one is: the reader checks them."""
+    stated = [(score.get("metadata") or {}).get("confidence") for score in scores]
+    text = any(isinstance(value, str) for value in stated)
+    return [None if v is None else str(v) if text else float(v) for v in stated]
+
+
+def _right(score: Mapping[str, Any], row: int) -> int | None:
+    value = score.get("value")
+    if value is None:
+        return None
+    if isinstance(value, (list, dict)) or value not in SCORES:
+        raise InvalidPredictionsError(
+            f"row {row + 1}: the score {value!r} is neither C or 1 nor I or 0"
+        )
+    return SCORES[value]

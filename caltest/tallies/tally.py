@@ -33,6 +33,7 @@ from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import listing
 from caltest.read.files import chosen_of, opened_part, read_table, table_in_memory
 from caltest.read.formats import Table, flat, imported
+from caltest.read.logs import refuse_repeated_samples
 from caltest.read.tables import batches_of
 from caltest.read.values import Cells
 from caltest.tallies.grid import (
@@ -755,6 +756,7 @@ class TallyReading:
     def steps(self, part: Path) -> Iterator[tuple[Counts, int]]:
         """Yield tallies of batches of the rows of a file, and the number of these rows."""
         with opened_part(part, self.wanted) as table:
+            refuse_repeated_samples(table, self.wanted)
             yield from self.batches(table)
 
     def batches(self, table: Table) -> Iterator[tuple[Counts, int]]:

@@ -71,16 +71,17 @@ def lm_eval(logliks, target, i, **more):
     } | more
 
 
-def inspect_sample(i, confidence, value, epoch=1):
+def inspect_sample(i, confidence, value, epoch=1, **more):
     """A sample of an Inspect log, schema version 2, scored as its evaluation of HLE does."""
     score = {"value": value, "answer": "x", "metadata": {"confidence": confidence}}
     said = {"input": "question", "target": "x", "messages": [], "output": {"model": "m"}}
-    scores = {"judge": score, "other": {"value": 1}}
+    scores = {"judge": score, "other": {"value": 1}} | more
     return {"id": f"q{i}", "epoch": epoch, **said, "scores": scores, "metadata": {}}
 
 
 def inspect_log(samples):
-    members = {"header.json": '{"version": 2, "status": "success"}', "summaries.json": "[]"}
+    header = {"version": 2, "status": "success", "eval": {"task": "t"}}
+    members = {"header.json": json.dumps(header), "summaries.json": "[]"}
     return members | {f"samples/{s['id']}_epoch_{s['epoch']}.json": json.dumps(s) for s in samples}
 
 
@@ -96,21 +97,21 @@ def zst_members(members):
     return bytes(packed)
 
 
-def helm_instance(i, max_prob, match, perturbation=None, logprob=-1.0):
+def helm_instance(i, max_prob, match, perturbation=None, logprob=-1.0, trial=0):
     """An entry of per_instance_stats.json of HELM 0.5."""
     values = {"max_prob": max_prob, "exact_match": match, "logprob": logprob}
     stats = [
         {"name": {"name": name, "split": "test"}, "count": 1, "sum": value, "mean": value}
         for name, value in values.items()
     ]
-    own = {"instance_id": f"id{i}", "train_trial_index": 0, "stats": stats}
+    own = {"instance_id": f"id{i}", "train_trial_index": trial, "stats": stats}
     return own if perturbation is None else own | {"perturbation": {"name": perturbation}}
 
 
 SAMPLES = [lm_eval([-1.0, -2.0], 0, 0), lm_eval([-3.0, -1.5, -2.5], 2, 1)]
 SAMPLES += [lm_eval([-0.5, -9.0], "no", 2)]
 LOG_OF_INSPECT = [
-    inspect_sample(0, 90, "C"),
-    inspect_sample(1, 35, "I"),
-    inspect_sample(2, 100, "C"),
+    inspect_sample(0, 0.9, "C"),
+    inspect_sample(1, 0.35, "I"),
+    inspect_sample(2, 1.0, "C"),
 ]
