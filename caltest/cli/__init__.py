@@ -19,8 +19,8 @@ from caltest.cli.remedies import INSTEAD, PLACES, path_of
 from caltest.errors import printable
 
 EXIT_CODES = """
-Exit codes: 0 done, also with too little data to tell; 1 miscalibrated, with
---fail-on-miscalibration; 2 bad input; 130 interrupted.
+Exit codes: 0 done, also with too little data to tell; with --fail-on-miscalibration 1
+miscalibrated, 3 in doubt; 2 bad input; 130 interrupted.
 """
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {

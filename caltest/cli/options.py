@@ -234,14 +234,16 @@ def this_command(*remedy: str) -> str:
     return corrected(context.obj, remedy, context.parent.command)
 
 
-def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:
+def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     end_trial()
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()
         options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    code = 130 if result.ended == "interrupted" else int(failed and options["gate"])
+    code = (
+        130 if result.ended == "interrupted" else int(failed) if failed and options["gate"] else 0
+    )
     return (result.to_json() if options["as_json"] else result), code
 
 
@@ -565,7 +567,10 @@ OUTPUT = options_of(SIMULATION, OUT)
 
 
 FAIL = option(
-    "--fail-on-miscalibration", "gate", is_flag=True, help="Exit with 1 on miscalibration."
+    "--fail-on-miscalibration",
+    "gate",
+    is_flag=True,
+    help="Exit with 1 on miscalibration, with 3 if it is in doubt.",
 )
 
 

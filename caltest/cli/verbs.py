@@ -83,7 +83,7 @@ def audit(**options: Any) -> Outcome:
         by = ("--by", report.unsearched[0])
         remedy = ("segments", "!--by") if report.folds is None else by
         report = replace(report, search_call=this_command(*remedy))
-    return finish(report, report.verdict.failed, options)
+    return finish(report, report.verdict.exit_code, options)
 
 
 @click.command(epilog=EXIT_CODES)
@@ -286,7 +286,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     arguments = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
     page = ct.report(data, **arguments)
     page.save(options["out"])
-    return finish(page, page.verdict.failed, options | {"out": None})
+    return finish(page, page.verdict.exit_code, options | {"out": None})
 
 
 # ------------------------------------------------------------------------------

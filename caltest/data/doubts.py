@@ -24,6 +24,7 @@ from scipy.stats import rankdata
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest._base.naming import nth
+from caltest._base.written import DependenceDoubt
 from caltest.data.followup import Censoring, Followup
 from caltest.data.questions import PLAIN_NAME, Column, Question, Rows
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
@@ -131,7 +132,8 @@ def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
     for question in asked:
         if question.asks and not as_is:
             raise DoubtfulInputError(question.text, question.readings)
-        notes.append(f"read as it is, although {question.text}" if question.asks else question.text)
+        text = f"read as it is, although {question.text}" if question.asks else question.text
+        notes.append(DependenceDoubt(text) if question.guard == "dependent rows" else text)
     return tuple(notes)
 
 

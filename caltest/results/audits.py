@@ -21,6 +21,7 @@ from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
     Columns,
     aligned,
+    at_most,
     attributes,
     format_p,
     format_value,
@@ -42,6 +43,7 @@ HEADLINES = {
     AuditVerdict.TOO_LITTLE_TO_MATTER: ("MISCALIBRATED, TOO LITTLE TO MATTER", "bold green"),
     AuditVerdict.WITHIN_TOLERANCE: ("CALIBRATED TO WITHIN THE TOLERANCE", "bold green"),
     AuditVerdict.CANNOT_TELL: ("CANNOT TELL WHETHER IT MATTERS", "bold yellow"),
+    AuditVerdict.IN_DOUBT: ("IN DOUBT, AS ROWS SEEM TO DEPEND ON EACH OTHER", "bold yellow"),
 }
 
 
@@ -333,8 +335,9 @@ class AuditReport(Result):
         """Return the cells of the columns for which there is room; findings are always shown."""
         alpha = self.alpha
         cells = [
-            (r.lens, r.question, r.worst, error or score, floor, format_p(r.pvalue),
-             format_p(r.adjusted, alpha))
+            (r.lens, r.question, r.worst, error or score, floor,
+             at_most(format_p(r.pvalue), r.test.at_floor),
+             at_most(format_p(r.adjusted, alpha), r.test.at_floor))
             for r in self.rows
             for error, floor, score in [r.shown]
         ]  # fmt: skip
@@ -559,6 +562,12 @@ class SegmentSearch(Result):
         every = np.ones(next(iter(columns.values())).values.size, dtype=bool)
         return np.logical_and.reduce([every, *(holds(c, columns[c[0]]) for c in conditions)])
 
+    @property
+    def shown_p(self) -> str:
+        """The p-value as it is printed: a bound where no redraw reached the evidence."""
+        floor = self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
+        return at_most(format_p(self.pvalue), floor)
+
     def _procedure(self) -> list[str]:
         return [f"segments of {self.min_rows} rows", self.lens, f"{self.null} null"]
 
@@ -605,10 +614,9 @@ class SegmentSearch(Result):
             "Evidence is by how much recalibrating the segment makes its outcomes likelier (the "
             "logarithm), less a price for the search; the most evidence in a calibrated model is "
             f"above {self.bar:.1f} in {100 * self.alpha:g} % of data sets.": True,
-            f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for all "
+            f"Finding: MISCALIBRATED somewhere (p {self.shown_p}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
-            f"Finding: no error found (p {format_p(self.pvalue)}). "
-            f"{self.reach_in_words}": not self.segments,
+            f"Finding: no error found (p {self.shown_p}). {self.reach_in_words}": not self.segments,
             f"Wrong, but not shown to be so on average: {cancelled}.": cancelled,
             self.gain_in_words: True,
             f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "

@@ -17,6 +17,7 @@ from caltest.results.rendering import (
     SMALLEST_SHOWN,
     Columns,
     aligned,
+    at_most,
     attributes,
     format_p,
     format_range,
@@ -148,10 +149,15 @@ class CalibrationTestResult(Result):
 
     @property
     def shown_p(self) -> str:
-        """The p-value as it is printed: a bound where the exact null resolves no further."""
+        """The p-value as it is printed: a bound where the null resolves no further."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
             return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
-        return format_p(self.pvalue)
+        return at_most(format_p(self.pvalue), self.at_floor)
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether no replicate reached the estimate, so that p is 1 / (1 + replicates) at most."""
+        return self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
 
     @property
     def shown_estimate(self) -> str:
