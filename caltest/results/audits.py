@@ -374,7 +374,7 @@ class AuditReport(Result):
 
 
 # ------------------------------------------------------------------------------
-# The answer of a search through segments.
+# The result of a search through segments.
 
 
 #: The columns of a table of segments.

@@ -67,7 +67,7 @@ class ClassComponent(Record):
 
 @dataclass(frozen=True, eq=False)
 class WorstClassResult(Result):
-    """The answer of :func:`caltest.worst_class`.
+    """Result of :func:`caltest.worst_class`.
 
     Attributes
     ----------
