@@ -106,6 +106,8 @@ STATISTICS = [
     Row(ct.MulticlassCox(), **WHOLE),
     Row(ct.MulticlassCox("vector"), **WHOLE),
     Row(ct.WorstClass(), **WHOLE),
+    Row(ct.UtilityCalibration(ct.ReciprocalRank())),
+    Row(ct.UtilityCalibration(ct.TopKAccuracy(1)), copies=False),
     Row(ct.CoxLR(), **OF_TWO, weights=False),
     Row(ct.EValue(), copies=False, weights=False),
     Row(ct.SKCE(), copies=False),
