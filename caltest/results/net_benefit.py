@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from caltest._base.arrays import FloatArray
 from caltest.results.base import Result
+from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, attributes, format_p, format_value
 
 
@@ -63,6 +64,15 @@ class PromiseResult(Result):
             shares = [f"{100 * share:.1f} %" for share in self.shares]
             tables.append({"action": list(self.actions), "taken": shares})
         return tables
+
+    def _card(self) -> Card:
+        z = f"{self.z:+.1f} sd" if self.z else ""
+        numbers = (
+            ("promised", f"{self.promised:.4g}", "per observation"),
+            ("realised", f"{self.realised:.4g}", f"{self.low:.4g} to {self.high:.4g}"),
+            ("p", format_p(self.pvalue), z),
+        )
+        return replace(super()._card(), numbers=numbers)
 
     def _in_words(self) -> list[str]:
         spread = abs(self.difference / self.z) if self.z else abs(self.difference)
@@ -153,6 +163,18 @@ class DecisionCurve(Result):
             table["difference"] = [f"{v:+.4f}" for v in self.difference[shown]]
             table["of it"] = _spans(self.difference_low[shown], self.difference_high[shown])
         return [table]
+
+    def _card(self) -> Card:
+        shown = "none shown"
+        if self.useful.size:
+            shown = f"{self.useful.min():.3g} to {self.useful.max():.3g}"
+        best = int(np.argmax(self.net_benefit - np.maximum(self.treat_all, 0.0)))
+        numbers = (
+            ("useful thresholds", shown, f"{self._percent} confidence for all together"),
+            ("best threshold", f"{self.thresholds[best]:.3g}", "largest gain over acting always"),
+            ("net benefit there", f"{self.net_benefit[best]:.4f}", "true positives per row"),
+        )
+        return replace(super()._card(), numbers=numbers)
 
     def _in_words(self) -> list[str]:
         if self.useful.size:

@@ -17,7 +17,15 @@ P = RNG.random(600)
 Y = (RNG.random(600) < P**2).astype(int)
 
 #: Results that are too many-sided, or too short, for a small picture.
-NOT_DRAWN = {"JointTestResult", "ReliabilitySimplex", "Plan", "BandTest"}
+NOT_DRAWN = {
+    "JointTestResult",
+    "ReliabilitySimplex",
+    "Plan",
+    "BandTest",
+    "PromiseResult",
+    "DecisionCurve",
+    "RevisionTest",
+}
 
 
 @pytest.fixture(scope="module", params=RESULTS)
