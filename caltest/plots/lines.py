@@ -199,8 +199,9 @@ def decision_curve(
         dashes = (0, (5, 1.5))
         chart.line("other", t, result.other, result.against, color=RED, lw=1.2, ls=dashes)
     chart.line("model", t, result.net_benefit, "model", color=BLUE, lw=1.4)
-    top = max(float(result.net_benefit.max()), float(result.treat_all.max()), 1e-6)
-    chart.axes("Threshold probability", "Net benefit", ylim=(-0.25 * top, 1.2 * top))
+    shown = result.net_benefit, result.treat_all, result.promised
+    top = max(1e-6, *(float(values.max()) for values in shown))
+    chart.axes("Threshold probability", "Net benefit", ylim=(-0.2 * top, 1.1 * top))
     return chart.finish(result.recipe, recipe)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from caltest._base.arrays import FloatArray
 from caltest.results.base import Result
 from caltest.results.notebook import Card
