@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar
 
@@ -159,16 +159,6 @@ class RevisionTest(Result):
             return f"{100 * self.effect:.0f} %"
         low, high = 100 * self.effect_low, 100 * self.effect_high
         return f"{100 * self.effect:.0f} % ({low:.0f} to {high:.0f} %)"
-
-    def _card(self) -> Card:
-        numbers = (
-            ("e-value", self.shown_evidence, f"largest {self.shown_largest}"),
-            ("p", self.shown_p, "valid at every look"),
-            ("a revision goes", self.shown_effect, "100 % is calibrated"),
-        )
-        verdict = f"predictable: {self.direction}" if self.alarm else "no alarm"
-        tone: Tone = "bad" if self.alarm else "plain"
-        return replace(super()._card(), verdict=verdict, tone=tone, numbers=numbers)
 
     def _in_words(self) -> list[str]:
         e, at = self.shown_largest, f"the alarm level 1/alpha = {1.0 / self.alpha:g}"

@@ -11,6 +11,7 @@ from caltest._base.arrays import FloatArray
 from caltest.results.base import Result
 from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, attributes, format_p, format_value
+from caltest.results.sketches import line
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +177,10 @@ class DecisionCurve(Result):
             ("best threshold", f"{self.thresholds[best]:.3g}", "largest gain over acting always"),
             ("net benefit there", f"{self.net_benefit[best]:.4f}", "true positives per row"),
         )
-        return replace(super()._card(), numbers=numbers)
+        axes = ("Threshold", "Net benefit; dashed: act never")
+        curve = line(self.thresholds, self.net_benefit, axes, level=0.0)
+        drawing = curve if len(self.thresholds) > 1 else ""
+        return replace(super()._card(), numbers=numbers, drawing=drawing)
 
     def _in_words(self) -> list[str]:
         if self.useful.size:

@@ -23,8 +23,6 @@ NOT_DRAWN = {
     "Plan",
     "BandTest",
     "PromiseResult",
-    "DecisionCurve",
-    "RevisionTest",
 }
 
 
