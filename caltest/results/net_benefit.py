@@ -177,8 +177,8 @@ class DecisionCurve(Result):
             ("best threshold", f"{self.thresholds[best]:.3g}", "largest gain over acting always"),
             ("net benefit there", f"{self.net_benefit[best]:.4f}", "true positives per row"),
         )
-        axes = ("Threshold", "Net benefit; dashed: act never")
-        curve = line(self.thresholds, self.net_benefit, axes, level=0.0)
+        axes = ("Threshold", "Net benefit")
+        curve = line(self.thresholds, self.net_benefit, axes, band=(self.low_all, self.high_all))
         drawing = curve if len(self.thresholds) > 1 else ""
         return replace(super()._card(), numbers=numbers, drawing=drawing)
 
