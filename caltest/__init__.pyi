@@ -19,6 +19,10 @@ from .data.lenses import Lens as Lens
 from .data.lenses import OneVsRest as OneVsRest
 from .data.lenses import Partition as Partition
 from .data.lenses import TopK as TopK
+from .data.utilities import Costs as Costs
+from .data.utilities import ReciprocalRank as ReciprocalRank
+from .data.utilities import TopKAccuracy as TopKAccuracy
+from .data.utilities import Utility as Utility
 from .errors import DegenerateDataWarning as DegenerateDataWarning
 from .errors import DoubtfulInputError as DoubtfulInputError
 from .errors import DoubtfulInputWarning as DoubtfulInputWarning
@@ -38,10 +42,12 @@ from .inference import compare_models as compare_models
 from .inference import confidence_interval as confidence_interval
 from .inference import corp_decomposition as corp_decomposition
 from .inference import cox_recalibration as cox_recalibration
+from .inference import decision_curve as decision_curve
 from .inference import equivalence_test as equivalence_test
 from .inference import grade_tests as grade_tests
 from .inference import joint_test as joint_test
 from .inference import meta_analysis as meta_analysis
+from .inference import promise as promise
 from .inference import reliability_curve as reliability_curve
 from .inference import reliability_difference as reliability_difference
 from .inference import reliability_fit as reliability_fit
@@ -85,6 +91,7 @@ from .results import ComparisonVerdict as ComparisonVerdict
 from .results import ConfidenceIntervalResult as ConfidenceIntervalResult
 from .results import CORPDecomposition as CORPDecomposition
 from .results import CoxRecalibration as CoxRecalibration
+from .results import DecisionCurve as DecisionCurve
 from .results import EquivalenceTestResult as EquivalenceTestResult
 from .results import Finding as Finding
 from .results import FoldSummary as FoldSummary
@@ -100,6 +107,7 @@ from .results import JointTestResult as JointTestResult
 from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan
 from .results import PooledEffect as PooledEffect
+from .results import PromiseResult as PromiseResult
 from .results import ReliabilityCurve as ReliabilityCurve
 from .results import ReliabilityDifference as ReliabilityDifference
 from .results import ReliabilityFit as ReliabilityFit
@@ -159,6 +167,7 @@ from .statistics import Statistic as Statistic
 from .statistics import SumStatistic as SumStatistic
 from .statistics import Sweep as Sweep
 from .statistics import TVKernel as TVKernel
+from .statistics import UtilityCalibration as UtilityCalibration
 from .statistics import VariationalError as VariationalError
 from .statistics import WorstClass as WorstClass
 from .tallies import ClusteredTally as ClusteredTally

@@ -110,6 +110,8 @@ STATISTICS = [
     Row(ct.MulticlassCox(), **WHOLE),
     Row(ct.MulticlassCox("vector"), **WHOLE),
     Row(ct.WorstClass(), **WHOLE),
+    Row(ct.UtilityCalibration(ct.ReciprocalRank()), whole=True),
+    Row(ct.UtilityCalibration(ct.TopKAccuracy(1)), whole=True),
     Row(ct.CoxLR(), **OF_TWO, weights=False),
     Row(ct.EValue(), copies=False, weights=False),
     Row(ct.SKCE(), copies=False),

@@ -10,6 +10,7 @@ import sys
 
 from validation import (
     agreement,
+    benefit,
     classes,
     clusters,
     comparison,
@@ -29,6 +30,7 @@ from validation import (
 from validation.study import run
 
 STUDIES = (
+    benefit,
     comparison,
     classes,
     clusters,

@@ -317,12 +317,13 @@ def measure(kind, wanted, rng):
 def page(found):
     """Return the page, and the cells that broke a promise."""
     calm = [name for name in CALIBRATED if name in found.shown]
-    claims = len(calm) * len(ASKING)
+    claims = len(calm) * (len(ASKING) + len(DOUBTING))
     broken, rows = [], []
     total, sets_in_all = np.zeros(len(ASKING) + 1), 0
     for name in calm:
         means, sets = np.array(found.means(name, "guards")), found.trials(name, "guards")
-        for guard, rate in zip(ASKING, means, strict=False):
+        guards = ASKING if CALIBRATED[name].depends else (*ASKING, *DOUBTING)
+        for guard, rate in zip(guards, means, strict=False):
             if rate > largest_rate(LIMIT, sets, claims):
                 broken.append(f"{name}, {guard}: {rate:.4f}")
         counts = np.rint(means * sets).astype(int)

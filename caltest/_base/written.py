@@ -138,6 +138,12 @@ class Doubt(str):
     __slots__ = ()
 
 
+class DependenceDoubt(Doubt):
+    """A doubt of the independence of rows, with which no rejection is a verdict."""
+
+    __slots__ = ()
+
+
 def several(n: int, word: str) -> str:
     """Return a number of things: "1 row", "2 rows", "3 classes"."""
     return f"{n} {word}{'' if n == 1 else 'es' if word.endswith('s') else 's'}"

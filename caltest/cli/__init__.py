@@ -19,7 +19,7 @@ from caltest.cli.remedies import advice, lines
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, StatisticError, printable
 
 EXIT_CODES = """
-Exit codes: 0 done; with --fail-on-miscalibration 1 miscalibrated, 3 cannot tell;
+Exit codes: 0 done; with --fail-on-miscalibration 1 miscalibrated, 3 cannot tell or in doubt;
 2 bad input; 70 unexpected error; 130 interrupted.
 """
 #: What only prints the trace of an unexpected error, wherever it stands.

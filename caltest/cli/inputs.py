@@ -215,13 +215,13 @@ def this_command(**options: Any) -> str:
     return command(context.obj, reading, context.parent.command)
 
 
-def finish(result: Result, failed: bool, options: dict[str, Any]) -> Outcome:
+def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
     """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()
         options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    code = int(failed and options["gate"])
+    code = int(failed) if options["gate"] else 0
     if options.get("gate") and not failed and getattr(result, "verdict", None) in UNSURE:
         code = 3
     if result.ended == "interrupted":

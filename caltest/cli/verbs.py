@@ -73,7 +73,7 @@ def audit(**options: Any) -> Outcome:
         others = {"verb": "segments", "by": None} if report.folds is None else None
         call = this_command(**(others or {"by": report.unsearched[0]}))
         report = replace(report, search_call=call)
-    return finish(report, report.verdict.failed, options)
+    return finish(report, report.verdict.exit_code, options)
 
 
 @command(epilog=EXIT_CODES)
@@ -294,7 +294,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     arguments = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
     page = ct.report(data, **arguments)
     page.save(options["out"])
-    return finish(page, page.verdict.failed, options | {"out": None})
+    return finish(page, page.verdict.exit_code, options | {"out": None})
 
 
 # ------------------------------------------------------------------------------

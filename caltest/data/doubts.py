@@ -23,6 +23,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest._base.naming import nth
+from caltest._base.written import DependenceDoubt
 from caltest.data.followup import Censoring, Followup
 from caltest.data.questions import PLAIN_NAME, Column, Question, Rows
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
@@ -130,12 +131,20 @@ def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
     for question in asked:
         if question.asks and not as_is:
             raise DoubtfulInputError(question.text, question.readings)
-        notes.append(f"read as it is, although {question.text}" if question.asks else question.text)
+        text = f"read as it is, although {question.text}" if question.asks else question.text
+        notes.append(DependenceDoubt(text) if question.guard == "dependent rows" else text)
     return tuple(notes)
 
 
 # ------------------------------------------------------------------------------
 # Likelihoods and order.
+
+
+def rankdata(values: AnyArray) -> FloatArray:
+    """Return ranks from 1 (n,), equal values sharing their mean, without importing SciPy."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: FloatArray = np.cumsum(counts) - 0.5 * (counts - 1.0)
+    return ranks[place.ravel()]
 
 
 def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
@@ -728,11 +737,16 @@ def follow_up(rows: Rows) -> Question | None:
     return None
 
 
+#: Standard errors of independent rows from which on residuals of one value are alike. At 3.5 the
+#: doubt was false in up to 1.5 of 1000 calibrated data sets of a kind, at 4 in up to 0.5.
+DEPENDENT_SCORE = 4.0
+
+
 def dependent_rows(rows: Rows) -> Question | None:
     """Doubt independence where rows share a value, and their residuals are alike beyond chance.
 
     At least half of the rows share a value of a column of at least max(10, n / 200) values with 1
-    to 200 others; the sum of products of residuals over pairs of rows of one value is above 3.5
+    to 200 others; the sum of products of residuals over pairs of rows of one value is above 4
     standard errors of independent rows and above 2 standard errors over values. Columns that follow
     from the predictions, as a predicted class does, are left out.
     """
@@ -770,7 +784,7 @@ def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
     of_groups = float(np.sqrt(cross @ cross))
     if of_chance <= 0.0 or of_groups <= 0.0:
         return False
-    return bool(cross.sum() > 3.5 * of_chance and cross.sum() > 2.0 * of_groups)
+    return bool(cross.sum() > DEPENDENT_SCORE * of_chance and cross.sum() > 2.0 * of_groups)
 
 
 def _follows(probs: FloatArray, column: Column) -> bool:

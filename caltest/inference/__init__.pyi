@@ -1,5 +1,7 @@
 """Tests, intervals, comparisons and diagrams: one question a file."""
 
+from .benefit import decision_curve as decision_curve
+from .benefit import promise as promise
 from .calibration import calibration_test as calibration_test
 from .classes import worst_class as worst_class
 from .comparison import compare as compare

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from caltest._base.arrays import RNG
-from caltest._base.written import Doubt, Fields, name_of, unknown
+from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, as_lens
@@ -113,24 +113,24 @@ def admitted(
             "several values, or leave clusters= (--clusters) out",
             [Reading({"clusters": None})],
         )
-    data, notes = data if data.horizon is None else in_time_order(data), []
+    data = data if data.horizon is None else in_time_order(data)
+    notes = list[Doubt]()
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
         units = None if data.clusters is None else by_appearance(data.clusters)
         if abs(z := association(data.weights, residuals, units)) > ASSOCIATED:
-            notes.append(
-                f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights "
-                "depend on outcomes"
-            )
+            words = f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights "
+            notes.append(Doubt(words + "depend on outcomes"))
     excused = data.clusters is not None or data.followup is not None
     alone = not (data.induced or excused or data.folds is not None or "order" in takes)
     if alone and (z := neighbours(data)) > AGREEING:
-        notes.append(
+        words = (
             f"neighbouring rows agree more than chance (z = {z:.1f}), and p-values take rows for "
             "independent: of a series forecast 3 steps ahead say horizon=3 (--horizon 3), of rows "
             "that belong together, as those of a patient, clusters= (--clusters COLUMN)"
         )
+        notes.append(DependenceDoubt(words))
     copies = data.copies
     if not (copies or data.induced or excused):
         # Looked for once for the same object: every verb of an audit comes here
@@ -138,15 +138,14 @@ def admitted(
             _COPIES[data] = n_copies(data.probs, data.labels)
         if copies := _COPIES[data]:
             remedy = ", or say by clusters= which rows belong together" * ("clusters" in takes)
-            notes.append(
+            words = (
                 f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by "
                 f"chance: errors look more certain than they are. Keep one row of each{remedy}"
             )
+            notes.append(DependenceDoubt(words))
     if not notes:
         return data  # the same object: what is known of it is looked up by it
-    return replace(
-        data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *map(Doubt, notes))))
-    )
+    return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
 
 
 def tallies_of(*models: object) -> list[AnyTally]:

@@ -177,6 +177,10 @@ FEWEST, BLOCK = 10, 4
 SURPRISES, AGREEING = 20.0, 3.29
 
 
+#: Rows of a subgroup with about the same prediction, on average, whose own mean is taken off.
+IN_A_PART = 50
+
+
 _NEIGHBOURS: WeakKeyDictionary[Predictions, float] = WeakKeyDictionary()
 
 
@@ -228,8 +232,9 @@ def neighbours(data: Predictions) -> float:
     """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
 
     x is the residual of the event, or of whether the likeliest label is right (of more than two
-    classes only that), less its mean among rows with about the same prediction; the larger z
-    counts. 0 where few surprises are to be expected. O(n log n), once for the same predictions.
+    classes only that), less its mean among rows with about the same prediction, in the same
+    subgroup if these hold 50 rows on average; the larger z counts. 0 where few surprises are
+    to be expected. O(n log n), once for the same predictions.
     """
     if data not in _NEIGHBOURS:
         z, top = [], largest(data.probs)
@@ -238,13 +243,27 @@ def neighbours(data: Predictions) -> float:
             if data.n_classes == 2:
                 outcomes.append((data.probs[:, 0], data.labels == 0))
             for p, outcome in outcomes:
-                x, part = outcome - p, quarters(p)
+                x, part = outcome - p, _alike(data, quarters(p))
                 # Less the mean of like predictions: miscalibration alone makes neighbours agree
                 x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
                 products = x[1:] * x[:-1]
                 z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
         _NEIGHBOURS[data] = float(max(z, default=0.0))
     return _NEIGHBOURS[data]
+
+
+def _alike(data: Predictions, part: IntArray) -> IntArray:
+    """Return parts (n,) of rows, each within one subgroup, where these are not too small.
+
+    A subgroup whose rows follow each other may be miscalibrated, and its rows independent.
+    """
+    if data.by is None:
+        return part
+    for column in data.by.reshape(data.n, -1).T:
+        finer = np.unique(column, return_inverse=True)[1].ravel()
+        finer = np.unique(part * (int(finer.max()) + 1) + finer, return_inverse=True)[1].ravel()
+        part = finer if IN_A_PART * (int(finer.max()) + 1) <= data.n else part
+    return part
 
 
 # ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from caltest.plots.canvas import Picture
 from caltest.plots.forests import classes, differences, forest, pvalues, segments, sites
-from caltest.plots.lines import evidence, fitted, null, revisions, sensitivity
+from caltest.plots.lines import decision_curve, evidence, fitted, null, revisions, sensitivity
 from caltest.plots.panels import comparison, difference, reliability, simplex
 from caltest.results import Record
 from caltest.results.base import Drawing
@@ -23,6 +23,7 @@ __all__ = [
     "Picture",
     "classes",
     "comparison",
+    "decision_curve",
     "difference",
     "differences",
     "draw",

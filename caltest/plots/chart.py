@@ -474,7 +474,7 @@ def p_equals(p: float | str | None) -> str:
     if p is None:
         return "not tested"
     text = p if isinstance(p, str) else format_p(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"p {text}" if text.startswith(("<", "≤")) else f"p = {text}"
 
 
 def heading(

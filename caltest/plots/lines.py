@@ -30,6 +30,7 @@ from caltest.results import (
 )
 from caltest.results.hypotheses import NullDistribution
 from caltest.results.martingale import RevisionTest
+from caltest.results.net_benefit import DecisionCurve
 from caltest.results.rendering import SMALLEST_SHOWN, in_percent
 
 if TYPE_CHECKING:
@@ -177,6 +178,31 @@ def evidence(
     upper.ax.set_yticks(powers, texts)
     leader = monitor.leader if isinstance(monitor, Monitor) else ""
     return chart.finish(monitor.recipe, recipe, headline=leader)
+
+
+def decision_curve(
+    result: DecisionCurve, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
+    """Draw net benefit against the threshold, with simultaneous limits.
+
+    The artists are "model" and "band", "always" and "never" (acting always or never), "promised",
+    and "other" (the other model, if there is one).
+    """
+    chart = Chart.of(ax, 2.6)
+    t = result.thresholds
+    words = f"{100.0 * result.level:g} % limits, all thresholds together"
+    chart.area("band", t, result.low_all, result.high_all, words)
+    chart.line("always", t, result.treat_all, "act always", color=GREY, lw=1.0, ls=DASHED)
+    chart.rule("never", "act never", y=0.0, color=INK, lw=0.8)
+    chart.line("promised", t, result.promised, "promised", color=BLUE, lw=0.9, ls=":")
+    if result.against:
+        dashes = (0, (5, 1.5))
+        chart.line("other", t, result.other, result.against, color=RED, lw=1.2, ls=dashes)
+    chart.line("model", t, result.net_benefit, "model", color=BLUE, lw=1.4)
+    shown = result.net_benefit, result.treat_all, result.promised
+    top = max(1e-6, *(float(values.max()) for values in shown))
+    chart.axes("Threshold probability", "Net benefit", ylim=(-0.2 * top, 1.1 * top))
+    return chart.finish(result.recipe, recipe)
 
 
 def revisions(result: RevisionTest, ax: Axes | None = None, *, recipe: bool = True) -> Picture:

@@ -20,6 +20,7 @@ from caltest.nulls import Run, Workers, check_run
 from caltest.reports.findings import (
     Answer,
     ErrorBounds,
+    Judged,
     Question,
     left_out,
     noticeable_error,
@@ -170,9 +171,10 @@ def audited(
     if clusters:
         warn_of_few(clusters, 4)
     noticed = tolerance or noticeable_error(data)
+    judged = Judged.of([pvalue for _, pvalue, _ in answers], adjusted, alpha)
     rows = tuple(
-        row_of(data, question, answer, q, alpha, noticed)
-        for question, answer, q in zip(agenda, answers, adjusted, strict=True)
+        row_of(data, question, answer, each, noticed)
+        for question, answer, each in zip(agenda, answers, judged, strict=True)
     )
     elsewhere: dict[str, ErrorBounds] = {}
     if tolerance is not None:

@@ -153,16 +153,16 @@ DRAWN: dict[str, Callable[[Any], Drawing]] = {
 
 @dataclass(frozen=True, eq=False)
 class Section(Record):
-    """A part of a report: what it means, and the answers that it shows.
+    """A part of a report: a title, an explanation, and the results that it shows.
 
     Attributes
     ----------
     key, title : str
-        What it is, for programs and for people.
+        Name for programs, and heading.
     meaning : str
-        How to read it, in a sentence or two.
+        Explanation in a sentence or two.
     results : tuple of Result
-        The answers, which have tables and words of their own.
+        The results; each has its own tables and sentences.
     """
 
     key: str
@@ -192,24 +192,24 @@ class Section(Record):
 
 @dataclass(frozen=True, eq=False)
 class Report(Result):
-    """The answer of :func:`caltest.report`; ``save`` writes it as a page.
+    """Result of :func:`caltest.report`; ``save`` writes it as a page.
 
     Attributes
     ----------
     name : str
-        What the report is about.
+        Name of the model.
     profile : {"clinical", "ml", "weather", "llm"}
-        For whom it is.
+        The readers that it is for.
     audit : AuditReport
-        The verdict, and its reasons.
+        The verdict and its reasons.
     summary : tuple of str
-        What was found, how large it is and how sure that is, in sentences.
+        The finding, its size and its uncertainty, in sentences.
     sections : tuple of Section
         The parts, each with its results, in the order of the profile.
     unexamined : tuple of str
-        What was not examined, and why.
+        Questions that were not examined, each with the reason.
     paragraph : str
-        What to paste into a paper.
+        A paragraph for a paper.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import exp, inf
@@ -10,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from caltest._base.written import Doubt, several
+from caltest._base.written import DependenceDoubt, Doubt, several
 from caltest.data import Predictions
 from caltest.data.binning import UniformBins, VarianceTree
 from caltest.data.facts import RIGHT
@@ -28,6 +29,7 @@ from caltest.results import (
     CoxRecalibration,
     Finding,
     Result,
+    Segment,
     SegmentSearch,
     Subgroups,
     WorstClassResult,
@@ -36,7 +38,7 @@ from caltest.results import (
     format_value,
 )
 from caltest.results.base import WORST_PRINTED, worst_of
-from caltest.results.rendering import in_sd, percent
+from caltest.results.rendering import at_most, in_sd, percent
 from caltest.statistics import (
     ECE,
     CoxScore,
@@ -250,11 +252,41 @@ Answer = tuple[Tests, float, Subgroups | SegmentSearch | WorstClassResult | None
 WRONG_ORDER = 5.0
 
 
+@dataclass(frozen=True)
+class Judged:
+    """How one of several questions is judged: its adjusted p-value, and those of its parts.
+
+    ``steps`` is what Holm's method multiplies the p-value of the question by. A part, such as a
+    subgroup, whose p-value within the question is p, has max(adjusted, steps p) among all: so the
+    row, the table of its parts and the sentence about them give one answer.
+    """
+
+    adjusted: float
+    steps: int
+    alpha: float
+
+    @classmethod
+    def of(cls, pvalues: Sequence[float], adjusted: Sequence[float], alpha: float) -> list[Judged]:
+        """Judge questions by their p-values, as they are and adjusted."""
+        ranks = np.argsort(np.argsort(pvalues, kind="stable"))
+        steps = (len(pvalues) - ranks).tolist()
+        return [cls(q, m, alpha) for q, m in zip(adjusted, steps, strict=True)]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the question is rejected."""
+        return self.adjusted <= self.alpha
+
+    def part(self, pvalue: float) -> float:
+        """Return the p-value of a part among the parts of all questions."""
+        return max(self.adjusted, min(1.0, self.steps * pvalue))
+
+
 def row_of(
-    data: Source, question: Question, answer: Answer, adjusted: float, alpha: float, noticed: float
+    data: Source, question: Question, answer: Answer, judged: Judged, noticed: float
 ) -> AuditRow:
     """Judge one question."""
-    tests, pvalue, parts = answer
+    (tests, pvalue, parts), alpha = answer, judged.alpha
     if isinstance(parts, SegmentSearch):
         tests, critical = [_of_search(parts)], parts.passing
     worst = worst_test(question, tests)
@@ -264,20 +296,20 @@ def row_of(
         critical = test.null_distribution.ppf(1.0 - alpha)
     passing = critical if question.kind in ("error", "classes", "ordered", "groups") else 0.0
     impossible, groups = any(t.impossible for t in tests), None
-    verdict = _finding(data.n, impossible, adjusted <= alpha, passing, noticed)
+    verdict = _finding(data.n, impossible, judged.rejected, passing, noticed)
     if isinstance(parts, SegmentSearch):
-        worst_part, detail = parts.worst.name, _of_segments(parts)
+        worst_part, detail = parts.worst.name, _of_segments(parts, judged)
     elif isinstance(parts, WorstClassResult):
         worst_part, detail = f"class {parts.components[0].name}", ""
-        if adjusted <= alpha:
+        if judged.rejected:
             detail = f"By class: {parts.finding}"
     elif parts is not None:
         worst_part = parts.names[parts.worst]
-        groups = _judged(data, question.pairs[0][1], parts, alpha, noticed)
+        groups = _judged(data, question.pairs[0][1], parts, judged, noticed)
         detail = _of_subgroups(groups)
     else:
         worst_part = _worst(data, question, worst)
-        detail = _detail(data, question, tests, worst, worst_part, adjusted <= alpha, alpha)
+        detail = _detail(data, question, tests, worst, worst_part, judged)
     return AuditRow(
         subject=question.subject,
         lens=question.lens,
@@ -285,7 +317,7 @@ def row_of(
         aspect=question.kind,
         test=test,
         pvalue=pvalue,
-        adjusted=adjusted,
+        adjusted=judged.adjusted,
         critical=critical,
         verdict=verdict,
         worst=worst_part,
@@ -344,7 +376,7 @@ def _of_search(search: SegmentSearch) -> CalibrationTestResult:
     )
 
 
-def _of_segments(search: SegmentSearch) -> str:
+def _of_segments(search: SegmentSearch, judged: Judged) -> str:
     """Return which segments are listed, or what could have been found."""
     searched = f"Segments: {len(search.segments)} of {search.n_segments} searched are listed"
     if not search.segments:
@@ -354,11 +386,19 @@ def _of_segments(search: SegmentSearch) -> str:
         f"{percent(s.observed, s.predicted)})"
         for s in search.segments[:3]
     )
-    return f"{searched}: {named}{'; …' * (len(search.segments) > 3)}. {search.gain_in_words}"
+    more = "; …" * (len(search.segments) > 3)
+    kept = sum(judged.part(segment.pvalue) <= judged.alpha for segment in search.segments)
+    if kept < len(search.segments):
+        more += f". With all questions of this audit adjusted for, {kept} of them are miscalibrated"
+    return f"{searched}: {named}{more}. {search.gain_in_words}"
 
 
-def _judged(data: Source, lens: Lens, parts: Subgroups, alpha: float, noticed: float) -> Subgroups:
+def _judged(
+    data: Source, lens: Lens, parts: Subgroups, judged: Judged, noticed: float
+) -> Subgroups:
     """Return subgroups with their means, and each judged as a row of an audit is."""
+    adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
+    parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha
     assert data.rows is not None  # a tally has no subgroups
     whole, findings = replace(data.rows, by=None, features=None), list[Finding | None]()
     means = [problem_through(whole.take(r), lens).means() for r in data.rows.subgroups().values()]
@@ -385,7 +425,8 @@ def _of_subgroups(parts: Subgroups) -> str:
             called = " ".join([name, *_sides(*means, test.estimate)])
             wrong[name] = (
                 f"{called}: error {test.shown_estimate}, chance alone {test.shown_floor}, "
-                f"p {format_p(p)}{', an impossible outcome' * (test.impossible > 0)}, "
+                f"p {at_most(format_p(p), test.at_floor)}"
+                f"{', an impossible outcome' * (test.impossible > 0)}, "
                 f"{direction_of(*means, inf)}"
             )
     listed = "; ".join([*wrong.values()][:WORST_PRINTED])
@@ -413,13 +454,12 @@ def _detail(
     tests: Tests,
     worst: int,
     worst_part: str,
-    rejected: bool,
-    alpha: float,
+    judged: Judged,
 ) -> str:
     test = tests[worst]
     lens = question.pairs[worst][1]
     if question.kind in ("classes", "ordered"):
-        wrong = sum(p <= alpha for p in holm([t.pvalue for t in tests]))
+        wrong = sum(judged.part(p) <= judged.alpha for p in holm([t.pvalue for t in tests]))
         what, which, side = "Cumulative probabilities", f"that of {worst_part}", ""
         if isinstance(lens, OneVsRest):
             what, which = "Classes", worst_part
@@ -430,14 +470,13 @@ def _detail(
         )
     if question.kind == "shape":
         parts = [
-            f"{type(statistic).__name__} {t.shown_estimate} (chance {t.shown_floor}, "
-            f"p {format_p(t.pvalue)})"
+            f"{type(statistic).__name__} {t.shown_estimate} (chance {t.shown_floor}, p {t.shown_p})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
         notes = dict.fromkeys(n for t in tests for n in t.notes if n not in shared)
         return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in notes)])
-    if question.kind == "score" and rejected:
+    if question.kind == "score" and judged.rejected:
         sure, than = ("over", "worse") if test.excess > 0 else ("under", "better")
         return (
             f"Over the whole vector the model is {sure}confident: its score is "
@@ -511,6 +550,13 @@ CONFIDENCE = {
 NOTICED = 0.1
 
 
+#: Verdicts that rest on the independence of rows: rejections, and bounds of the error.
+DOUBTFUL = (
+    *(AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS),
+    *(AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE),
+)
+
+
 def report_of(
     data: Source,
     rows: tuple[AuditRow, ...],
@@ -553,6 +599,9 @@ def report_of(
     if impossible.size:
         summary.append(_refuted(data))
     doubts = [note for note in data.notes if isinstance(note, Doubt)]
+    dependent = any(isinstance(note, DependenceDoubt) for note in doubts)
+    if dependent and verdict in DOUBTFUL and not impossible.size:
+        verdict = AuditVerdict.IN_DOUBT
     summary[:0] = [f"This is in doubt: {note}." for note in doubts]
     return AuditReport(
         verdict=verdict,
@@ -733,6 +782,13 @@ def _beside(
     within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
     if within is False:
         return AuditVerdict.MATTERS, f", so it is larger than {limit}."
+    segment = _largest_segment(rows)
+    if segment is not None and segment.at_least > tolerance:
+        return AuditVerdict.MATTERS, (
+            f". In {segment.name}, observed and predicted differ by more than {limit}: by at least "
+            f"{format_value(segment.at_least, segment.chance)} (intervals of all segments hold "
+            "together)."
+        )
     if elsewhere:
         name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
         if worst.low > tolerance:
@@ -740,6 +796,11 @@ def _beside(
         else:
             verdict, beyond = AuditVerdict.CANNOT_TELL, "may be larger than"
         return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
+    if segment is not None and abs(segment.difference) > tolerance:
+        return AuditVerdict.CANNOT_TELL, (
+            f". In {segment.name}, observed and predicted may differ by more than {limit}: by at "
+            f"least {format_value(segment.at_least, segment.chance)}."
+        )
     if within:
         verdicts = (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER)
         real = ": real, but too little to matter" * rejected
@@ -749,6 +810,13 @@ def _beside(
     tells *= needed is not None
     undecided = f", so whether it is larger than {limit} cannot be told{tells}."
     return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
+
+
+def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
+    """Return the segment whose difference is certainly the largest, where segments are rejected."""
+    searches = [row.search for row in rows if row.search is not None and row.verdict.rejects]
+    segments = [segment for search in searches for segment in search.segments]
+    return max(segments, key=lambda s: (s.at_least, abs(s.difference)), default=None)
 
 
 def noticeable_error(data: Source) -> float:

@@ -40,6 +40,8 @@ from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
 from .martingale import RevisionTest as RevisionTest
+from .net_benefit import DecisionCurve as DecisionCurve
+from .net_benefit import PromiseResult as PromiseResult
 from .rendering import format_p as format_p
 from .rendering import format_range as format_range
 from .rendering import format_value as format_value

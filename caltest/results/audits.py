@@ -21,6 +21,7 @@ from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
     Columns,
     aligned,
+    at_most,
     attributes,
     format_p,
     format_value,
@@ -42,6 +43,7 @@ HEADLINES = {
     AuditVerdict.TOO_LITTLE_TO_MATTER: ("MISCALIBRATED, TOO LITTLE TO MATTER", "bold green"),
     AuditVerdict.WITHIN_TOLERANCE: ("CALIBRATED TO WITHIN THE TOLERANCE", "bold green"),
     AuditVerdict.CANNOT_TELL: ("CANNOT TELL WHETHER IT MATTERS", "bold yellow"),
+    AuditVerdict.IN_DOUBT: ("IN DOUBT, AS ROWS SEEM TO DEPEND ON EACH OTHER", "bold yellow"),
 }
 
 
@@ -98,36 +100,42 @@ LESS_IMPORTANT = (
 
 @dataclass(frozen=True, eq=False)
 class AuditRow(Record):
-    """One line of an audit: a lens, the question it asks, and the answer.
+    """One row of an audit: a lens, its question, and the answer.
 
     Attributes
     ----------
-    lens, question : str
-        What is looked at, as a recipe and in words.
-    subject : str
-        For programs: "event", "top", "ranks", "classes" or "vector".
+    lens : str
+        The lens, written as in Python.
+    question : str
+        The question in words.
+    subject : {"event", "top", "ranks", "classes", "vector"}
+        Which probabilities the lens assesses.
     aspect : {"error", "classes", "ordered", "shape", "score", "levels", "groups", "segments"}
-        A binned error; those of every class, or cumulative probability; statistics without bins,
-        how sure the vector is, and levels and slopes of classes, in sd from chance; errors of
-        subgroups; those of segments.
+        "error": a binned error; "classes": errors of every class; "ordered": cumulative
+        probabilities; "shape": statistics without bins; "score": confidence of the whole vector;
+        "levels": calibration-in-the-large and slopes of classes; "groups": errors of subgroups;
+        "segments": a search through segments. The unit of "shape", "score" and "levels" is the
+        standard deviation under calibration.
     test : CalibrationTestResult
         The test that decides.
-    pvalue, adjusted : float
-        Of the row; and adjusted for the number of rows.
+    pvalue : float
+        p-value of the row.
+    adjusted : float
+        p-value adjusted for the number of rows.
     critical : float
-        The 1 − alpha point of the null: smaller errors pass as noise.
+        (1 − alpha) quantile of the null distribution; smaller errors may be noise.
     verdict : Finding
-        What was found.
+        The finding.
     worst : str
-        Of several tests, the one that is shown, beside the p-value of all.
+        The test that is shown, if the row has several; its p-value is that of all of them.
     detail : str
-        What else should be known, in a sentence; or nothing.
+        A remark in a sentence, or "".
     search : SegmentSearch or None
-        That of segments, where these are asked about.
+        Result of the search through segments.
     groups : Subgroups or None
-        Those of subgroups, each judged by itself.
+        Results of subgroups, each judged by itself.
     classes : WorstClassResult or None
-        Which classes are too high, too low, too extreme or too timid, where that was found.
+        Classes whose probabilities are too high, too low, too extreme or too timid, if any.
     """
 
     lens: str
@@ -156,36 +164,38 @@ class AuditRow(Record):
 
 @dataclass(frozen=True, eq=False)
 class AuditReport(Result):
-    """The answer of :func:`caltest.audit`; ``print`` shows it as a report.
+    """Result of :func:`caltest.audit`; ``print`` shows it as a report.
 
     Attributes
     ----------
     verdict : AuditVerdict
-        One of three without a tolerance, of four with one.
+        One of three verdicts without a tolerance, of four with one.
     summary : tuple of str
         The verdict in sentences.
     direction : str
-        Of the event of two classes ``"too high"`` or ``"too low"``; of the top class
-        ``"overconfident"``, ``"underconfident"`` or ``"mixed"``; ``""`` where none is known.
+        For the event of two classes "too high" or "too low"; for the top class "overconfident",
+        "underconfident" or "mixed"; "" where none is known.
     rows : tuple of AuditRow
         One row a lens, with adjusted p-values.
     accuracy, confidence : float
-        Of the top class, or the event: how often, and mean probability.
+        How often the top class (or the event) occurred, and its mean probability, in [0, 1].
     low, high : float
-        Bounds of the error of the first row, each at ``alpha``, or NaN.
-    alpha, tolerance : float
-        The settings; ``tolerance`` may be None.
+        Confidence bounds of the error in the first row, each at level ``alpha``; or NaN.
+    alpha : float
+        Level of the tests, in (0, 1).
+    tolerance : float or None
+        Error that does not matter.
     impossible : int
         Observed labels whose predicted probability was exactly 0.
     observed, predicted : float
-        Of the event of two classes: how often it was, and its mean prediction; or NaN.
+        Event rate and mean prediction of the event of two classes, in [0, 1]; or NaN.
     slope, slope_low, slope_high : float
-        Of the log-odds of that event, with its interval (1 − ``alpha``), where a row of it is
-        rejected and the interval does not hold 1; or NaN.
+        Calibration slope of the event with its interval of level 1 − ``alpha``. NaN unless a row of
+        the event is rejected and the interval leaves out 1.
     unsearched : tuple of str
-        Columns not used that could be features.
+        Columns that could be features and were not searched.
     search_call : str
-        What searches them: a command, or else a call.
+        A command or call that searches them.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -333,8 +343,9 @@ class AuditReport(Result):
         """Return the cells of the columns for which there is room; findings are always shown."""
         alpha = self.alpha
         cells = [
-            (r.lens, r.question, r.worst, error or score, floor, format_p(r.pvalue),
-             format_p(r.adjusted, alpha))
+            (r.lens, r.question, r.worst, error or score, floor,
+             at_most(format_p(r.pvalue), r.test.at_floor),
+             at_most(format_p(r.adjusted, alpha), r.test.at_floor))
             for r in self.rows
             for error, floor, score in [r.shown]
         ]  # fmt: skip
@@ -363,7 +374,7 @@ class AuditReport(Result):
 
 
 # ------------------------------------------------------------------------------
-# The answer of a search through segments.
+# The result of a search through segments.
 
 
 #: The columns of a table of segments.
@@ -378,37 +389,41 @@ SEGMENT_COLUMNS |= {"evidence": "evidence", "pvalue": "pvalue"}
 
 @dataclass(frozen=True, eq=False)
 class Segment(Record):
-    """Rows that one or two conditions single out, or all rows.
+    """Rows that satisfy one or two conditions, or all rows.
 
     Attributes
     ----------
     name : str
-        In words, such as "age > 71 and site = B".
+        The conditions in words, such as "age > 71 and site = B".
     conditions : tuple of tuple
-        Column, kind ("number", "date", "level", "other", "missing"), low and high of low < x ≤
-        high, and the level; of other levels those that are not meant.
+        For each condition the column, its kind ("number", "date", "level", "other", "missing"), low
+        and high of low < x ≤ high, and the level; for "other" the levels that are excluded.
     depth : int
-        The number of conditions.
-    n, weight : int
-        The number of rows, and their weight.
+        Number of conditions, 0 to 2.
+    n : int
+        Number of rows.
+    weight : float
+        Total weight of the rows.
     predicted, observed : float
-        Mean prediction and share of events, weighted.
-    difference, low, high : float
-        Observed minus predicted, with an interval that holds for all segments searched together.
+        Weighted mean prediction and event rate, in [0, 1].
+    difference : float
+        Observed − predicted.
+    low, high : float
+        Confidence interval of the difference, simultaneous for all segments that were searched.
     chance : float
-        The standard deviation of the difference if it is calibrated.
+        Standard deviation of the difference under calibration.
     ratio, ratio_low, ratio_high : float
-        Observed over expected events (O:E), with its interval.
+        Observed / expected events (O:E) with its interval.
     shift : float
-        The shift of the log-odds that fits best; ±30 stands for infinite ones.
+        Maximum-likelihood shift of the log-odds; ±30 stands for infinite shifts.
     gain : float
-        What this shift gains in log-likelihood, in nats.
+        Gain in log-likelihood by this shift, in nats.
     price : float
-        The logarithm of how many segments share this price.
+        Penalty for the search: log of the number of segments that share it, in nats.
     evidence : float
-        Gain less price.
+        ``gain`` − ``price``, in nats.
     pvalue : float
-        Adjusted for the search.
+        p-value adjusted for the search.
     """
 
     name: str
@@ -449,43 +464,48 @@ class Segment(Record):
 
 @dataclass(frozen=True, eq=False)
 class SegmentSearch(Result):
-    """The answer of :func:`caltest.segment_search`.
+    """Result of :func:`caltest.segment_search`.
 
     Attributes
     ----------
-    columns : tuple of str
-        The columns that were searched, and those that were not.
+    columns, dropped : tuple of str
+        Columns that were searched, and columns that were not.
     lens, null : str
-        Through which lens the event was seen, and how labels were drawn.
-    pvalue, pvalue_error : float
-        Of "calibrated in every segment"; and its Monte Carlo standard error, 0 of enumeration.
+        Lens and null distribution, written as in Python.
+    pvalue : float
+        p-value of calibration in every segment.
+    pvalue_error : float
+        Monte Carlo standard error of ``pvalue``; 0 by enumeration.
     finding : Finding
-        ``"miscalibrated"``, also ``"(impossible outcome)"``, or ``"no evidence"``.
+        "miscalibrated", "miscalibrated (impossible outcome)" or "no evidence".
     alpha : float
-        The chance that any segment of a calibrated model is listed.
+        Upper bound of the probability that any segment of a calibrated model is listed.
     bar : float
-        Evidence above it is listed: more than calibrated models show, in nats.
+        Evidence above which segments are listed, in nats.
     n_segments : int
-        The number of segments that were searched.
-    min_rows, dropped : int
-        The rows that a segment has at least.
+        Number of segments that were searched.
+    min_rows : int
+        Smallest number of rows of a segment.
     whole : Segment
         All rows.
     segments : tuple of Segment
-        The short list, without echoes of those before.
+        Listed segments, without near duplicates of earlier ones.
     strongest : tuple of Segment
-        Where none is listed, the five of most evidence.
-    error, error_low, error_by_prediction : float
-        √D, the strong calibration error found on rows that were not learnt from; its lower bound,
-        wrong with a chance of ``alpha``; and that found by the prediction alone.
+        The five segments of most evidence, if none is listed.
+    error : float
+        √D, the strong calibration error given the features, estimated on held-out rows.
+    error_low : float
+        Lower confidence bound of it at level ``alpha``.
+    error_by_prediction : float
+        The part of it that the prediction alone explains.
     reach : tuple of tuple
-        Shares of the rows, and the difference there that is found with a chance of 0.8.
+        Shares of the rows, each with the difference that is found there with power 0.8, or None.
     impossible : int
         Observed labels whose predicted probability was exactly 0.
     learner : str or None
-        What taught one more column on half of the rows.
+        The learner that added a column, fitted on half of the rows.
     clusters : ClusterSummary or None
-        Where rows come in clusters.
+        Clusters and their dependence.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -559,6 +579,12 @@ class SegmentSearch(Result):
         every = np.ones(next(iter(columns.values())).values.size, dtype=bool)
         return np.logical_and.reduce([every, *(holds(c, columns[c[0]]) for c in conditions)])
 
+    @property
+    def shown_p(self) -> str:
+        """The p-value as it is printed: a bound where no redraw reached the evidence."""
+        floor = self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
+        return at_most(format_p(self.pvalue), floor)
+
     def _procedure(self) -> list[str]:
         return [f"segments of {self.min_rows} rows", self.lens, f"{self.null} null"]
 
@@ -605,10 +631,9 @@ class SegmentSearch(Result):
             "Evidence is by how much recalibrating the segment makes its outcomes likelier (the "
             "logarithm), less a price for the search; the most evidence in a calibrated model is "
             f"above {self.bar:.1f} in {100 * self.alpha:g} % of data sets.": True,
-            f"Finding: MISCALIBRATED somewhere (p {format_p(self.pvalue)}). Intervals hold for all "
+            f"Finding: MISCALIBRATED somewhere (p {self.shown_p}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
-            f"Finding: no error found (p {format_p(self.pvalue)}). "
-            f"{self.reach_in_words}": not self.segments,
+            f"Finding: no error found (p {self.shown_p}). {self.reach_in_words}": not self.segments,
             f"Wrong, but not shown to be so on average: {cancelled}.": cancelled,
             self.gain_in_words: True,
             f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "

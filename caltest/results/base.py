@@ -191,26 +191,34 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result(Record):
-    """What all answers share.
+    """Base class of all results.
 
     Attributes
     ----------
     n, n_classes : int
         Number of observations, and of classes before the lens.
-    n_resamples, seed : int, int or None
-        Replicates that the numbers rest on, 0 where nothing was simulated, and the seed, if known.
+    n_resamples : int
+        Number of replicates that the numbers rest on; 0 where nothing was simulated.
+    seed : int or None
+        Seed of the replicates, if known.
     ended : {"complete", "early", "interrupted"}
-        Whether all replicates were drawn, or ended by sequential stopping or Ctrl-C.
+        Whether all replicates were drawn, or drawing ended by sequential stopping or Ctrl-C.
     notes : tuple of str
-        What was done to the input on the way in, and what else should be known.
-    effective_n, n_clusters : float and int, optional
-        (Σ w)² / Σ w² of weighted rows, and the number of clusters.
-    folds, series, followup : FoldSummary, HorizonSummary and FollowupSummary, optional
-        How folds were aligned, overlapping outcomes are allowed for, and rows were followed.
+        Changes to the input, and other remarks.
+    effective_n : float or None
+        (Σ w)² / Σ w² for weighted rows.
+    n_clusters : int or None
+        Number of clusters.
+    folds : FoldSummary or None
+        How folds were aligned.
+    series : HorizonSummary or None
+        Dependence of overlapping outcomes that is allowed for.
+    followup : FollowupSummary or None
+        How rows were followed.
     copies : int
-        Rows that repeat another more often than by chance; of several models the most.
+        Rows that repeat another more often than by chance; for several models the largest number.
     version : str
-        The version of caltest.
+        Version of caltest.
     """
 
     n: int
@@ -409,35 +417,40 @@ def _sizes(parts: ClusterSummary | FoldSummary) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ClusterSummary(Record):
-    """The clusters behind a test, and the dependence that its null distribution allows for.
+    """Clusters of a test, and the dependence that its null distribution allows for.
 
     Attributes
     ----------
-    count, smallest, largest : int
-        The number of clusters, and their rows.
+    count : int
+        Number of clusters.
+    smallest, largest : int
+        Number of rows of the smallest and of the largest cluster.
     effective : float
-        (Σ v_g)² / Σ v_g², v_g the variance of the sum of a cluster.
+        Effective number of clusters: (Σ v_g)² / Σ v_g², with v_g the variance of the sum of cluster
+        g.
     shared : float
-        Clusters expected to have a rarer label, if they shared labels.
-    dependence, correctness : float or None
-        λ, the degree to which rows of a cluster share their label in what is redrawn, and that to
-        which they share whether the likeliest label is right; None where not tried.
+        Expected number of clusters with a rarer label if clusters shared their label.
+    dependence : float or None
+        λ in [0, 1], the degree to which redrawn rows of a cluster share their label; None if not
+        tried.
+    correctness : float or None
+        λ in [0, 1], the degree to which they share whether the likeliest label is right.
     in_parts : float
-        The largest λ of a part of the rows: where some agree more than all.
+        Largest λ within a part of the rows.
     estimated : bool
-        Whether λ is the upper 95 % limit of what labels show, or given.
+        Whether λ is the upper 95 % limit estimated from the labels; else it was given.
     inflation : float
-        κ, above 1 where labels of a cluster agree more than any redraw allows: replicates of a
+        κ ≥ 1, above 1 where labels of a cluster agree more than any redraw allows. Replicates of a
         statistic of degree d in the residuals are multiplied by κ^{d/2}.
     size_effect : float
-        z of the association of the size of a cluster and its residuals.
+        z statistic of the association of cluster size and residuals.
     inflation_applied : bool
         False where replicates could not be multiplied, because the statistic sees labels and the
-        scheme was asked for by name: p-values are then too small where κ > 1.
+        scheme was asked for by name. p-values are then too small where κ > 1.
     name : str
-        What the clusters are called, of two columns.
+        Name of the cluster column, if there are two.
     beside : ClusterSummary or None
-        The clusters of the second column.
+        Clusters of the second column.
     """
 
     count: int
@@ -511,24 +524,26 @@ class ClusterSummary(Record):
 
 @dataclass(frozen=True, eq=False)
 class FoldSummary(Record):
-    """The folds of cross-validated predictions, and what aligning their levels has changed.
+    """Folds of cross-validated predictions, and the effect of aligning their levels.
 
-    Of more than two classes levels are those of the likeliest class.
+    With more than two classes, levels are those of the likeliest class.
 
     Attributes
     ----------
-    count, smallest, largest : int
-        The number of folds, and their rows.
+    count : int
+        Number of folds.
+    smallest, largest : int
+        Number of rows of the smallest and of the largest fold.
     moved : float
-        The largest |d_k|, by which the mean prediction of a fold is moved.
+        Largest |d_k|, the shift of the mean prediction of fold k, in probability.
     contrast : float
-        Σ w d r / √Σ w² d² v over rows: N(0, 1) if models know no label.
+        Σ w d r / √Σ w² d² v over rows, N(0, 1) if models do not know the labels.
     random : float
-        The chance that folds of rows dealt at random differ as much.
+        p-value of folds dealt at random: the probability that they differ as much.
     memorised : bool
         Whether models memorise groups of rows, such as sites.
     within : bool
-        Whether the test was made within folds.
+        Whether the test was computed within folds.
     """
 
     count: int
@@ -597,21 +612,21 @@ class FoldSummary(Record):
 
 @dataclass(frozen=True, eq=False)
 class HorizonSummary(Record):
-    """Forecasts several steps ahead, and the dependence of overlapping outcomes that is allowed.
+    """Forecasts several steps ahead, and the dependence that is allowed for between their outcomes.
 
     Attributes
     ----------
     horizon : int
-        By how many times forecasts are ahead.
+        Number of steps that forecasts are ahead, ≥ 1.
     times : int
-        The number of different times.
+        Number of distinct times.
     dependence, correctness : float or None
-        As of clusters, of rows less than ``horizon`` times apart; None where not tried, or where
-        blocks of four horizons are the units instead.
+        λ in [0, 1] as for clusters, of rows less than ``horizon`` times apart. None if not tried,
+        or if blocks of four horizons are the units instead.
     estimated : bool
-        Whether λ is the upper 95 % limit of what labels show.
+        Whether λ is the upper 95 % limit estimated from the labels.
     rows : int
-        The number of rows; several may have one time.
+        Number of rows; several may have one time.
     """
 
     horizon: int
@@ -674,30 +689,32 @@ def worst_of(tests: Sequence[Certain | None]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Subgroups(Record):
-    """The same question, asked of every subgroup by itself, and whether they differ.
+    """Results of the same question in every subgroup, and a test of whether they differ.
 
     Attributes
     ----------
     names : tuple of str
-        The subgroups, in the order of their names.
+        The subgroups, sorted by name.
     counts : tuple of int
         Their numbers of rows.
     tests : tuple of Result or None
-        What was asked of each; None where it cannot be tested, which ``notes`` explain.
-    adjusted : tuple[float or None, ...]
-        Their p-values, adjusted for their number.
+        Their results; None where a subgroup cannot be tested, which ``notes`` explain.
+    adjusted : tuple of float or None
+        p-values adjusted for the number of subgroups.
     pvalue : float
-        The smallest of these.
+        Smallest adjusted p-value.
     adjust : {"Holm", "max-T"}
-        By Holm, of subgroups that share rows by max-T.
+        How p-values were adjusted; by max-T if subgroups share rows.
     n : int
-        Rows of all together, each counted once.
-    alike : tuple[float or None, ...]
-        The adjusted p-value of "calibrated, or not, as other rows are"; None if not tested.
+        Number of rows in any subgroup, each counted once.
+    alike : tuple of float or None
+        Adjusted p-values of "calibrated, or miscalibrated like the other rows"; None if not tested.
     notes : tuple of str
-        What could not be tested, and why.
-    predicted, observed, findings : tuple of float, tuple of float, tuple of Finding or None
-        Mean prediction of each, how often the event was, and what an audit says of it.
+        Subgroups that could not be tested, and why.
+    predicted, observed : tuple of float
+        Mean prediction and event rate of each subgroup, in [0, 1].
+    findings : tuple of Finding or None
+        Findings of an audit.
     """
 
     names: tuple[str, ...]
@@ -818,31 +835,34 @@ class Subgroups(Record):
 
 @dataclass(frozen=True, eq=False)
 class FollowupSummary(Record):
-    """How far rows were followed, in results of :class:`caltest.Followup`.
+    """Summary of censoring in results of :class:`caltest.Followup`.
 
     Attributes
     ----------
     horizon : float
-        By when the event occurs; the longest where rows have their own.
+        Time by which the event occurs, in the unit of the times; the longest where rows have their
+        own.
     events, competing, free, unknown : int
         Rows with the event by the horizon, with a competing event, free of both at the horizon, and
-        unknown as they were censored before.
+        censored before it.
     strata : int
-        Strata in which the curve of censoring was fitted.
+        Number of strata in which the censoring distribution was fitted.
     by_prediction : bool
-        Whether these are groups by rank of the prediction.
+        Whether strata are groups by rank of the prediction.
     heaviest : float
-        The largest weight.
-    effective_n, share : float
-        (Σ W)² / Σ W², and its share of all rows.
+        Largest inverse-probability-of-censoring weight W.
+    effective_n : float
+        (Σ W)² / Σ W².
+    share : float
+        ``effective_n`` as a share of all rows, in [0, 1].
     lost : float
-        1 − Σ W / n: rows that no row followed to the horizon stands for.
+        1 − Σ W / n: share of the rows that no followed row represents.
     smallest : int
-        Rows of the smallest stratum.
-    shortest : float, optional
-        The shortest horizon, where rows have their own.
+        Number of rows of the smallest stratum.
+    shortest : float or None
+        Shortest horizon, where rows have their own.
     left_out : int
-        Rows left out with a horizon beyond the longest time.
+        Rows that were left out because their horizon lies beyond the longest time.
     """
 
     horizon: float

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from caltest.results import frames, sketches
 from caltest.results.base import WORST_PRINTED, Record, Result
 from caltest.results.hypotheses import CalibrationTestResult
+from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, attributes, format_p, percent
 
 #: The columns of the table, by the attribute of a component.
@@ -65,7 +67,7 @@ class ClassComponent(Record):
 
 @dataclass(frozen=True, eq=False)
 class WorstClassResult(Result):
-    """The answer of :func:`caltest.worst_class`.
+    """Result of :func:`caltest.worst_class`.
 
     Attributes
     ----------
@@ -100,6 +102,36 @@ class WorstClassResult(Result):
 
     def _tables(self) -> list[Columns]:
         return [attributes(self.components, COLUMNS_OF_CLASSES)]
+
+    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+        return frames.of_records(self.components, ClassComponent)
+
+    def _card(self) -> Card:
+        numbers = [
+            (
+                f"{part.name}, {part.parameter}",
+                f"{part.z:+.1f} sd",
+                f"{part.direction}, adjusted p {format_p(part.adjusted)}",
+            )
+            for part in self.components
+        ]
+        floor = (-self.critical, self.critical)
+        rows = [
+            sketches.IntervalRow(
+                f"{part.name}, {part.parameter}",
+                part.z,
+                floor=floor,
+                marked=part.adjusted <= self.alpha,
+            )
+            for part in self.components
+        ]
+        return Card(
+            "miscalibrated" if self.named else "no evidence",
+            tone="bad" if self.named else "plain",
+            headline=self.finding,
+            numbers=tuple(numbers),
+            drawing=sketches.forest(rows, "z; grey: passes as noise"),
+        )
 
     @property
     def named(self) -> tuple[ClassComponent, ...]:

@@ -25,24 +25,25 @@ FORMULAS = ("O:E", "intercept", "slope")
 
 @dataclass(frozen=True, eq=False)
 class EquivalenceTestResult(Result):
-    """The answer of :func:`caltest.equivalence_test`.
+    """Result of :func:`caltest.equivalence_test`.
 
     Attributes
     ----------
     statistic, lens : str
-        The recipe, as it would be written in Python.
+        Statistic and lens, written as in Python.
     estimate : float
-        The statistic of the observed data.
+        Observed value of the statistic.
     tolerance : float
-        As asked for.
+        Tolerance that was asked for, in the unit of the statistic.
     pvalue : float
-        The chance of so small an error if the true one is ``tolerance``.
+        Probability of an estimate this small if the true error is ``tolerance``.
     smallest_tolerance : float
-        The smallest one accepted: the upper bound of the error.
+        Upper confidence bound of the error: the smallest tolerance that the test accepts.
     alpha : float
-        As asked for.
+        Level of the test, in (0, 1).
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` draws of cell sums, 0 for exact tests.
+        As for every :class:`Result`; ``n_resamples`` counts
+        draws of cell sums, 0 for exact tests.
     """
 
     statistic: str
@@ -106,23 +107,26 @@ class EquivalenceTestResult(Result):
 
 @dataclass(frozen=True, eq=False)
 class GateCheck(Record):
-    """One check of a gate: an error, or how much larger it is than another, and its limit.
+    """One check of a gate: an error, or its increase over another model's, against a limit.
 
     Attributes
     ----------
-    question, statistic : str
-        What is checked, in words and as a recipe.
+    question : str
+        The check in words.
+    statistic : str
+        The statistic, written as in Python.
     estimate : float
-        The statistic, or the difference of the roots of two.
-    corrected, low, high : float
-        The estimate less its noise, and bounds of the error.
+        Observed value of the statistic, or difference of the roots of two.
+    corrected : float
+        Estimate with its noise subtracted.
+    low, high : float
+        Confidence bounds of the error.
     limit : float
-        The tolerance or the margin.
+        The tolerance or the margin, in the unit of ``estimate``.
     verdict : GateVerdict
-        Passed when high ≤ limit, failed when low > limit.
+        Passed if ``high`` ≤ ``limit``, failed if ``low`` > ``limit``, else cannot tell.
     rows : int or None
-        Rows that would bring the bounds as close to each other as the limit is to 0, unless they
-        are.
+        Rows for which the bounds would be at most ``limit`` apart; None if they already are.
     """
 
     question: str
@@ -138,20 +142,20 @@ class GateCheck(Record):
 
 @dataclass(frozen=True, eq=False)
 class GateResult(Result):
-    """The answer of :func:`caltest.gate`; ``print`` shows it as a report.
+    """Result of :func:`caltest.gate`; ``print`` shows it as a report.
 
     Attributes
     ----------
     verdict : GateVerdict
-        Passed when all checks have passed, failed when one has failed.
+        Passed if all checks passed, failed if one failed, else cannot tell.
     checks : tuple of GateCheck
-        What was checked.
+        The checks, each with its limit.
     names : tuple of str
-        The model, and the one it is compared with, if any.
+        The model, and the model that it is compared with, if any.
     lens : str
-        The lens, as it would be written in Python.
+        The lens, written as in Python.
     alpha : float
-        Chance of a wrong finding, at most, over all checks.
+        Upper bound of the probability of a wrong verdict over all checks, in (0, 1).
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -240,29 +244,37 @@ PLAN_GOALS = {
 
 @dataclass(frozen=True, eq=False)
 class Plan(Result):
-    """The answer of :func:`caltest.plan`.
+    """Result of :func:`caltest.plan`.
 
     Attributes
     ----------
     statistic, lens : str
-        The recipe, as it would be written in Python.
-    purpose : str
-        "test", "interval", "equivalence", "comparison" or "monitoring".
+        Statistic and lens, written as in Python.
+    purpose : {"test", "interval", "equivalence", "comparison", "monitoring"}
+        What the rows are needed for.
     method : {"formula", "simulation"}
-        How ``n`` was found.
+        How ``n`` was computed.
     low, high : int
-        Between which ``n`` lies in 95 % of simulations (Monte Carlo error).
-    power, alpha, width, tolerance : float or None
-        As asked for.
-    like, alternative : str
-        What rows are like, and what is true of them.
+        95 % interval of ``n`` (Monte Carlo error).
+    power : float or None
+        Target power, in (0, 1).
+    alpha : float
+        Level, in (0, 1).
+    width : float or None
+        Target width of the interval, in the unit of the statistic.
+    tolerance : float or None
+        Tolerance of an equivalence test.
+    like : str
+        The distribution of the predictions.
+    alternative : str
+        What is true of the rows.
     points : tuple of (float, float)
-        Rows that were tried, with the power or the mean length.
+        Sample sizes that were tried, each with its power or mean width.
     present : int or None
-        Rows that were given.
+        Number of rows that were given.
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` counts simulated data sets, 0
-        for a formula; ``n`` counts the rows that are needed.
+        As for every :class:`Result`; ``n_resamples`` counts
+        simulated data sets, 0 for a formula; ``n`` is the number of rows that are needed.
     """
 
     statistic: str
@@ -319,24 +331,26 @@ class Plan(Result):
 
 @dataclass(frozen=True, eq=False)
 class GradeTest(Record):
-    """One grade, or all of them together.
+    """Test of one grade, or of all grades together.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the grade.
     n, events : int
-        Rows, and how many of these had the event.
+        Number of rows, and of rows with the event.
     rate, probability : float
-        The observed frequency, and the (mean) prediction.
-    exact_pvalue, jeffreys_pvalue : float
-        By the (Poisson-)binomial law; by Jeffreys' prior.
+        Observed event rate and (mean) predicted probability, in [0, 1].
+    exact_pvalue : float
+        p-value by the (Poisson-)binomial distribution.
+    jeffreys_pvalue : float
+        p-value by the posterior distribution under Jeffreys' prior.
     adjusted : float
-        The one of the method that was asked for, after Holm.
+        Holm-adjusted p-value of the method that was asked for.
     interval : tuple of float
-        Of the frequency, by the same method.
+        Confidence interval of the event rate by the same method.
     verdict : GradeVerdict
-        What ``adjusted`` says at the level of the test.
+        Verdict by ``adjusted`` at the level of the test.
     """
 
     name: str
@@ -353,20 +367,20 @@ class GradeTest(Record):
 
 @dataclass(frozen=True, eq=False)
 class GradeTests(Result):
-    """The answer of :func:`caltest.grade_tests`.
+    """Result of :func:`caltest.grade_tests`.
 
     Attributes
     ----------
     grades : tuple of GradeTest
-        A row for each grade.
+        One test a grade.
     portfolio : GradeTest
-        All rows together.
+        Test of all rows together.
     alternative : {"greater", "less", "two-sided"}
-        How the risk would differ.
+        Direction in which the true risk may differ from the predicted one.
     method : {"exact", "jeffreys"}
-        What is adjusted and judged.
+        The p-values that are adjusted and judged.
     alpha : float
-        Chance of any wrong finding; intervals are of level 1 − ``alpha``.
+        Upper bound of the probability of any wrong finding; intervals have level 1 − ``alpha``.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """

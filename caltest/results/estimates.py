@@ -42,37 +42,39 @@ smaller: the low end is a bound of the true error, too, the high end is not."""
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceIntervalResult(Result):
-    """The answer of :func:`caltest.confidence_interval`.
+    """Result of :func:`caltest.confidence_interval`.
 
     Attributes
     ----------
-    statistic, lens, method : str
-        The recipe, as it would be written in Python.
+    statistic, lens : str
+        Statistic and lens, written as in Python.
+    method : {"inversion", "cells", "bootstrap"}
+        How the interval was computed.
     estimate : float
-        The statistic of the observed data.
+        Observed value of the statistic.
     low, high : float or None
-        The interval; of one bound the open side is the end of the range.
+        Confidence interval. The open side of a bound is the end of the range of the statistic.
     level : float
-        Probability with which such an interval contains the value.
+        Confidence level, in (0, 1).
     side : {"two-sided", "lower", "upper"}
-        Which bounds were asked for.
+        Bounds that were asked for.
     null_mean : float
-        What a calibrated model would show on average: the noise floor.
+        Mean of the statistic under calibration: the noise floor.
     bias : float
-        What noise adds at the error that is there.
+        Expected contribution of noise at the error that is there.
     corrected : float
-        ``estimate - bias``; of squared errors negative if less than noise.
+        Debiased estimate, ``estimate`` − ``bias``; for squared errors negative if below the noise.
     contains_zero : bool
-        Whether the data are compatible with calibration, at this level.
+        Whether the data are compatible with calibration at this level.
     pvalue : float or None
-        Of calibration, by inversion: it decides ``contains_zero``.
+        p-value of calibration by inversion, which decides ``contains_zero``.
     n_cells : int or None
-        Occupied cells of a binned error.
+        Number of occupied cells of a binned error.
     subgroups : Subgroups or None
-        Those of subgroups, which cover together.
+        Intervals of subgroups, with simultaneous coverage.
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` counts draws for the
-        bounds, 0 where nothing was drawn.
+        As for every :class:`Result`; ``n_resamples`` counts
+        draws for the bounds, 0 where nothing was drawn.
     """
 
     statistic: str
@@ -159,45 +161,49 @@ class ConfidenceIntervalResult(Result):
 
 @dataclass(frozen=True, eq=False)
 class CoxRecalibration(Result):
-    """The answer of :func:`caltest.cox_recalibration`.
+    """Result of :func:`caltest.cox_recalibration`: logit P(y = 1) = a + b logit p.
 
     Attributes
     ----------
     intercept : float
-        a in logit P(y = 1) = a + b logit p; calibrated are a = 0, b = 1.
+        Calibration intercept a, in log-odds; calibration means a = 0 and b = 1.
     intercept_se : float
-        By the observed information; of clusters, weights the jackknife.
+        Standard error by the observed information; by the jackknife with clusters or weights.
     intercept_interval : tuple of float
-        Its confidence interval.
-    slope, slope_se, slope_interval : float
-        The estimate of b, its standard error and its interval, likewise.
+        Confidence interval of the intercept.
+    slope, slope_se : float
+        Calibration slope b and its standard error.
+    slope_interval : tuple of float
+        Confidence interval of the slope.
     covariance : float
-        The covariance of the two estimates.
+        Covariance of intercept and slope.
     offset_intercept : float
-        a when b = 1: calibration-in-the-large on the logit scale.
+        Calibration-in-the-large: a with b = 1, in log-odds.
     offset_intercept_se : float
-        Its standard error.
+        Standard error of calibration-in-the-large.
     offset_intercept_interval : tuple of float
-        Its confidence interval.
+        Confidence interval of calibration-in-the-large.
     lr, lr_pvalue : float
-        Likelihood ratio of (0, 1) against both free, χ² with 2 degrees of freedom.
+        Likelihood ratio of a = 0 and b = 1, χ² with 2 degrees of freedom, and its p-value.
     lr_intercept, lr_intercept_pvalue : float
-        Of a = 0 given b = 1, one degree of freedom.
+        The same for a = 0 given b = 1, one degree of freedom.
     lr_slope, lr_slope_pvalue : float
-        Of b = 1 with a free; the two add up to ``lr``. With clusters or weights these three are
-        Wald statistics of the jackknife variance, with follow-up of that of influence functions.
+        The same for b = 1 with a free; the two add up to ``lr``. With clusters or weights all three
+        are Wald statistics of the jackknife variance, with follow-up of influence functions.
     events : int
-        How many observations had the event.
+        Number of observations with the event.
     level : float
-        The level of the intervals.
+        Confidence level of the intervals, in (0, 1).
     method : {"wald", "profile"}
-        How they were made.
+        How intervals were computed.
     lens : str
-        Through which lens the event was seen.
-    oe, oe_se, oe_interval : float or None
-        With follow-up: O:E, the standard error of its logarithm, and its interval.
+        The lens, written as in Python.
+    oe, oe_se : float or None
+        With follow-up: O:E, and the standard error of its logarithm.
+    oe_interval : tuple of float or None
+        With follow-up: the confidence interval of O:E.
     link : {"logit", "cloglog"}
-        Of the model.
+        Link function of the model.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -322,26 +328,26 @@ class CoxRecalibration(Result):
 
 @dataclass(frozen=True, eq=False)
 class PooledEffect(Record):
-    """One measure of calibration at all sites, and its mean and spread over sites.
+    """One measure of calibration at all sites, with its mean and spread over sites.
 
     Attributes
     ----------
     values, errors : tuple of float
-        The estimate of every site, and its standard error.
+        Estimate of every site, and its standard error.
     mean, mean_se : float
-        Over sites (random effects), and its standard error (Hartung & Knapp).
+        Random-effects mean over sites, and its standard error (Hartung & Knapp).
     interval : tuple of float
-        The confidence interval of the mean.
+        Confidence interval of the mean.
     prediction : tuple of float
-        Where the true value of a further site may lie.
+        Prediction interval for the true value of a further site.
     tau : float
-        The standard deviation of the true values over sites, by REML.
+        Standard deviation of the true values over sites, ≥ 0, by REML.
     i_squared : float
-        The share of variance that is not noise (Higgins & Thompson).
+        Share of the variance between sites that is not noise, in [0, 1] (Higgins & Thompson).
     pvalue : float
-        Of the hypothesis that sites are calibrated on average.
+        p-value of calibration on average over sites.
     q, q_pvalue : float
-        Cochran's Q, and its p-value: "do all sites have the same value?".
+        Cochran's Q, and its p-value of homogeneity over sites.
     """
 
     values: tuple[float, ...]
@@ -359,26 +365,26 @@ class PooledEffect(Record):
 
 @dataclass(frozen=True, eq=False)
 class CentreCurve(Record):
-    """The calibration curves of sites, and their mean, at G predictions.
+    """Mean calibration curve over sites, and the curves of sites, at G predictions.
 
     Attributes
     ----------
     at : ndarray of shape (G,)
-        Where, predictions in increasing order.
+        Predictions in increasing order, in (0, 1).
     mean : ndarray of shape (G,)
-        The mean frequency over sites: the mean of log-odds.
+        Mean event rate over sites: mean log-odds as a probability.
     interval : ndarray of shape (G, 2)
-        Its confidence interval.
+        Confidence interval of the mean.
     prediction : ndarray of shape (G, 2)
-        That of a further site.
+        Prediction interval for a further site.
     tau : ndarray of shape (G,)
-        The standard deviation of true log-odds over sites.
+        Standard deviation of the true log-odds over sites.
     counts : ndarray of shape (G,), int
-        How many sites have predictions there, at least 3.
+        Number of sites with predictions there, at least 3.
     sites : tuple of str
-        The sites that have a curve.
+        Sites that have a curve.
     curves : ndarray of shape (sites, G)
-        NaN without predictions.
+        Curve of each site; NaN outside its predictions.
     """
 
     at: FloatArray
@@ -402,26 +408,26 @@ class CentreCurve(Record):
 
 @dataclass(frozen=True, eq=False)
 class MetaAnalysis(Result):
-    """The answer of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out.
+    """Result of :func:`caltest.meta_analysis`; ``notes`` name the sites that are left out.
 
     Attributes
     ----------
     sites : tuple of str
-        The sites, in the order of their names.
+        The sites, sorted by name.
     counts, events : tuple of int
-        Their rows, and how many of these had the event.
+        Number of rows of each site, and of rows with the event.
     log_oe : PooledEffect
-        Logarithm of observed over expected events; 0 is calibrated.
+        Log of observed / expected events; 0 if calibrated.
     intercept : PooledEffect
-        Cox's intercept given slope 1; calibration means 0.
+        Calibration-in-the-large, in log-odds; 0 if calibrated.
     slope : PooledEffect
-        Cox's slope; calibration means 1.
+        Calibration slope; 1 if calibrated.
     level : float
-        Of the intervals.
+        Confidence level of the intervals, in (0, 1).
     lens : str
-        Through which lens the event was seen.
+        The lens, written as in Python.
     curve : CentreCurve or None
-        With ``curve=True``, those of sites.
+        With ``curve=True``: the mean curve over sites.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -525,24 +531,26 @@ def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float,
 
 @dataclass(frozen=True, eq=False)
 class CORPDecomposition(Result):
-    """A mean score taken apart: ``mean_score = miscalibration − discrimination + uncertainty``.
+    """CORP decomposition of a mean score.
+
+    ``mean_score = miscalibration − discrimination + uncertainty``, exactly.
 
     Attributes
     ----------
     mean_score : float
         S(p, y), the mean score of the predictions; smaller is better.
     miscalibration : float
-        S(p, y) − S(p̂, y) ≥ 0, p̂ isotonic: what recalibration gains.
+        S(p, y) − S(p̂, y) ≥ 0, with p̂ the isotonic fit: the gain by recalibration.
     discrimination : float
-        S(ȳ, y) − S(p̂, y) ≥ 0, ȳ the share of events: the ranking.
+        S(ȳ, y) − S(p̂, y) ≥ 0, with ȳ the event rate: the gain by ranking.
     uncertainty : float
         S(ȳ, y), the score of the best constant prediction.
     score : {"brier", "log"}
         The score.
     lens : str
-        Through which lens the event was seen.
-    fit : IsotonicFit
-        p̂; not part of the dictionary form.
+        The lens, written as in Python.
+    fit : IsotonicFit or None
+        p̂. It is not part of JSON, nor of comparisons with ``==``.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -570,11 +578,11 @@ class CORPDecomposition(Result):
 
 @dataclass(frozen=True, eq=False)
 class BrierDecomposition(Result):
-    """A Brier score taken apart over the cells of a partition.
+    """Decomposition of a Brier score over the cells of a partition.
 
     ``mean_score = reliability − resolution + uncertainty + within_variance − within_covariance``,
-    exactly. With ḡ_b and r̄_b the mean prediction and the frequencies of the labels in cell b, r̄
-    those of all rows and e_i the outcome as a vector:
+    exactly. ḡ_b and r̄_b are the mean prediction and the label frequencies in cell b, r̄ the label
+    frequencies of all rows, and e_i the outcome as a vector.
 
     Attributes
     ----------
@@ -583,15 +591,15 @@ class BrierDecomposition(Result):
     reliability : float
         Σ_b (n_b / n) ‖ḡ_b − r̄_b‖² ≥ 0: miscalibration between cells.
     resolution : float
-        Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: how much the cells differ.
+        Σ_b (n_b / n) ‖r̄_b − r̄‖² ≥ 0: spread of the cells' frequencies.
     uncertainty : float
-        1 − ‖r̄‖², the score of always predicting r̄.
+        1 − ‖r̄‖², the score of the constant prediction r̄.
     within_variance : float
-        (1/n) Σ_i ‖p_i − ḡ_b‖²: spread of predictions within cells.
+        (1/n) Σ_i ‖p_i − ḡ_b‖² ≥ 0: spread of predictions within cells.
     within_covariance : float
-        (2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): as far as it is right.
+        (2/n) Σ_i (p_i − ḡ_b)·(e_i − r̄_b): the part of that spread that agrees with outcomes.
     bins, lens : str
-        The partition, and the lens through which it was made.
+        Partition and lens, written as in Python.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
 

@@ -19,26 +19,32 @@ from caltest.results.verdicts import AuditVerdict
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDifference(Result):
-    """The answer of :func:`caltest.reliability_difference`: one row a bin that both models use.
+    """Result of :func:`caltest.reliability_difference`: one row for each bin that both models use.
 
     Attributes
     ----------
     predicted : ndarray of shape (L,)
-        Mean prediction of both models in the bin; increasing.
+        Mean prediction of both models in the bin, in [0, 1], increasing.
     difference : ndarray of shape (L,)
-        Outcome − prediction of model a minus that of model b.
+        Observed − predicted of the first model minus that of the second, in [−2, 2].
     low, high : ndarray of shape (L,)
-        The confidence band of the difference.
+        Confidence band of the difference.
     count_a, count_b : ndarray of shape (L,), int
-        Rows of the two models in the bin.
+        Number of rows of each model in the bin.
     cell : ndarray of shape (L,), int
-        Numbers of the bins, for which neighbours follow each other.
+        Bin numbers; neighbouring bins have consecutive numbers.
     names : tuple of str
         The two models.
-    name, subject : str
-        The event; ``subject`` is ``"top"`` for the top class.
-    lens, bins, level, simultaneous : str
-        The recipe.
+    name : str
+        The event.
+    subject : str
+        "event", or "top" for the top class.
+    lens, bins : str
+        Lens and binning, written as in Python.
+    level : float
+        Confidence level of the band, in (0, 1).
+    simultaneous : bool
+        Whether the level holds for all bins together.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -99,18 +105,26 @@ class ReliabilityDifference(Result):
 
 @dataclass(frozen=True, eq=False)
 class BinSensitivity(Result):
-    """The answer of :func:`caltest.bin_sensitivity`: one row a binning.
+    """Result of :func:`caltest.bin_sensitivity`: one row a binning.
 
     Attributes
     ----------
     bins : tuple of str
-        The binnings.
+        M binnings, written as in Python.
     size : ndarray of shape (M,), int
-        Their numbers of bins: as asked for, or of occupied cells.
-    estimate, null_mean, low, high, pvalue : ndarray of shape (M,)
-        The ECE, its noise floor, the band of its null, and its p-value.
-    lens, distance, level : str
-        The recipe.
+        Number of bins: as asked for, or of occupied cells.
+    estimate : ndarray of shape (M,)
+        The expected calibration error (ECE).
+    null_mean : ndarray of shape (M,)
+        Noise floor: the mean ECE under calibration.
+    low, high : ndarray of shape (M,)
+        Quantiles of the ECE under calibration.
+    pvalue : ndarray of shape (M,)
+        p-value of calibration.
+    lens, distance : str
+        Lens and distance of the ECE.
+    level : float
+        Probability between ``low`` and ``high`` under calibration, in (0, 1).
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -166,20 +180,24 @@ class BinSensitivity(Result):
 
 @dataclass(frozen=True, eq=False)
 class BandTest(Result):
-    """The answer of :meth:`ReliabilityFit.band_test`.
+    """Result of :meth:`ReliabilityFit.band_test`.
 
     Attributes
     ----------
     at_least : float
-        So far apart are outcome and prediction somewhere, 0 if unknown.
+        Lower confidence bound of the largest |observed − predicted|, in [0, 1]; 0 if none is shown.
     at_most : float
-        And nowhere further: the smallest tolerance; NaN if the band crosses.
+        Upper confidence bound of it, the smallest tolerance that is met; NaN if the band crosses.
     crosses : bool
-        Whether the curve is not increasing, which refutes calibration, too.
-    tolerance, between : float, tuple of float
-        What was asked.
-    lens, level : str
-        The recipe.
+        Whether the band crosses itself: no increasing curve fits, which also refutes calibration.
+    tolerance : float
+        Tolerance that was asked for, in [0, 1).
+    between : tuple of float
+        Smallest and largest prediction that was examined.
+    lens : str
+        The lens, written as in Python.
+    level : float
+        Confidence level, in (0, 1).
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -240,29 +258,38 @@ class BandTest(Result):
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityFit(Result):
-    """The answer of :func:`caltest.reliability_fit`: a curve without bins.
+    """Result of :func:`caltest.reliability_fit`: a reliability curve without bins.
 
     Attributes
     ----------
-    predicted, fitted : ndarray of shape (m,)
-        Predictions, increasing, and the estimated frequency there.
+    predicted : ndarray of shape (m,)
+        Predictions in increasing order, in [0, 1].
+    fitted : ndarray of shape (m,)
+        Estimated event rate at these predictions.
     low, high : ndarray of shape (m,)
-        NaN without a band; of fit="band" ``low`` of the left neighbour and ``high`` of the right
-        one hold between them.
+        The band; NaN without one. With ``fit="band"``, ``low`` of the left neighbour and ``high``
+        of the right one hold between two predictions.
     spread : ndarray of shape (len(SPREAD_EDGES) − 1,), int
-        Histogram.
-    name, subject : str
-        The event; ``subject`` is ``"top"`` for the top class.
+        Histogram of the predictions.
+    name : str
+        The event.
+    subject : str
+        "event", or "top" for the top class.
     fit : {"isotonic", "smooth", "band", "lowess"}
-        The kind of curve.
+        Kind of curve.
     band : {"consistency", "confidence", "none"}
-        If calibrated, or of the truth.
-    lens, level, simultaneous : str
-        The recipe.
+        Consistency bands hold the curve under calibration, confidence bands the true curve.
+    lens : str
+        The lens, written as in Python.
+    level : float
+        Level of the band, in (0, 1).
+    simultaneous : bool
+        Whether the level holds at all predictions together.
     test : CalibrationTestResult or None
-        The test of the error that belongs to the curve.
+        Test of the error that belongs to the curve.
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` replicates for the band, 0 for none.
+        As for every :class:`Result`; ``n_resamples`` counts
+        replicates for the band, 0 without one.
     """
 
     predicted: FloatArray
@@ -399,39 +426,42 @@ CURVE_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Result):
-    """The answer of :func:`caltest.reliability_curve`: a table with one row an occupied bin.
+    """Result of :func:`caltest.reliability_curve`: a table with one row an occupied bin.
 
     Attributes
     ----------
     component : ndarray of shape (L,), int
-        The induced class, 0 of two, else 0 … K'−1, and subgroups in turn.
+        Class of the lens: 0 for a binary lens, else 0 … K'−1. Subgroups follow one another.
     cell : ndarray of shape (L,), int
-        The number of the bin, as the binning numbers them.
+        Bin number, as the binning counts.
     bin_low, bin_high : ndarray of shape (L,)
-        Edges of ``UniformBins`` and ``EdgeBins``, else extreme predictions.
+        Edges of ``UniformBins`` and ``EdgeBins``; for other bins the smallest and largest
+        prediction.
     count : ndarray of shape (L,), int
-        Rows in the bin; empty bins are left out.
+        Number of rows in the bin; empty bins are left out.
     predicted, observed : ndarray of shape (L,)
-        Mean prediction, increasing, and frequency of the outcome.
+        Mean prediction and observed event rate, in [0, 1]; ``predicted`` increases.
     low, high : ndarray of shape (L,)
-        The bars, as frequencies; NaN when there are none.
+        Consistency or confidence bars of event rates; NaN without bars.
     spread : ndarray of shape (J, len(SPREAD_EDGES) − 1), int
-        Histogram of every component.
+        Histogram of the predictions of each of J components.
     names : tuple of str
-        What the components are.
-    subject : str
-        What is looked at: "event", "top", "ranks", "classes" or "vector".
-    lens, bins, band : str
-        The recipe; ``band`` is ``"none"`` without bars.
+        Names of the components.
+    subject : {"event", "top", "ranks", "classes", "vector"}
+        Which probabilities the lens assesses.
+    lens, bins : str
+        Lens and binning, written as in Python.
+    band : str
+        Method of the bars; "none" without bars.
     level : float
-        Of the bars.
+        Level of the bars, in (0, 1).
     simultaneous : bool
-        Whether ``level`` is for all bars together.
+        Whether the level holds for all bars together.
     tests : tuple of CalibrationTestResult
-        The test of every component's ECE.
+        Test of the ECE of every component.
     n, n_classes, n_resamples, seed, ended, notes, version
-        As for every :class:`Result`; ``n_resamples`` counts replicates for the
-        bars, 0 where they are computed.
+        As for every :class:`Result`; ``n_resamples`` counts
+        replicates for the bars, 0 where they are computed exactly.
     """
 
     component: IntArray
@@ -527,28 +557,28 @@ class ReliabilityCurve(Result):
 
 @dataclass(frozen=True, eq=False)
 class ReliabilitySimplex(Result):
-    """The answer of :func:`caltest.reliability_simplex`: a table with one row an occupied cell.
+    """Result of :func:`caltest.reliability_simplex`: a table with one row an occupied cell.
 
     Attributes
     ----------
     bin_low, bin_high : ndarray of shape (L, K)
-        The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else what predictions reach.
+        The cell, bin_low ≤ p ≤ bin_high: slices of ``SimplexGrid``, else the range of predictions.
     count : ndarray of shape (L,), int
-        Rows in the cell; empty cells are left out.
+        Number of rows in the cell; empty cells are left out.
     predicted, observed : ndarray of shape (L, K)
-        Mean prediction, and frequencies of the classes, weighted.
+        Mean prediction and observed class frequencies, weighted; every row sums to 1.
     pvalue : ndarray of shape (L,)
-        Of each cell: exact, or drawn where ``n_resamples`` is not 0.
+        p-value of each cell: exact, or simulated where ``n_resamples`` is not 0.
     adjusted : ndarray of shape (L,)
-        For the number of cells, by Holm if exact, by max-T if drawn.
+        p-values adjusted over cells: by Holm if exact, by max-T if simulated.
     names : tuple of str
-        The corners.
+        Names of the K corners.
     lens, bins : str
-        The recipe.
+        Lens and binning, written as in Python.
     level : float
-        See ``significant``.
+        1 − the familywise level at which cells are ``significant``.
     test : CalibrationTestResult
-        The test of the ECE over the cells.
+        Test of the ECE over the cells.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """

@@ -17,6 +17,7 @@ from caltest.results.rendering import (
     SMALLEST_SHOWN,
     Columns,
     aligned,
+    at_most,
     attributes,
     format_p,
     format_range,
@@ -42,35 +43,38 @@ SHOWN_OF_TEST = ("statistic", "lens", "shown_estimate", "shown_floor", "shown_p"
 
 @dataclass(frozen=True, eq=False)
 class CalibrationTestResult(Result):
-    """The answer of :func:`caltest.calibration_test`.
+    """Result of :func:`caltest.calibration_test`.
 
     Attributes
     ----------
     statistic, lens, null : str
-        Recipes, as in Python; where nothing was simulated null is exact.
+        Statistic, lens and null distribution, written as in Python; ``null`` is "exact" where
+        nothing was simulated.
     estimate : float
-        The statistic of the observed data.
+        Observed value of the statistic, in its unit.
     pvalue : float
-        Chance that a calibrated model shows at least ``estimate``, never 0: the upper end of
-        ``pvalue_bracket`` when exact, (1 + b) / (1 + B) when simulated.
+        P(T ≥ ``estimate``) under calibration, in (0, 1]: the upper end of ``pvalue_bracket`` when
+        exact, (1 + b) / (1 + B) when simulated.
     pvalue_bracket : tuple of float
-        Bounds of the exact p-value; with 99 % confidence (Clopper–Pearson) if simulated.
+        Bounds of the exact p-value; a 99 % confidence interval (Clopper–Pearson) when simulated.
     pvalue_error : float
-        Monte Carlo standard error of ``pvalue``; 0 for the exact null.
-    null_mean, null_std : float
-        The noise floor: mean and sd of the statistic if calibrated.
+        Monte Carlo standard error of ``pvalue``; 0 for an exact null distribution.
+    null_mean : float
+        Mean of the statistic under calibration: the noise floor.
+    null_std : float
+        Standard deviation of the statistic under calibration, ≥ 0.
     two_sided : bool
-        Whether small values speak against calibration, too.
+        Whether small values of the statistic also contradict calibration.
     centre : float
-        From where a two-sided estimate is measured.
+        Value from which a two-sided estimate is measured.
     impossible : int
-        Observed labels of probability exactly 0; one refutes calibration.
+        Observed labels whose predicted probability was exactly 0. One refutes calibration.
     clusters : ClusterSummary or None
-        Clusters, and their dependence.
+        Clusters and their dependence.
     subgroups : Subgroups or None
-        With ``by``: the test in each.
-    null_distribution : ExactNull, SimulatedNull or AsymptoticNull, optional
-        Not part of the dictionary form.
+        With ``by``: the test in each subgroup.
+    null_distribution : ExactNull, SimulatedNull, AsymptoticNull or None
+        The null distribution. It is not part of JSON, nor of comparisons with ``==``.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -148,10 +152,15 @@ class CalibrationTestResult(Result):
 
     @property
     def shown_p(self) -> str:
-        """The p-value as it is printed: a bound where the exact null resolves no further."""
+        """The p-value as it is printed: a bound where the null resolves no further."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
             return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
-        return format_p(self.pvalue)
+        return at_most(format_p(self.pvalue), self.at_floor)
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether no replicate reached the estimate, so that p is 1 / (1 + replicates) at most."""
+        return self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
 
     @property
     def shown_estimate(self) -> str:
@@ -218,20 +227,20 @@ class CalibrationTestResult(Result):
 
 @dataclass(frozen=True, eq=False)
 class JointTestResult(Result):
-    """The answer of :func:`caltest.joint_test`.
+    """Result of :func:`caltest.joint_test`.
 
     Attributes
     ----------
     tests : tuple of CalibrationTestResult
-        One a pair, with unadjusted p-values.
+        One test a pair of statistic and lens, with unadjusted p-values.
     adjusted : tuple of float
-        Step-down adjusted p-values, in the same order.
+        Step-down adjusted p-values in the order of ``tests``.
     pvalue : float
-        The smallest of them: a test of all hypotheses together.
+        Smallest adjusted p-value: it tests all hypotheses together.
     adjust : {"max-T", "Holm"}
-        How they were adjusted.
+        How p-values were adjusted.
     subgroups : Subgroups or None
-        With ``by``: the same tests in each.
+        With ``by``: the same tests in each subgroup.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -286,16 +295,20 @@ def _as_forecasts(n_classes: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ScoreDifference(Record):
-    """The difference of two models in a proper score of whole predictions; lower is better.
+    """Difference of two models in a proper score of whole predictions; lower scores are better.
 
     Attributes
     ----------
     score : {"Brier", "log"}
-        Σ_k (p_k − 1{y = k})², of two classes (p − y)²; or −log p_y.
+        Brier score Σ_k (p_k − 1{y = k})², (p − y)² for two classes; or log score −log p_y, in nats.
     mean_a, mean_b : float or None
-        Average scores; None where the log score is infinite.
-    difference, low, high, pvalue : float or None
-        With interval and p-value of a t-test, paired if rows are.
+        Mean score of each model; None where a log score is infinite.
+    difference : float or None
+        ``mean_a`` − ``mean_b``.
+    low, high : float or None
+        Confidence interval of the difference by a t-test, paired if rows are.
+    pvalue : float or None
+        Two-sided p-value of equal means by the same test.
     """
 
     score: str
@@ -328,36 +341,47 @@ class ScoreDifference(Record):
 
 @dataclass(frozen=True, eq=False)
 class ComparisonResult(Result):
-    """The answer of :func:`caltest.compare` for two models.
+    """Result of :func:`caltest.compare` for two models.
 
     Attributes
     ----------
-    statistic, tested : str
-        The one asked for, and the one tested, if no test of that is known.
+    statistic : str
+        The statistic that was asked for, written as in Python.
+    tested : str
+        The statistic that was tested. It differs from ``statistic`` if no valid test of that is
+        known.
     lens : str
-        The lens, as it would be written in Python.
+        The lens, written as in Python.
     method : {"z", "swap"}
-        How the p-value was found.
+        How the p-value was computed.
     hypothesis : str
-        What it is a p-value of, in words.
+        The null hypothesis, in words.
     names : tuple of str
         The two models.
-    estimate_a, estimate_b, difference : float
-        The tested statistic of both, and a − b: negative if a is better.
-    pvalue, pvalue_error : float
-        Two-sided, never 0; and its Monte Carlo standard error.
+    estimate_a, estimate_b : float
+        The tested statistic of each model.
+    difference : float
+        ``estimate_a`` − ``estimate_b``: negative if the first model is better calibrated.
+    pvalue : float
+        Two-sided p-value, in (0, 1].
+    pvalue_error : float
+        Monte Carlo standard error of ``pvalue``.
     low, high : float or None
-        The interval of the difference; None by swapping, which has none.
-    level, margin : float
-        As asked for.
+        Confidence interval of the difference; None with ``method="swap"``.
+    level : float
+        Confidence level, in (0, 1).
+    margin : float
+        Differences of root mean squared errors up to it count as ties.
     verdict : ComparisonVerdict
-        ``finding`` says it with names.
+        The verdict as a code; ``finding`` says it with names.
     test_a, test_b : CalibrationTestResult
         Each model's own test, with its noise floor.
     interval_a, interval_b : tuple of float or None
-        Those of each model's ``statistic``, as :func:`confidence_interval` gives them, or None.
+        Confidence interval of ``statistic`` for each model, as :func:`confidence_interval` computes
+        it.
     scores : tuple of ScoreDifference
-        Which model is the better forecaster: another question, which not all tallies answer.
+        Differences in proper scores: which model makes the better forecasts. Some tallies have
+        none.
     paired : bool
         Whether rows of both models are the same observations.
     subgroups : Subgroups or None
@@ -552,22 +576,22 @@ def _interval(difference: ComparisonResult | ScoreDifference) -> tuple[float, fl
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable(Result):
-    """The answer of :func:`caltest.compare_models`: all pairs of several models.
+    """Result of :func:`caltest.compare_models`: all pairs of several models.
 
     Attributes
     ----------
     names : tuple of str
-        The models, the smallest squared error first.
+        The models, in increasing order of their squared error.
     pairs : tuple of ComparisonResult
         All pairs, with unadjusted p-values.
     adjusted : tuple of float
-        Holm's p-values of the pairs.
+        Holm-adjusted p-values of the pairs.
     verdicts : tuple of ComparisonVerdict
-        By these; ``findings`` has the names.
+        Verdicts by the adjusted p-values; ``findings`` says them with names.
     indistinguishable : tuple of tuple of str
-        The largest sets of models of which no two can be told apart.
+        The largest sets of models within which no two differ significantly.
     level : float
-        Of intervals; 1 − ``level`` is the chance of any false difference.
+        Confidence level of intervals; 1 − ``level`` bounds the probability of any false difference.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """

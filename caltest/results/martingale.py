@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from caltest._base.arrays import FloatArray
 from caltest.results.base import Result
+from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import Columns, attributes, format_p
+from caltest.results.sketches import line
 
 #: The directions in which revisions can be predicted, each with its explanation.
 DIRECTIONS = {
@@ -118,6 +120,20 @@ class RevisionTest(Result):
             "revision goes": "shown_effect",
         }
         return [attributes([self], shown)]
+
+    def _card(self) -> Card:
+        numbers = (
+            ("largest e-value", self.shown_largest, f"alarm at {1.0 / self.alpha:g}"),
+            ("revision goes", self.shown_effect, "of the way; 100 % if calibrated"),
+            ("questions", str(self.n_questions), f"{self.n_revisions} revisions"),
+        )
+        times, evidence = self.history.reshape(-1, 2).T
+        axes = ("Time", "log evidence; dashed: alarm")
+        drawing = line(times, evidence, axes, level=-log(self.alpha)) if len(times) > 1 else ""
+        finding, *remarks = self._in_words()
+        tone: Tone = "bad" if self.alarm else "plain"
+        verdict = "alarm" if self.alarm else "no alarm"
+        return Card(verdict, tone, finding, numbers, tuple(remarks), drawing)
 
     @property
     def shown_evidence(self) -> str:

@@ -98,6 +98,11 @@ def format_p(p: float, alpha: float = nan) -> str:
     return text if float(text) != alpha else next((t for t in finer if float(t) != alpha), text)
 
 
+def at_most(text: str, floor: bool) -> str:
+    """Return a printed p-value, as an upper bound where it is the smallest of a simulation."""
+    return f"≤ {text}" if floor and not text.startswith("<") else text
+
+
 # ------------------------------------------------------------------------------
 # A result as a whole: its forms are made of the four things that it knows.
 
@@ -182,11 +187,20 @@ _MARKDOWN = str.maketrans(
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "\n": " "}
+    | {
+        "<": "$<$",
+        "≤": r"$\le$",
+        ">": "$>$",
+        "|": "$|$",
+        "±": r"$\pm$",
+        "−": "$-$",
+        "·": r"$\cdot$",
+        "\n": " ",
+    }
 )
 
 
-_NUMBER = re.compile(r"[<+−-]?\s?\d|–?$")
+_NUMBER = re.compile(r"[<≤+−-]?\s?\d|–?$")
 
 
 def listed_fields(values: Mapping[str, object]) -> Columns:

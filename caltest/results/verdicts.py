@@ -16,7 +16,10 @@ class Verdict(StrEnum):
 
 
 class AuditVerdict(Verdict):
-    """What an audit says of the model: one of three without a tolerance, of four with one."""
+    """What an audit says of the model: one of three without a tolerance, of four with one.
+
+    In doubt is a rejection, or a bound of the error, where rows seem to depend on each other.
+    """
 
     MISCALIBRATED = "miscalibrated"
     CALIBRATED = "calibrated"
@@ -25,11 +28,17 @@ class AuditVerdict(Verdict):
     TOO_LITTLE_TO_MATTER = "miscalibrated, too little to matter"
     WITHIN_TOLERANCE = "calibrated to within the tolerance"
     CANNOT_TELL = "cannot tell"
+    IN_DOUBT = "in doubt"
 
     @property
     def failed(self) -> bool:
         """Whether the model is miscalibrated, and by more than the tolerance if there is one."""
         return self in (AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS)
+
+    @property
+    def exit_code(self) -> int:
+        """1 for a model that failed, 3 in doubt, else 0, with ``--fail-on-miscalibration``."""
+        return 1 if self.failed else 3 if self is AuditVerdict.IN_DOUBT else 0
 
 
 class Finding(Verdict):

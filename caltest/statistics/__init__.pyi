@@ -64,5 +64,6 @@ from .statistic import prepare as prepare
 from .tiles import GaussianKernel as GaussianKernel
 from .tiles import LaplaceKernel as LaplaceKernel
 from .tiles import TVKernel as TVKernel
+from .utility import UtilityCalibration as UtilityCalibration
 from .variational import RefinementError as RefinementError
 from .variational import VariationalError as VariationalError

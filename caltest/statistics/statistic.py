@@ -134,7 +134,8 @@ def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
     if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         raise StatisticError(
             f"{name_of(statistic)} tests the whole probability vector, but this lens leaves 2 of "
-            f"{before} classes: use the lens Canonical(), or CoxScore() through this lens",
+            f"{before} classes: use the lens Canonical(), or a statistic of two classes, such as "
+            "CoxScore(), through this lens",
             [Reading({"lens": "Canonical()"})],
         )
 

@@ -17,7 +17,7 @@ SECTIONS = {
     ),
     "Curves without bins": ("isotonic", "smooth", "band", "cox"),
     "Whole vectors": ("triangle", "fine", "tree", "sixpoints", "tetrahedron"),
-    "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition"),
+    "Tests and numbers": ("null", "bins", "audit", "interval", "decomposition", "decision_curve"),
     "Models compared": ("comparison", "difference"),
     "Subgroups, segments and sites": ("forest", "subgroups", "where", "sites"),
     "While the data come in": ("monitor", "forecasters", "revisions"),

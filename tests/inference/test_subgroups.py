@@ -107,7 +107,7 @@ def test_an_audit_asks_every_subgroup(people):
     shown = f"M too low: error {test.shown_estimate}, chance alone {test.shown_floor}, p "
     assert f"1 of 2 are miscalibrated on their own ({shown}" in " ".join(str(report).split())
     assert row.groups.findings == ("too little data", "miscalibrated")
-    assert p_of[1] == row.pvalue
+    assert p_of[1] == row.adjusted
     assert row.groups.observed == pytest.approx([y[sex == s].mean() for s in "FM"])
     assert ct.AuditReport.from_json(report.to_json()).rows[-1].groups == row.groups
     lines = [part for part in str(report).split("\n") if part.endswith(row.groups.findings)]

@@ -17,7 +17,13 @@ P = RNG.random(600)
 Y = (RNG.random(600) < P**2).astype(int)
 
 #: Results that are too many-sided, or too short, for a small picture.
-NOT_DRAWN = {"JointTestResult", "ReliabilitySimplex", "Plan", "BandTest"}
+NOT_DRAWN = {
+    "JointTestResult",
+    "ReliabilitySimplex",
+    "Plan",
+    "BandTest",
+    "PromiseResult",
+}
 
 
 @pytest.fixture(scope="module", params=RESULTS)
@@ -45,7 +51,9 @@ def test_a_card_has_at_most_three_numbers_and_names_no_tag(result):
 
 def test_results_are_drawn_with_words_for_every_mark(result):
     drawing = result._card().drawing
-    assert bool(drawing) == (type(result).__name__ not in NOT_DRAWN)
+    if type(result).__name__ in NOT_DRAWN:
+        pytest.skip("too many-sided, or too short, for a small picture")
+    assert drawing, "draw it in _card, or name it in NOT_DRAWN"
     for picture in pictures(drawing):
         marks = [g for g in picture.iter("g") if g.get("role") == "img"]
         assert marks

@@ -36,6 +36,8 @@ RESULTS = {
         {"grade": EVIL, "n": [9, 40, 0], "events": [0, 9, 0], "probability": [0.01, 0.1, 0.5]}
     ),
     "Plan": lambda: ct.plan(ct.planning.LogisticNormal(0.1, 0.75), statistic="slope", width=0.4),
+    "PromiseResult": lambda: ct.promise([0.9, 0.2], [1, 1], ct.Costs([[0, 4], [1, 1]])),
+    "DecisionCurve": lambda: ct.decision_curve([0.9, 0.2], [1, 1], [0.2, 0.5]),
     "RevisionTest": lambda: ct.Revisions(
         [1, 1, 1, 2, 2], [1, 2, 3, 1, 2], [0.3, 0.5, 0.2, 0.9, 0.6]
     ).test(),
@@ -169,7 +171,9 @@ def test_latex_has_as_many_cells_and_no_live_characters(result):
         rows = [line for line in body.splitlines() if line.endswith(r" \\")]
         for row in rows:
             assert len(re.findall(r"(?<!\\)&", row)) == len(sides) - 1
-            bare = re.sub(r"\$(?:<|>|\||-|\\pm|\\cdot)\$|\\text\w+\{\}|\\[&%$#_{}]|\\\\$", "", row)
+            bare = re.sub(
+                r"\$(?:<|>|\||-|\\pm|\\le|\\cdot)\$|\\text\w+\{\}|\\[&%$#_{}]|\\\\$", "", row
+            )
             assert not set(bare.replace("&", "")) & set("$%#_{}\\^~<>|−±·")
         shown += rows
     assert len(shown) == len(expected(result))

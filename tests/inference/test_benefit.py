@@ -1,0 +1,143 @@
+"""Promised against realised utility, and decision curves."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.errors import InvalidPredictionsError, StatisticError
+
+COSTS = ct.Costs([[0, 4, 9], [3, 0, 2], [1, 1, 1]])
+
+
+def events(seed, n, a=0.3, b=6.0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(a, b, n)
+    return p, (rng.random(n) < p).astype(int)
+
+
+def test_exact_pvalue_is_that_of_all_outcomes():
+    probs = np.random.default_rng(5).dirichlet([1, 1, 1], 6)
+    labels = np.array([0, 2, 1, 1, 0, 2])
+    table = COSTS(probs)
+    promised = (probs * table).sum(axis=1)
+    distance = abs((table[np.arange(6), labels] - promised).sum())
+    total = 0.0
+    for outcome in product(range(3), repeat=6):
+        away = abs((table[np.arange(6), outcome] - promised).sum())
+        total += probs[np.arange(6), outcome].prod() * (away >= distance - 1e-9)
+    result = ct.promise(probs, labels, COSTS)
+    assert result.exact
+    assert result.pvalue == pytest.approx(total, abs=1e-14)
+    # The same number came out of the reference program of the specification.
+    assert result.pvalue == pytest.approx(0.059269945820642864, abs=1e-14)
+
+
+def test_recorded_costs_with_abstention():
+    costs = ct.Costs(np.vstack([1 - np.eye(10), np.full(10, 0.15)]))
+    result = ct.promise(ct.examples.digits("overfit"), None, costs)
+    # From the specification: promised cost .0595, realised .0971, z −8.7.
+    assert (-result.promised, -result.realised) == pytest.approx((0.0595, 0.0971), abs=5e-5)
+    assert result.z == pytest.approx(-8.7, abs=0.05)
+
+
+def test_threshold_is_exact_for_any_threshold():
+    p, y = events(1, 300)
+    result = ct.promise(p, y, ct.Costs.threshold(0.0713))
+    acted, n_events = p >= 0.0713, int(y[p >= 0.0713].sum())
+    law = np.ones(1)
+    for chance in p[acted]:
+        law = np.convolve(law, [1 - chance, chance])
+    away = np.abs(np.arange(law.size) - p[acted].sum())
+    assert result.exact
+    expected = law[away >= abs(n_events - p[acted].sum()) - 1e-9].sum()
+    assert result.pvalue == pytest.approx(expected, abs=1e-12)
+
+
+def test_utilities_without_a_grid_are_simulated():
+    probs = np.random.default_rng(2).dirichlet([1, 1, 1], 40)
+    labels = np.random.default_rng(3).integers(0, 3, 40)
+    result = ct.promise(probs, labels, lambda p: np.sqrt(p), n_resamples=499, rng=1)
+    assert not result.exact
+    assert result.n_resamples == 499
+    again = ct.promise(probs, labels, lambda p: np.sqrt(p), n_resamples=499, rng=1)
+    assert result.pvalue == again.pvalue
+
+
+def test_simulated_and_exact_pvalues_agree():
+    probs = np.random.default_rng(4).dirichlet([1, 1, 1], 40)
+    labels = np.random.default_rng(5).integers(0, 3, 40)
+    exact = ct.promise(probs, labels, COSTS)
+    moved = ct.promise(  # adding what does not depend on the label changes no sum
+        probs, labels, lambda p: COSTS(p) + np.pi * p[:, :1] ** 2, n_resamples=9999, rng=1
+    )
+    assert exact.pvalue == pytest.approx(moved.pvalue, abs=0.02)
+
+
+def test_net_benefit_is_that_of_counts():
+    p, y = events(6, 400, 1.0, 3.0)
+    t = np.array([0.1, 0.3, 0.6])
+    curve = ct.decision_curve(p, y, t)
+    for j, threshold in enumerate(t):
+        acts = p >= threshold
+        true, false = (acts & (y == 1)).sum(), (acts & (y == 0)).sum()
+        expected = (true - false * threshold / (1 - threshold)) / 400
+        assert curve.net_benefit[j] == pytest.approx(expected, abs=1e-15)
+        assert ct.promise(p, y, ct.Costs.threshold(threshold)).realised == pytest.approx(expected)
+    rate = y.mean()
+    assert curve.treat_all == pytest.approx(rate - (1 - rate) * t / (1 - t))
+
+
+def test_simultaneous_limits_contain_pointwise_ones():
+    curve = ct.decision_curve(*events(7, 300, 1.0, 3.0))
+    assert (curve.low_all <= curve.low).all()
+    assert (curve.high_all >= curve.high).all()
+    assert curve.critical < 3.3  # Bonferroni's for 50 thresholds
+
+
+def test_interval_of_a_model_without_variation_is_not_a_point():
+    p, y = np.full(200, 0.02), np.zeros(200, dtype=int)
+    result = ct.promise(p, y, ct.Costs.threshold(0.5))  # nobody is treated
+    assert result.low < 0.0 < result.high
+
+
+def test_a_better_model_is_shown_to_be_better():
+    rng = np.random.default_rng(8)
+    score = rng.normal(-1.0, 1.5, 3000)
+    p = 1.0 / (1.0 + np.exp(-score))
+    y = (rng.random(3000) < p).astype(int)
+    noise = 1.0 / (1.0 + np.exp(-(score + rng.normal(0, 2.0, 3000))))
+    curve = ct.decision_curve(p, y, [0.2, 0.3, 0.4], against=noise, against_name="noisy")
+    assert (curve.difference_low > 0.0).all()
+    assert "It gains more than noisy at thresholds from 0.2 to 0.4." in str(curve)
+    assert curve.useful.size
+
+
+def test_picture_has_all_curves():
+    picture = ct.decision_curve(*events(9, 200, 1.0, 3.0), against=np.full(200, 0.25)).plot()
+    assert {"band", "always", "never", "promised", "other", "model"} <= set(picture.artists)
+
+
+def test_results_survive_json():
+    p, y = events(10, 50, 1.0, 3.0)
+    for result in (ct.promise(p, y, ct.Costs.threshold(0.2)), ct.decision_curve(p, y, [0.2, 0.4])):
+        assert type(result).from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("thresholds", [[0.0, 0.5], [0.5, 1.0], [0.5, 0.2], []])
+def test_thresholds_that_are_no_ascending_probabilities_are_refused(thresholds):
+    with pytest.raises(StatisticError, match="thresholds"):
+        ct.decision_curve(*events(1, 20), thresholds)
+
+
+def test_missing_utilities_and_foreign_observations_are_refused():
+    p, y = events(1, 20)
+    with pytest.raises(StatisticError, match="promise needs a utility"):
+        ct.promise(p, y)
+    with pytest.raises(StatisticError, match="for two classes"):
+        ct.decision_curve(np.eye(3) * 0.4 + 0.2, [0, 1, 2])
+    with pytest.raises((StatisticError, InvalidPredictionsError)):
+        ct.decision_curve(p, y, against=p[:10])
+    with pytest.raises(StatisticError, match="clusters"):
+        ct.decision_curve(p, y, clusters=np.arange(20) // 2)
