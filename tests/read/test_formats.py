@@ -20,34 +20,34 @@ TEXT = "p,y,site\n0.25,0,a\n0.75,1,b\n0.5,1,a\n"
 LINES = b'{"p":0.25,"y":0}\n{"p":0.75,"y":1}\n{"p":0.5,"y":1}\n'
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("comma.csv", TEXT.encode()),
-        ("tab.tsv", TEXT.replace(",", "\t").encode()),
-        ("bar.txt", TEXT.replace(",", "|").encode()),
-        ("blank.txt", TEXT.replace(",", " ").encode()),
-        ("blanks.txt", TEXT.replace(",", "   ").encode()),
-        ("decimal_comma.csv", TEXT.replace(",", ";").replace("0.", "0,").encode()),
-        ("byte_order_mark.csv", b"\xef\xbb\xbf" + TEXT.encode()),
-        ("blank_first_line.csv", b"\xef\xbb\xbf\r\n" + TEXT.encode()),
-        ("windows_1252.csv", TEXT.replace("a", "ä").encode("cp1252")),
-        ("utf_16.txt", TEXT.replace(",", "\t").encode("utf-16")),
-        ("carriage_returns.csv", TEXT.replace("\n", "\r").encode()),
-        ("windows_lines.csv", TEXT.replace("\n", "\r\n").encode()),
-        ("empty_lines.csv", b"p,y\n\n0.25,0\n0.75,1\n\n\n0.5,1\n\n"),
-        ("blanks_in_cells.csv", b" p , y\n 0.25, 0\n0.75 ,1\n0.5,1\n"),
-        ("quoted.csv", b'"p","y","t"\n0.25,0,"a,b"\n0.75,1,"two\n\nlines"\n0.5,1,"q""q"\n'),
-        ("percent.csv", b"p,y\n25%,false\n75 %,TRUE\n50%,True\n"),
-        ("late_fraction.csv", b"p,y,n\n0.25,0,1\n0.75,1,2\n0.5,1,x\n"),
-        ("gzip.csv.gz", gzip.compress(TEXT.encode())),
-        ("zip.csv.zip", zipped({"inner.csv": TEXT})),
-        ("lines.jsonl", LINES),
-        ("list.json", b"[" + LINES.strip().replace(b"\n", b",") + b"]"),
-        ("columns.json", b'{"p":[0.25,0.75,0.5],"y":[0,1,1]}'),
-        ("under_a_key.json", b'{"rows": [' + LINES.strip().replace(b"\n", b",") + b"]}"),
-    ],
-)
+FORMS = [
+    ("comma.csv", TEXT.encode()),
+    ("tab.tsv", TEXT.replace(",", "\t").encode()),
+    ("bar.txt", TEXT.replace(",", "|").encode()),
+    ("blank.txt", TEXT.replace(",", " ").encode()),
+    ("blanks.txt", TEXT.replace(",", "   ").encode()),
+    ("decimal_comma.csv", TEXT.replace(",", ";").replace("0.", "0,").encode()),
+    ("byte_order_mark.csv", b"\xef\xbb\xbf" + TEXT.encode()),
+    ("blank_first_line.csv", b"\xef\xbb\xbf\r\n" + TEXT.encode()),
+    ("windows_1252.csv", TEXT.replace("a", "ä").encode("cp1252")),
+    ("utf_16.txt", TEXT.replace(",", "\t").encode("utf-16")),
+    ("carriage_returns.csv", TEXT.replace("\n", "\r").encode()),
+    ("windows_lines.csv", TEXT.replace("\n", "\r\n").encode()),
+    ("empty_lines.csv", b"p,y\n\n0.25,0\n0.75,1\n\n\n0.5,1\n\n"),
+    ("blanks_in_cells.csv", b" p , y\n 0.25, 0\n0.75 ,1\n0.5,1\n"),
+    ("quoted.csv", b'"p","y","t"\n0.25,0,"a,b"\n0.75,1,"two\n\nlines"\n0.5,1,"q""q"\n'),
+    ("percent.csv", b"p,y\n25%,false\n75 %,TRUE\n50%,True\n"),
+    ("late_fraction.csv", b"p,y,n\n0.25,0,1\n0.75,1,2\n0.5,1,x\n"),
+    ("gzip.csv.gz", gzip.compress(TEXT.encode())),
+    ("zip.csv.zip", zipped({"inner.csv": TEXT})),
+    ("lines.jsonl", LINES),
+    ("list.json", b"[" + LINES.strip().replace(b"\n", b",") + b"]"),
+    ("columns.json", b'{"p":[0.25,0.75,0.5],"y":[0,1,1]}'),
+    ("under_a_key.json", b'{"rows": [' + LINES.strip().replace(b"\n", b",") + b"]}"),
+]
+
+
+@pytest.mark.parametrize(("name", "data"), FORMS, ids=[name for name, _ in FORMS])
 def test_one_table_in_many_forms(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
     read = read_predictions(tmp_path / name)
