@@ -221,7 +221,7 @@ def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()
         options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    code = int(failed) if options["gate"] else 0
+    code = int(failed) if options.get("gate") else 0
     if options.get("gate") and not failed and getattr(result, "verdict", None) in UNSURE:
         code = 3
     if result.ended == "interrupted":

@@ -593,6 +593,10 @@ def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
             columns |= {member(name, k): array[:, k] for k in range(array.shape[1])}
         else:
             columns[name] = array
+    lengths = {name: len(array) for name, array in columns.items()}
+    if len({*lengths.values()}) > 1:
+        listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InvalidPredictionsError(f"columns are not of one length: {listed}")
     return pl.DataFrame([_series(name, array) for name, array in columns.items()])
 
 

@@ -495,5 +495,9 @@ def test_the_command_line_searches(tmp_path, run):
         status, out, error = run("segments", path, "--n-resamples", 99, *options)
         assert (status, words in out + error) == (code, True), options
     assert "OneVsRest(1) segments" in run("audit", path, "--features", "age")[1]
-    assert "Not searched for segments: site, age. Run: caltest seg" in run("audit", path)[1]
-    assert run("plot", path, "--kind", "forest", "-o", "f.svg")[2].endswith(" -o f.svg --by site\n")
+    assert (
+        "Not searched for segments: age, site, ref_loss. Run: caltest seg" in run("audit", path)[1]
+    )
+    assert run("plot", path, "--kind", "forest", "-o", "f.svg")[2].endswith(
+        " -o f.svg --by COLUMN\n"
+    )

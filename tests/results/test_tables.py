@@ -194,16 +194,16 @@ def test_grades_are_their_rows(seed):
 
 
 BAD = [
-    ({"events": [1, 11, 0]}, r"events: row 1 is 11, more than 10, the rows of its grade"),
-    ({"events": [1, -1, 0]}, r"events: row 1 is -1; these are whole numbers ≥ 0"),
-    ({"n": [10, 10.5, 10]}, r"n: row 1 is 10.5; these are whole"),
-    ({"n": [10, 2**62, 10]}, r"n: row 1 is 4611686018427387904, more than"),
+    ({"events": [1, 11, 0]}, r"events is 11 in row 1, more than the 10 rows of its grade"),
+    ({"events": [1, -1, 0]}, r"events is -1 in row 1; these are whole numbers ≥ 0"),
+    ({"n": [10, 10.5, 10]}, r"n is 10.5 in row 1; these are whole"),
+    ({"n": [10, 2**62, 10]}, r"n is 4.611686018427388e\+18 in row 1"),
     ({"n": [0, 0, 0], "events": [0, 0, 0]}, r"n is 0 in every row"),
-    ({"n": [10, None, 10]}, r"column n: row 1 has no value"),
-    ({"probability": [0.1, 1.2, 0.1]}, r"probability: row 1 is 1.2, outside \[0, 1\] \(1 such"),
-    ({"probability": [0.1, 100.0, 1.5]}, r"2 such values in all\); if these are percents"),
-    ({"probability": ["1%", "2%", "3"]}, r"row 0: .1%. is .* write all in one way"),
-    ({"probability": [0.1, 0.2]}, r"one length"),
+    ({"n": [10, None, 10]}, r"n has no value in row 1"),
+    ({"probability": [0.1, 1.2, 0.1]}, r"probability is 1.2 in row 1: a probability lies in"),
+    ({"probability": [0.1, 100.0, 1.5]}, r"probability is 100 in row 1: a probability lies in"),
+    ({"probability": ["1%", "2%", "3"]}, r"percent signs, and none in row 2 \(3\)"),
+    ({"probability": [0.1, 0.2]}, r"not of one length"),
     ({"n": [], "events": [], "probability": []}, r"no rows"),
     ({"n": [2**32] * 3}, r"at most 8589934591 rows"),
 ]
