@@ -223,9 +223,6 @@ ACCEPTED = {
 }
 #: Parts that differ by decision where both versions read.
 DIFFERENT = {
-    "test_helm": "logs: samples are clusters",
-    "test_inspect": "logs: samples are clusters",
-    "test_lm_eval": "logs: samples are clusters",
     "test_rows_without_a_group": "rows without a subgroup are kept as `(no value)`",
 }
 

@@ -14,7 +14,6 @@ in ``docs/guards.md`` (``python -m validation.guards``).
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from string import ascii_letters, ascii_lowercase, digits
@@ -22,11 +21,10 @@ from string import ascii_letters, ascii_lowercase, digits
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
-from caltest._base.naming import nth
 from caltest._base.written import DependenceDoubt
 from caltest.data.followup import Censoring, Followup
 from caltest.data.questions import PLAIN_NAME, Column, Question, Rows
-from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
+from caltest.errors import DoubtfulInputError, Reading
 
 #: Logarithm of how many times likelier another reading must be before a guard asks.
 LIKELIER = float(np.log(1000.0))
@@ -71,8 +69,7 @@ def doubts_of_arrays(
 
     The guards are ``predicted_class`` and ``against_outcomes``; with follow-up
     ``swapped_censoring`` and ``against_outcomes``. Of more than 50 000 rows an evenly spread part
-    is looked at. Values beyond 1 and cumulative rows are no probabilities: :func:`scales` and
-    :func:`cumulative` are for the check of them.
+    is looked at. Cumulative rows are no probabilities: :func:`cumulative` is for the check of them.
 
     Parameters
     ----------
@@ -521,7 +518,7 @@ def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float)
 
 
 # ------------------------------------------------------------------------------
-# Guards of which columns were taken, and in which unit.
+# Guards of which columns were taken.
 
 
 def second_set(rows: Rows) -> Question | None:
@@ -569,32 +566,6 @@ def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
     return [f for f in members if np.allclose(sum(c.values for c in f), 1.0, atol=0.01)]
 
 
-def scales(p: FloatArray, name: str, sql: str | None = None) -> None:
-    """Refuse values above 1, with the expression in the unit that they seem to have.
-
-    ``sql`` is a column as an expression has it; None where an expression was given, which is in the
-    unit that the user chose. InvalidPredictionsError names the row and the value.
-    """
-    beyond = p > 1.0 + 1e-6
-    if not beyond.any():
-        return
-    row, top = int(np.argmax(beyond)), float(np.nanmax(p))
-    text = f"{name} is {p[row]:g} in {nth(row)}: probabilities are at most 1"
-    if sql is None or top > 100.0:
-        raise InvalidPredictionsError(text)
-    within = (p > 0.0) & (p < 1.0)
-    readings = [Reading({"probs": f"{sql} / 100"})]
-    if within.any():
-        k = int(np.argmax(within))
-        text += f", and {p[k]:g} in {nth(k)} is a fraction or less than one percent"
-        mixed = f"CASE WHEN {sql} < 1 THEN {sql} ELSE {sql} / 100 END"
-        readings = [
-            Reading({"probs": f"{sql} / 100"}, f"{p[k]:g} means {p[k]:g} %"),
-            Reading({"probs": mixed}, f"{p[k]:g} means {100.0 * p[k]:g} %"),
-        ]
-    raise DoubtfulInputError(text, readings)
-
-
 def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Question | None:
     """Ask about columns that rise along every row and end at 1: cumulative probabilities.
 
@@ -611,31 +582,6 @@ def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Quest
         steps = ", ".join([columns[0], *(f"{b} - {a}" for a, b in pairwise(columns))])
     text = "the columns of probabilities rise along every row and end at 1: they are cumulative"
     return Question("cumulative", text, (Reading({"probs": steps}),))
-
-
-def event_codes(column: Column, option: str, of_followup: bool = False) -> Question | None:
-    """Ask which value of a column is the event, where it is neither boolean nor 0 and 1.
-
-    ``option`` is the one that the column was given for: "label", "event" or "competing".
-    """
-    if column.coded is None or column.counts is None:
-        reading = Reading({option: f"{column.sql} >= NUMBER"})
-        return Question("codes", f"{column.name} holds fractions, and no outcomes", (reading,))
-    words = column.coded[1]
-    counts = Counter({w: int(k) for w, k in zip(words, column.counts, strict=True) if k})
-    if counts.keys() <= {"0", "1"} and column.words is None:
-        return None
-    listed = ", ".join(f"{word} ({k})" for word, k in counts.most_common(8))
-    rest = f" and {len(counts) - 8} other values" if len(counts) > 8 else ""
-    text = f"{column.name} has the values {listed}{rest}, and an outcome is 0 or 1 or a boolean"
-    if of_followup and len(counts) > 2:
-        places = dict.fromkeys(("event", "competing"), f"{column.sql} = CODE")
-        return Question("codes", text, (Reading(places),))
-    readings = tuple(
-        Reading({option: column.equals(word)}, f"{word} is the event")
-        for word, _ in counts.most_common(4)
-    )
-    return Question("codes", text, readings)
 
 
 # ------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import bare_words
+from caltest.data.doubts import bare_words, cumulative
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
 from caltest.errors import InvalidPredictionsError, Reading
@@ -290,19 +289,14 @@ class Cells:
     def _refuse_cumulative(self, probs: FloatArray) -> None:
         if len(probs) < 2 or self.part:
             return
-        rising = bool((np.diff(probs, axis=1) >= -1e-9).all())
-        if rising and np.allclose(probs[:, -1], 1.0, atol=1e-3) and (probs[:, :-1] > 0.01).any():
-            if np.allclose(probs.sum(axis=1), 1.0, atol=1e-3):
-                return
-            sql = [self.sql(column) for column in self.of("probs")]
-            steps = [sql[0], *(f"{b} - {a}" for a, b in pairwise(sql))]
-            classes = (
-                {} if self.wanted.classes or not self.chosen.classes else {"classes": self.ends()}
-            )
-            raise InvalidPredictionsError(
-                "the columns rise along every row and end at 1: they are cumulative probabilities",
-                [Reading({"probs": ", ".join(steps)} | classes)],
-            )
+        sql = [self.sql(column) for column in self.of("probs")]
+        if (question := cumulative(probs, sql)) is None:
+            return
+        if np.allclose(probs.sum(axis=1), 1.0, atol=1e-3):
+            return
+        ends = {} if self.wanted.classes or not self.chosen.classes else {"classes": self.ends()}
+        readings = [Reading({**reading.options, **ends}) for reading in question.readings]
+        raise InvalidPredictionsError(question.text, readings)
 
     def ends(self) -> str:
         """Return the values of the label in their order if they are whole numbers, else places."""

@@ -6,7 +6,7 @@ import pytest
 import caltest as ct
 from caltest.data import doubts
 from caltest.data.questions import Column, Rows
-from caltest.errors import DoubtfulInputError, InvalidPredictionsError
+from caltest.errors import DoubtfulInputError
 
 
 def drawn(n=400, seed=0, low=0.0):
@@ -213,46 +213,12 @@ def test_a_second_family_of_columns_is_asked_about():
     assert options_of(doubts.second_set(rows))[1] == {"probs": "raw_0, raw_1, raw_2"}
 
 
-def test_percents_are_refused_with_the_division():
-    with pytest.raises(DoubtfulInputError, match="risk is 42 in row 1") as caught:
-        doubts.scales(np.array([1.0, 42.0, 7.0]), "risk", "risk")
-    assert [dict(r.options) for r in caught.value.readings] == [{"probs": "risk / 100"}]
-    assert caught.value.readings[0].when == ""
-
-
-def test_percents_beside_fractions_have_two_readings():
-    with pytest.raises(DoubtfulInputError, match=r"0\.83 in row 1") as caught:
-        doubts.scales(np.array([91.0, 0.83, 7.0]), "risk", '"my risk"')
-    assert [r.when for r in caught.value.readings] == ["0.83 means 0.83 %", "0.83 means 83 %"]
-    mixed = 'CASE WHEN "my risk" < 1 THEN "my risk" ELSE "my risk" / 100 END'
-    assert caught.value.readings[1].options == {"probs": mixed}
-
-
-@pytest.mark.parametrize(("top", "sql"), [(42.0, None), (1e4, "risk")])
-def test_values_in_no_known_unit_are_refused_without_a_reading(top, sql):
-    with pytest.raises(InvalidPredictionsError) as caught:
-        doubts.scales(np.array([0.5, top]), "risk", sql)
-    assert not caught.value.readings
-    assert doubts.scales(np.array([0.5, 1.0 + 1e-9]), "risk", sql) is None
-
-
 def test_cumulative_columns_are_asked_about_with_their_differences():
     probs = np.random.default_rng(0).dirichlet(np.ones(3), 300)
     question = doubts.cumulative(probs.cumsum(axis=1), ["c1", "c2", '"c 3"'])
     assert options_of(question) == [{"probs": 'c1, c2 - c1, "c 3" - c2'}]
     assert doubts.cumulative(probs, ["a", "b", "c"]) is None
     assert doubts.cumulative(np.eye(3)[:, ::-1][[0, 0, 0]], ["a", "b", "c"]) is None
-
-
-def test_codes_of_an_outcome_are_asked_about_value_by_value():
-    question = doubts.event_codes(Column.of("state", np.array(["alive", "dead", "alive"])), "label")
-    assert options_of(question) == [{"label": "state = 'alive'"}, {"label": "state = 'dead'"}]
-    status = Column.of("status", np.array([1, 2, 3, 1]))
-    followed = doubts.event_codes(status, "event", of_followup=True)
-    assert options_of(followed) == [{"event": "status = CODE", "competing": "status = CODE"}]
-    assert not followed.readings[0].complete
-    assert doubts.event_codes(Column.of("y", np.array([0.0, 1.0])), "label") is None
-    assert doubts.event_codes(Column.of("y", np.array([True, False])), "label") is None
 
 
 def test_columns_with_the_words_of_the_label_may_be_the_predicted_class():
