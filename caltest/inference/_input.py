@@ -114,7 +114,7 @@ def admitted(
             [("!--clusters",)],
         )
     data = data if data.horizon is None else in_time_order(data)
-    notes = list[Doubt]()
+    notes: list[str] = _nested(data)
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
@@ -146,6 +146,31 @@ def admitted(
     if not notes:
         return data  # the same object: what is known of it is looked up by it
     return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
+
+
+#: Subgroups from which on a column that holds whole clusters may be a level of dependence.
+LEVELS = 10
+
+
+def _nested(data: Predictions) -> list[str]:
+    """Return a note where clusters lie within the subgroups of a column, as patients in hospitals.
+
+    Clusters alone do not allow for what rows of one subgroup share beyond them.
+    """
+    if data.by is None or data.clusters is None or data.crossed is not None:
+        return []
+    clusters = by_appearance(data.clusters)
+    count = int(clusters.max()) + 1
+    for column in data.by.reshape(data.n, -1).T:
+        levels = by_appearance(column)
+        size = int(levels.max()) + 1
+        if LEVELS <= size < count and np.unique(clusters * size + levels).size == count:
+            return [
+                f"the {count} clusters lie within {size} subgroups: if rows of one subgroup depend "
+                "on each other beyond their clusters, as patients of a hospital do, take its "
+                "column for the clusters (clusters=, --clusters)"
+            ]
+    return []
 
 
 def tallies_of(*models: object) -> list[AnyTally]:
