@@ -214,7 +214,7 @@ class BandTest(Result):
 
     @property
     def verdict(self) -> AuditVerdict:
-        """What follows for a tolerance of ``tolerance``."""
+        """The verdict at ``tolerance``."""
         if self.at_least > self.tolerance:
             return AuditVerdict.MATTERS
         if not self.at_most <= self.tolerance:
