@@ -15,7 +15,7 @@ from caltest._base.arrays import RNG
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance
-from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, as_lens
+from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, OneVsRest, TopK, as_lens
 from caltest.data.numbers import n_copies
 from caltest.data.predictions import as_sampled
 from caltest.errors import InvalidPredictionsError, StatisticError, UnsupportedFactError
@@ -66,6 +66,10 @@ ALL_ROWS = ("compare", "Monitor", "ComparisonMonitor", "plan")
 
 
 _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
+
+
+#: What lenses show of the same predictions.
+_SHOWN: WeakKeyDictionary[Predictions, dict[Lens, Predictions]] = WeakKeyDictionary()
 
 
 def refuse_strange(verb: str, facts: RowFacts) -> None:
@@ -378,6 +382,19 @@ def problem_through(data: Source, lens: LensLike | None) -> Problem:
     return Analysis.of_data("audit", data, lens).units
 
 
+def _shown(data: Predictions, lens: Lens) -> Predictions:
+    """Return the induced predictions, one object for the same data and lens."""
+    if type(lens) not in (OneVsRest, TopK):
+        return lens(data)
+    shown = _SHOWN.setdefault(data, {})
+    if lens not in shown:
+        induced = lens(data)
+        if induced is data:
+            return data
+        shown[lens] = induced
+    return shown[lens]
+
+
 def seen_through(
     data: Predictions, lens: Lens, statistics: Collection[StatisticLike]
 ) -> Predictions | Problem:
@@ -386,7 +403,7 @@ def seen_through(
     Those are of two classes, rows that count alike, and statistics whose estimate sums know to
     rounding; without ``statistics``, rows.
     """
-    induced = lens(data)
+    induced = _shown(data, lens)
     facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
     alike = all(fact is None for fact in facts)
     if isinstance(lens, Aligned) and lens.summary.memorised:
