@@ -535,7 +535,7 @@ class FoldSummary(Record):
     smallest, largest : int
         Number of rows of the smallest and of the largest fold.
     moved : float
-        Largest |d_k|, the shift of the mean prediction of fold k, in probability.
+        Largest absolute shift d_k of the mean prediction of fold k, in probability.
     contrast : float
         Σ w d r / √Σ w² d² v over rows, N(0, 1) if models do not know the labels.
     random : float
