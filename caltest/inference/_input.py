@@ -24,7 +24,7 @@ from caltest.nulls.agreement import association
 from caltest.read.arguments import read_arguments
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
 from caltest.statistics import Problem
-from caltest.statistics.prepared import Prepared
+from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.statistic import (
     Statistic,
     StatisticLike,
@@ -413,9 +413,30 @@ def seen_through(
         sums = problem_of_tally(Tally.of(induced, lens=Canonical()))
         with suppress(StatisticError):  # the rows say why, or have an answer
             ours = all(isinstance(s, Statistic) for s in statistics)
-            if ours and all(prepare(s, sums).remarks == sums.remarks for s in statistics):
+            parts = [prepare(s, sums) for s in statistics] if ours else []
+            alike = ours and all(part.remarks == sums.remarks for part in parts)
+            if alike and not (any(map(_of_scores, parts)) and _within_few_cells(induced, sums)):
                 return sums
     return induced
+
+
+#: Micro-cells below which scores may differ within them more than from one to the next.
+FEW_CELLS = 20
+
+
+def _of_scores(prepared: Prepared) -> bool:
+    """Return whether a statistic sees scores of rows, such as log-odds."""
+    return isinstance(prepared, SumStatistic) and prepared.scores is not None
+
+
+def _within_few_cells(induced: Predictions, sums: Problem) -> bool:
+    """Return whether predictions differ within so few micro-cells that the draws do not see it.
+
+    Drawn labels know the cell of a row only: what scores of the observed labels add within cells
+    would be taken for a constant, and the noise floor of a slope would depend on the labels.
+    """
+    cells = len(sums.probs)
+    return cells < FEW_CELLS and np.unique(induced.probs[:, 0]).size > cells
 
 
 def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple[Prepared, float]:
