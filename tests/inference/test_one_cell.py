@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.inference._input import seen_through
+from caltest.inference._input import MANY, seen_through
 
 
 @pytest.mark.parametrize("width", [1e-4, 4e-4])
 def test_the_floor_of_cox_scores_in_one_cell_does_not_depend_on_labels(width):
-    n = 50_002
+    n = MANY + 2
     p = 0.3 + width * np.random.default_rng(0).random(n)
     floors, values = [], []
     for seed in (0, 2):
@@ -26,7 +26,7 @@ def test_the_floor_of_cox_scores_in_one_cell_does_not_depend_on_labels(width):
 
 
 def test_few_distinct_predictions_are_still_asked_by_their_sums():
-    p = np.tile([0.2, 0.4, 0.6], 20_000)
-    y = (np.random.default_rng(0).random(60_000) < p).astype(int)
+    p = np.tile([0.2, 0.4, 0.6], MANY // 2)
+    y = (np.random.default_rng(0).random(p.size) < p).astype(int)
     seen = seen_through(ct.Predictions.of(p, y), ct.OneVsRest(1), [ct.CoxScore()])
     assert not isinstance(seen, ct.Predictions)
