@@ -57,7 +57,7 @@ def _extent(data: Predictions) -> str:
 
 
 def _known(data: Predictions) -> dict[str, str]:
-    """Return what is known of the rows, by its name, in words."""
+    """Return the design of the rows (weights, clusters, subgroups, …) in words, by name."""
     names = data.classes or tuple(map(str, range(data.n_classes)))
     features = () if data.features is None else tuple(c.name for c in data.features.columns)
     folds = 0 if data.folds is None else np.unique(data.folds).size

@@ -250,6 +250,14 @@ def as_columns(values: object, n: int) -> Columns | None:
 
 def as_folds(values: object, n: int) -> IntArray | None:
     """Return the number of the fold of every row, or None where one model predicted all."""
+    columns = np.shape(as_ndarray(values, "folds"))[1:]
+    if len(columns) == 1 and columns[0] > 1:
+        raise InvalidPredictionsError(
+            f"folds has {columns[0]} columns, of repeated cross-validation: test one repeat, named "
+            "beforehand, or each of them, folds[:, r] with its own predictions, and take twice the "
+            "median of the p-values, min(1, 2 * np.median(pvalues)). Neither the mean of the "
+            "predictions nor the smallest p-value holds its level"
+        )
     folds = codes(as_names(values, n, "folds"))
     return folds if folds.max() > 0 else None
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes, number
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes, number, one_of
 from caltest._base.naming import nth
 from caltest._base.written import Written, several
 from caltest.data import facts
@@ -39,6 +39,15 @@ LEAST_EFFECTIVE, MOST_LOST, LEAST_STRATUM = 75.0, 0.01, 20
 
 #: More kinds of events than there are, where times have two values: one is in the other's place.
 MOST_EVENTS = 20
+
+
+#: How times were recorded: to the last digit, or in units that were completed or begun.
+Recorded = Literal["exact", "floor", "ceil"]
+
+
+#: Units up to the horizon from which on coarse times do no harm, and the share of censoring times
+#: that are times of events, from which on both were rounded.
+MANY_UNITS, SHARED = 30, 0.5
 
 
 #: What a row shows by the horizon.
@@ -84,6 +93,13 @@ class Followup(Written):
         deadline of each question. With one a row, time / horizon within 1 is analysed, and rows
         whose horizon is beyond the longest ``time`` are left out when predictions meet follow-up;
         a note counts them.
+    unit, recorded : float and {"exact", "floor", "ceil"}, default 1.0 and "exact"
+        How times were recorded: ``"floor"`` in completed units (a time t lies in [t, t + unit)),
+        ``"ceil"`` in units begun (in (t − unit, t]). Events are then placed in the middle of their
+        unit, and censorings alternately at a quarter and three quarters, in the order of their
+        predictions, as in actuarial life tables. Times and horizon must be multiples of ``unit``:
+        the horizon is the end of a unit. Visits, at which events and censorings really happen, are
+        exact.
     competing : array_like of shape (n,), optional
         Whether another event was seen at ``time`` that makes the predicted one impossible. Rows
         with neither are censored at ``time``.
@@ -100,7 +116,7 @@ class Followup(Written):
         For times that are negative or not finite, events that are neither booleans nor 0 and 1,
         rows with both events, and lengths that differ.
     StatisticError
-        For a horizon that is not a number > 0.
+        For a horizon that is not a number > 0, or that lies inside a unit.
     UnsupportedFactError
         For an argument ``entry``: the message says how rows that entered late are tested.
 
@@ -135,6 +151,8 @@ class Followup(Written):
     time: FloatArray
     event: BoolArray
     horizon: float | FloatArray
+    unit: float = field(default=1.0, kw_only=True)
+    recorded: Recorded = field(default="exact", kw_only=True)
     competing: BoolArray | None = field(default=None, kw_only=True)
     strata: IntArray | None = field(default=None, kw_only=True)
     #: Rows that were left out, as their horizon is beyond the longest time.
@@ -161,15 +179,86 @@ class Followup(Written):
                     f"{nth(row)} has the event and a competing event: a row ends with one of them"
                 )
         given["horizon"] = _horizon(self.horizon, time)
+        one_of("recorded", self.recorded, ("exact", "floor", "ceil"))
+        number("unit", self.unit, 0.0, np.inf, "()")
+        if self.recorded != "exact":
+            self._refuse_parts_of_units(time, given["horizon"])
         if self.strata is not None:
             given["strata"] = codes(facts.as_names(self.strata, time.size, "strata"))
         for name, values in given.items():
             object.__setattr__(self, name, values)
 
+    def _refuse_parts_of_units(self, time: FloatArray, horizon: object) -> None:
+        """Refuse times and horizons that are no multiples of the unit."""
+        unit, horizons = self.unit, np.atleast_1d(np.asarray(horizon, dtype=np.float64))
+        for row in np.flatnonzero(_inside(time, unit))[:1]:
+            raise InvalidPredictionsError(
+                f"time: {nth(row)} is {time[row]:g}, no multiple of unit={unit:g}, in which times "
+                f"were recorded ({self.recorded!r}): leave recorded out for exact times"
+            )
+        for row in np.flatnonzero(time < unit)[:1] if self.recorded == "ceil" else ():
+            raise InvalidPredictionsError(
+                f"time: {nth(row)} is {time[row]:g}, but times in units begun ('ceil') are at "
+                f"least {unit:g}"
+            )
+        for place in np.flatnonzero(_inside(horizons, unit))[:1]:
+            raise StatisticError(
+                f"the horizon {horizons[place]:g} lies inside a unit of {unit:g}, and times that "
+                f"were recorded in such units ({self.recorded!r}) do not say on which side of it "
+                "they are: take a multiple"
+            )
+
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.time.size
+
+    @property
+    def within_units(self) -> FloatArray:
+        """Times (n,): as they are, or in the middle of the unit in which they lie."""
+        shift = {"exact": 0.0, "floor": 0.5, "ceil": -0.5}[self.recorded]
+        return self.time + shift * self.unit if shift else self.time
+
+    def placed(self, p: FloatArray) -> Followup:
+        """Return exact times for those recorded in units, given predictions (n,).
+
+        Events, also competing ones, stay in the middle of their unit; censorings are moved by a
+        quarter of it to either side, alternately in the order of prediction within the unit: half
+        of the censored leave before the events.
+        """
+        if self.recorded == "exact":
+            return self
+        time = self.within_units.copy()
+        lost = np.flatnonzero(~self.ended)
+        order = lost[np.lexsort((lost, p[lost], time[lost]))]
+        place = np.arange(order.size)
+        new = np.append(True, np.diff(time[order]) > 0.0)[: order.size]
+        place -= np.maximum.accumulate(np.where(new, place, 0))
+        time[order] += np.where(place % 2 == 0, -0.25, 0.25) * self.unit
+        exact = replace(self, time=time, recorded="exact", unit=1.0)
+        object.__setattr__(exact, "left_out", self.left_out)
+        return exact
+
+    @property
+    def coarse(self) -> int:
+        """Units up to the horizon if times were likely rounded to them, and matter; else 0.
+
+        All times up to the horizon are multiples of horizon / J, J < 30, each is shared by two rows
+        on average, and half of the earlier censorings are at times of events. Years rounded down
+        are found in all data sets of 100 rows, days, weeks, months and exact times in none of 2600.
+        """
+        horizon = self.limit
+        before = self.time <= horizon
+        lost = ~self.ended & (self.time < horizon)
+        if self.by_row or self.recorded != "exact" or not (before & self.ended).any():
+            return 0
+        share = np.round(self.time / horizon, 9)
+        values = np.unique(share[before])
+        if not lost.any() or before.sum() < 2 * values.size:
+            return 0
+        among = np.isin(share[lost], share[before & self.ended])
+        units = (j for j in range(1, MANY_UNITS) if not _inside(values, 1.0 / j).any())
+        return next(units, 0) if among.mean() >= SHARED else 0
 
     @property
     def by_row(self) -> bool:
@@ -179,7 +268,8 @@ class Followup(Written):
     @property
     def elapsed(self) -> FloatArray:
         """Times (n,) in the unit of :attr:`limit`: shares of the horizon where rows have theirs."""
-        return self.time / self.horizon if self.by_row else self.time
+        time = self.within_units
+        return time / self.horizon if self.by_row else time
 
     @property
     def limit(self) -> float:
@@ -219,6 +309,12 @@ class Followup(Written):
             notes.append(
                 f"left out {several(self.left_out, 'row')} with a horizon beyond the longest "
                 f"follow-up ({last:g})"
+            )
+        if units := self.coarse:
+            notes.append(
+                f"all times up to {h:g} are multiples of {h / units:g}, of events and censorings: "
+                f"if these are completed units, say unit={h / units:g}, recorded='floor' ('ceil' "
+                "for units begun), without which tests reject too often; visits need nothing"
             )
         if not last / 10.0 <= h <= last:
             events = f"{self.labels.sum()} of {np.count_nonzero(self.ended)} events are by then"
@@ -275,6 +371,8 @@ class Followup(Written):
 
         StatisticError when nobody was followed to the horizon, and rows were censored before.
         """
+        if self.recorded != "exact":
+            return self.placed(p).censoring(p)
         if (self.status == UNKNOWN).any() and self.elapsed.max() < self.limit:
             if self.by_row:
                 raise StatisticError("no row was followed to its horizon: take earlier horizons")
@@ -318,6 +416,12 @@ class Followup(Written):
         last = f"{np.max(self.horizon):g}"
         horizon = f"{np.min(self.horizon):g} to {last}" if self.by_row else last
         return f"Followup(n={self.n}, horizon={horizon}{strata})"
+
+
+def _inside(values: FloatArray, unit: float) -> BoolArray:
+    """Return which numbers (n,) are no multiples of a unit."""
+    parts = values / unit
+    return np.asarray(np.abs(parts - np.rint(parts)) > 1e-6 * np.maximum(1.0, parts))
 
 
 def _flags(name: str, values: object, time: FloatArray) -> BoolArray:

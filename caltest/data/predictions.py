@@ -608,8 +608,9 @@ def _followed(data: Predictions, followup: Followup | None) -> Predictions:
         raise InvalidPredictionsError(rows)
     if (beyond := followup.beyond).any():
         followup, data = followup.within(), data.take(~beyond)
+    notes, followup = followup.notes, followup.placed(data.risks)
     followup.warn(data.risks)
-    return replace(data, followup=followup, notes=(*data.notes, *followup.notes))
+    return replace(data, followup=followup, notes=(*data.notes, *notes))
 
 
 # ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from caltest._base.arrays import RNG
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance
-from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, as_lens
+from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, OneVsRest, TopK, as_lens
 from caltest.data.numbers import n_copies
 from caltest.data.predictions import as_sampled
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, UnsupportedFactError
@@ -24,7 +24,7 @@ from caltest.nulls.agreement import association
 from caltest.read.arguments import read_arguments
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
 from caltest.statistics import Problem
-from caltest.statistics.prepared import Prepared
+from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.statistic import (
     Statistic,
     StatisticLike,
@@ -66,6 +66,10 @@ ALL_ROWS = ("compare", "Monitor", "ComparisonMonitor", "plan")
 
 
 _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
+
+
+#: What lenses show of the same predictions.
+_SHOWN: WeakKeyDictionary[Predictions, dict[Lens, Predictions]] = WeakKeyDictionary()
 
 
 def refuse_strange(verb: str, facts: RowFacts) -> None:
@@ -114,7 +118,7 @@ def admitted(
             [Reading({"clusters": None})],
         )
     data = data if data.horizon is None else in_time_order(data)
-    notes = list[Doubt]()
+    notes: list[str] = _nested(data)
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
@@ -146,6 +150,31 @@ def admitted(
     if not notes:
         return data  # the same object: what is known of it is looked up by it
     return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
+
+
+#: Subgroups from which on a column that holds whole clusters may be a level of dependence.
+LEVELS = 10
+
+
+def _nested(data: Predictions) -> list[str]:
+    """Return a note where clusters lie within the subgroups of a column, as patients in hospitals.
+
+    Clusters alone do not allow for what rows of one subgroup share beyond them.
+    """
+    if data.by is None or data.clusters is None or data.crossed is not None:
+        return []
+    clusters = by_appearance(data.clusters)
+    count = int(clusters.max()) + 1
+    for column in data.by.reshape(data.n, -1).T:
+        levels = by_appearance(column)
+        size = int(levels.max()) + 1
+        if LEVELS <= size < count and np.unique(clusters * size + levels).size == count:
+            return [
+                f"the {count} clusters lie within {size} subgroups: if rows of one subgroup depend "
+                "on each other beyond their clusters, as patients of a hospital do, take its "
+                "column for the clusters (clusters=, --clusters)"
+            ]
+    return []
 
 
 def tallies_of(*models: object) -> list[AnyTally]:
@@ -353,6 +382,19 @@ def problem_through(data: Source, lens: LensLike | None) -> Problem:
     return Analysis.of_data("audit", data, lens).units
 
 
+def _shown(data: Predictions, lens: Lens) -> Predictions:
+    """Return the induced predictions, one object for the same data and lens."""
+    if type(lens) not in (OneVsRest, TopK):
+        return lens(data)
+    shown = _SHOWN.setdefault(data, {})
+    if lens not in shown:
+        induced = lens(data)
+        if induced is data:
+            return data
+        shown[lens] = induced
+    return shown[lens]
+
+
 def seen_through(
     data: Predictions, lens: Lens, statistics: Collection[StatisticLike]
 ) -> Predictions | Problem:
@@ -361,7 +403,7 @@ def seen_through(
     Those are of two classes, rows that count alike, and statistics whose estimate sums know to
     rounding; without ``statistics``, rows.
     """
-    induced = lens(data)
+    induced = _shown(data, lens)
     facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
     alike = all(fact is None for fact in facts)
     if isinstance(lens, Aligned) and lens.summary.memorised:
@@ -371,9 +413,30 @@ def seen_through(
         sums = problem_of_tally(Tally.of(induced, lens=Canonical()))
         with suppress(StatisticError):  # the rows say why, or have an answer
             ours = all(isinstance(s, Statistic) for s in statistics)
-            if ours and all(prepare(s, sums).remarks == sums.remarks for s in statistics):
+            parts = [prepare(s, sums) for s in statistics] if ours else []
+            alike = ours and all(part.remarks == sums.remarks for part in parts)
+            if alike and not (any(map(_of_scores, parts)) and _within_few_cells(induced, sums)):
                 return sums
     return induced
+
+
+#: Micro-cells below which scores may differ within them more than from one to the next.
+FEW_CELLS = 20
+
+
+def _of_scores(prepared: Prepared) -> bool:
+    """Return whether a statistic sees scores of rows, such as log-odds."""
+    return isinstance(prepared, SumStatistic) and prepared.scores is not None
+
+
+def _within_few_cells(induced: Predictions, sums: Problem) -> bool:
+    """Return whether predictions differ within so few micro-cells that the draws do not see it.
+
+    Drawn labels know the cell of a row only: what scores of the observed labels add within cells
+    would be taken for a constant, and the noise floor of a slope would depend on the labels.
+    """
+    cells = len(sums.probs)
+    return cells < FEW_CELLS and np.unique(induced.probs[:, 0]).size > cells
 
 
 def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple[Prepared, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,10 @@ LARGE, PARTNERS = 512, 64
 
 #: Labels that are drawn together.
 AT_ONCE = 2**18
+
+
+#: Agreements of the same predictions, by coupling.
+_AGREEMENTS: WeakKeyDictionary[Predictions, dict[Coupling, Agreement]] = WeakKeyDictionary()
 
 
 #: Limits of λ by coupling and rows.
@@ -85,7 +90,15 @@ class Agreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling = "label") -> Agreement:
-        """Rank the rows by the prediction of the event, or by the largest; O(n log n)."""
+        """Rank the rows by the prediction of the event, or by the largest; O(n log n) once."""
+        known = _AGREEMENTS.setdefault(data, {})
+        if coupling not in known:
+            # With a copy of the data, as what is kept by an object must not keep the object.
+            known[coupling] = cls._ranked(replace(data), coupling)
+        return known[coupling]
+
+    @classmethod
+    def _ranked(cls, data: Predictions, coupling: Coupling) -> Agreement:
         most = largest(data.probs)
         # Of two classes rows of one quarter miss in one direction, whatever they share.
         position = data.probs[:, 0] if data.n_classes == 2 else most

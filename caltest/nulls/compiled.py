@@ -81,6 +81,8 @@ class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
 class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
     """A kernel that draws from counters: products wrap at 2⁶⁴ by design, interpreted as well."""
 
+    options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
+
     @cached_property
     def compiled(self) -> Function:
         """The compiled function; interpreted, it does not warn of what is meant."""

@@ -206,14 +206,14 @@ def draw_labels(  # type: ignore[no-untyped-def]
 ):
     # O(n) per lane, in vector instructions. Rows are ordered by time, lanes by the offset o at
     # which their blocks begin: those of offset o are begin[o] : begin[o + 1].
-    lanes, n, largest = key.size, row.size, WHOLE - 1
+    lanes, n, largest = key.size, row.size, np.int64(WHOLE - 1)
     if reach.size == 0:
         for j in range(n):
             step, threshold, event = GAMMA * np.uint64(row[j]), upto[j], out[place[j]]
             for q in range(lanes):
                 event[q] = mixed(key[q] + step, twist[q]) < threshold
         return
-    common, flipped = np.empty(lanes, np.int64), np.empty(lanes, np.int64)
+    common = np.empty(lanes, np.int64)
     last, two = time[0] - horizon, second.size > 0
     for j in range(n):
         now = time[j]
@@ -224,19 +224,18 @@ def draw_labels(  # type: ignore[no-untyped-def]
                 step = GAMMA * np.uint64(n + (now + offset) // horizon)
                 for q in range(begin[offset], begin[offset + 1]):
                     common[q] = mixed(key[q] + step, twist[q])
-                    flipped[q] = largest - common[q]
             last = now
         step, threshold, event = GAMMA * np.uint64(row[j]), upto[j], out[place[j]]
         joins, alone = reach[j], own[j]
-        shared = flipped if turned[0, j] else common
+        # A draw u is read backwards, 2⁵³ − 1 − u, by turning all its bits.
+        turn = largest if turned[0, j] else np.int64(0)
         if two:
-            begins, away = first[j], turned[1, j]
+            begins, away = first[j], largest if turned[1, j] else np.int64(0)
             other = GAMMA * np.uint64(n + second[j])
             for q in range(lanes):
                 word = mixed(key[q] + step, twist[q])
-                draw = mixed(key[q] + other, twist[q])
-                draw = largest - draw if away else draw
-                draw = shared[q] if word < begins else draw
+                draw = mixed(key[q] + other, twist[q]) ^ away
+                draw = common[q] ^ turn if word < begins else draw
                 event[q] = ((word < alone) & (word >= joins)) | (
                     (draw < threshold) & (word < joins)
                 )
@@ -244,7 +243,7 @@ def draw_labels(  # type: ignore[no-untyped-def]
             for q in range(lanes):
                 word = mixed(key[q] + step, twist[q])
                 event[q] = ((word < alone) & (word >= joins)) | (
-                    (shared[q] < threshold) & (word < joins)
+                    ((common[q] ^ turn) < threshold) & (word < joins)
                 )
 
 
@@ -376,36 +375,39 @@ def draw_followup(  # type: ignore[no-untyped-def]
         size, share = slot_starts[s + 1] - 1 - slot, competing[s]
         first, second = times[0, slot : slot + size + 1], times[1, slot : slot + size + 1]
         lost_law = times[2, slot : slot + size + 1]
+        to_first, to_second, to_lost = guide[0, s], guide[1, s], guide[2, s]
         beyond = lost_law[size - 1] if size > 0 else np.int64(0)  # from here on none is censored
         for q in range(lanes):
             for k in range(size + 1):
                 ended[q, k], censored[q, k] = 0, 0
+            key_q, twist_q, ends_q = key[q], twist[q], ends[q]
+            ended_q, censored_q = ended[q], censored[q]
             for start in range(0, n_rows, PASS):
                 m = min(PASS, n_rows - start)
                 for j in range(m):
-                    at = key[q] + GAMMA * np.uint64(row[begin + start + j])
-                    event[j] = mixed(at, twist[q]) < upto[begin + start + j]
-                    when[j] = mixed(at + step + step, twist[q])
-                    leaves[j] = mixed(at + step + step + step, twist[q])
+                    at = key_q + GAMMA * np.uint64(row[begin + start + j])
+                    event[j] = mixed(at, twist_q) < upto[begin + start + j]
+                    when[j] = mixed(at + step + step, twist_q)
+                    leaves[j] = mixed(at + step + step + step, twist_q)
                 if share > 0:
                     for j in range(m):
-                        at = key[q] + GAMMA * np.uint64(row[begin + start + j])
-                        kind_word[j] = mixed(at + step, twist[q])
+                        at = key_q + GAMMA * np.uint64(row[begin + start + j])
+                        kind_word[j] = mixed(at + step, twist_q)
                 for j in range(m):
                     happens = size
                     if event[j]:
-                        happens = _place(first, guide[0, s], when[j], shift, size)
+                        happens = _place(first, to_first, when[j], shift, size)
                     elif share > 0 and kind_word[j] < share:
-                        happens = _place(second, guide[1, s], when[j], shift, size)
+                        happens = _place(second, to_second, when[j], shift, size)
                     lost = size
                     if leaves[j] < beyond:
-                        lost = _place(lost_law, guide[2, s], leaves[j], shift, size)
+                        lost = _place(lost_law, to_lost, leaves[j], shift, size)
                     if lost < happens:
-                        ends[q, start + j] = -1
-                        censored[q, lost] += 1
+                        ends_q[start + j] = -1
+                        censored_q[lost] += 1
                     else:
-                        ends[q, start + j] = 2 * happens + event[j]
-                        ended[q, happens] += 1
+                        ends_q[start + j] = 2 * happens + event[j]
+                        ended_q[happens] += 1
         for q in range(lanes):
             left[q], at_risk[q] = 1.0, n_rows
         for k in range(size + 1):
@@ -421,7 +423,7 @@ def draw_followup(  # type: ignore[no-untyped-def]
             for q in range(lanes):
                 end = ends[q, j]
                 w = weight[q, max(end, 0) >> 1]
-                target[q] = 0.0 if end < 0 else (w * of_event if end & 1 else -w * of_none)
+                target[q] = w * (0.0 if end < 0 else (of_event if end & 1 else -of_none))
 
 
 # ------------------------------------------------------------------------------

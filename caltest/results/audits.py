@@ -228,7 +228,7 @@ class AuditReport(Result):
 
     @property
     def details(self) -> list[str]:
-        """What else should be known of the rows, and what was not asked."""
+        """Remarks on the rows, and the columns that were not searched."""
         details = [row.detail for row in self.rows if row.detail]
         return details + [self._remark] * bool(self.unsearched)
 
@@ -643,7 +643,7 @@ class SegmentSearch(Result):
 
     @property
     def reach_in_words(self) -> str:
-        """What could have been found, in a sentence."""
+        """The differences that are found with power 0.8, in a sentence."""
         could = [f"{d:.3f} in {100 * f:g} % of the rows" for f, d in self.reach if d is not None]
         if not could:
             return "No difference in 20 % of the rows would be found in 80 % of such data sets."
@@ -651,7 +651,7 @@ class SegmentSearch(Result):
 
     @property
     def gain_in_words(self) -> str:
-        """What correcting the segments would gain, in a sentence."""
+        """The gain in Brier score by correcting the segments, in a sentence."""
         if self.error == 0.0:
             return "Corrected on some rows, the Brier score of the others does not fall."
         return (

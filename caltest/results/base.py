@@ -1,4 +1,4 @@
-"""What all answers share, and what they say of subgroups, clusters, folds and follow-up."""
+"""Base classes of results, and their parts on subgroups, clusters, folds and follow-up."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ class Result(Record):
 
 
 def _plain_names(value: object) -> object:
-    if isinstance(value, tuple):  # words within tuples lose their control characters, too
+    if isinstance(value, tuple):  # also words within tuples lose their control characters
         return tuple(map(_plain_names, value))
     clean = type(value) is not str or value.isprintable()  # most names: nothing to take out
     return value if clean else printable(str(value))
@@ -477,7 +477,7 @@ class ClusterSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the dependence means for a reader, and how clusters are not all alike."""
+        """Remarks on the dependence within clusters and on differences between them."""
         notes = [
             "rows of a cluster depend on each other, which makes errors by chance larger: floors "
             "and p-values allow for it as far as labels show it (λ)"
@@ -535,7 +535,7 @@ class FoldSummary(Record):
     smallest, largest : int
         Number of rows of the smallest and of the largest fold.
     moved : float
-        Largest |d_k|, the shift of the mean prediction of fold k, in probability.
+        Largest absolute shift d_k of the mean prediction of fold k, in probability.
     contrast : float
         Σ w d r / √Σ w² d² v over rows, N(0, 1) if models do not know the labels.
     random : float
@@ -572,7 +572,7 @@ class FoldSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know about cross-validated predictions."""
+        """Remarks on cross-validated predictions."""
         aligned = (
             "folds are aligned, each moved to the mean prediction of all rows: it is asked whether "
             "predictions are too high or low in all, and how they are spread, not whether one fold "
@@ -638,7 +638,7 @@ class HorizonSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What rows of the same times mean for a reader."""
+        """A remark on rows that share a time, if there are any."""
         near = f" or less than {self.horizon} times apart" * (self.horizon > 1)
         note = f"rows are of {self.times} times: those of one time{near} are taken to depend"
         return (note,) * (self.rows > self.times)

@@ -185,7 +185,8 @@ class BandTest(Result):
     Attributes
     ----------
     at_least : float
-        Lower confidence bound of the largest |observed − predicted|, in [0, 1]; 0 if none is shown.
+        Lower confidence bound of the largest absolute difference of observed and predicted, in
+        [0, 1]; 0 if none is shown.
     at_most : float
         Upper confidence bound of it, the smallest tolerance that is met; NaN if the band crosses.
     crosses : bool
@@ -214,7 +215,7 @@ class BandTest(Result):
 
     @property
     def verdict(self) -> AuditVerdict:
-        """What follows for a tolerance of ``tolerance``."""
+        """The verdict at ``tolerance``."""
         if self.at_least > self.tolerance:
             return AuditVerdict.MATTERS
         if not self.at_most <= self.tolerance:

@@ -711,7 +711,7 @@ def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, frames.TypedCol
 
 
 class NullDistribution(Protocol):
-    """What every null distribution offers, simulated or computed."""
+    """Interface of null distributions, simulated or computed."""
 
     def mean(self) -> float:
         """Return the expected value, the noise floor of the statistic."""

@@ -249,7 +249,7 @@ def cell(name: str, value: object, spread: float = nan) -> str:
 
 
 def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
-    """Return what decides the decimals of every row: its standard error, or its interval."""
+    """Return one spread a row, which decides its decimals: a standard error or from an interval."""
     if "se" in columns:
         return map(float, columns["se"])
     if "interval" in columns:
@@ -260,7 +260,7 @@ def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
 
 
 def head(name: str) -> str:
-    """Return what stands over a column; an attribute is called by its name, in words."""
+    """Return the head of a column; an attribute is called by its name, in words."""
     return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
 
 

@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 class AuditVerdict(Verdict):
-    """What an audit says of the model: one of three without a tolerance, of four with one.
+    """Verdict of an audit on the model: one of three without a tolerance, of four with one.
 
     In doubt is a rejection, or a bound of the error, where rows seem to depend on each other.
     """
@@ -42,7 +42,7 @@ class AuditVerdict(Verdict):
 
 
 class Finding(Verdict):
-    """What an audit says of one lens; an impossible outcome is one of probability 0."""
+    """Finding of an audit through one lens; an impossible outcome had probability 0."""
 
     MISCALIBRATED = "miscalibrated"
     IMPOSSIBLE_OUTCOME = "miscalibrated (impossible outcome)"
@@ -56,7 +56,7 @@ class Finding(Verdict):
 
 
 class ComparisonVerdict(Verdict):
-    """What a comparison says of two models."""
+    """Verdict of a comparison of two models."""
 
     FIRST_BETTER = "first is better calibrated"
     SECOND_BETTER = "second is better calibrated"
@@ -76,7 +76,7 @@ class ComparisonVerdict(Verdict):
 
 
 class GradeVerdict(Verdict):
-    """What a test says of the probability of a grade."""
+    """Verdict of a test of the probability of a grade."""
 
     UNDERESTIMATED = "risk underestimated"
     OVERESTIMATED = "risk overestimated"
@@ -84,7 +84,7 @@ class GradeVerdict(Verdict):
 
 
 class GateVerdict(Verdict):
-    """What a gate says of a model, and with which exit code."""
+    """Verdict of a gate on a model, with its exit code."""
 
     PASSED = "passed"
     FAILED = "failed"
