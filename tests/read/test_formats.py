@@ -40,7 +40,7 @@ LINES = b'{"p":0.25,"y":0}\n{"p":0.75,"y":1}\n{"p":0.5,"y":1}\n'
         ("quoted.csv", b'"p","y","t"\n0.25,0,"a,b"\n0.75,1,"two\n\nlines"\n0.5,1,"q""q"\n'),
         ("percent.csv", b"p,y\n25%,false\n75 %,TRUE\n50%,True\n"),
         ("late_fraction.csv", b"p,y,n\n0.25,0,1\n0.75,1,2\n0.5,1,x\n"),
-        ("gzip.csv.gz", gzip.compress(TEXT.encode())),
+        ("gzip.csv.gz", gzip.compress(TEXT.encode(), mtime=0)),
         ("zip.csv.zip", zipped({"inner.csv": TEXT})),
         ("lines.jsonl", LINES),
         ("list.json", b"[" + LINES.strip().replace(b"\n", b",") + b"]"),
@@ -176,7 +176,7 @@ def test_lists_of_a_word_and_a_number_are_classes(tmp_path):
 
 
 def test_standard_input_is_known_by_its_beginning(monkeypatch):
-    for data in (CSV.encode(), gzip.compress(CSV.encode())):
+    for data in (CSV.encode(), gzip.compress(CSV.encode(), mtime=0)):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
         check(read_predictions("-"))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
