@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import caltest as ct
-from caltest.cli import options as recipes
+from caltest.cli import recipes
 
 #: Examples of each test; 17 000 of each make 10⁵.
 EXAMPLES = 300

@@ -362,7 +362,9 @@ def test_an_audit_names_columns_that_it_has_not_searched():
     p, age = rng.uniform(0.1, 0.9, 200), rng.integers(20, 90, 200)
     table = {"p": p, "y": (rng.random(200) < p) * 1, "age": age, "case_id": age}
     report = ct.audit(table, "y", rng=0)
-    assert "Not searched for segments: age. Run: segment_search(..., features='*')" in str(report)
+    assert "Not searched for segments: age, case_id. Run: segment_search(..., features='*')" in str(
+        report
+    )
     assert ct.audit(table, "y", features=["age"], rng=0).unsearched == ()
     (score,) = (row for row in report.rows if row.aspect == "shape")
     for sd, said in ((1.9, False), (2.1, True)):
