@@ -472,6 +472,7 @@ class RowFacts(TypedDict, total=False):
     classes: Sequence[object] | None
     weights: object
     clusters: object
+    items: object
     by: object
     ids: object
     folds: object

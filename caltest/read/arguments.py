@@ -77,7 +77,7 @@ _CHOICES = {"predicted_label", "drop_missing", "drop_labels"}
 
 
 #: What is known of each row.
-_OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time")
+_OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time", "items")
 
 
 def _beside_labels(table: object, labels: object, beside: Fields, options: Fields) -> Predictions:
