@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from caltest.results import sketches
 from caltest.results.base import Result
 from caltest.results.hypotheses import CalibrationTestResult
+from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, format_range, format_value, spread_of
 
 
@@ -57,6 +59,23 @@ class IndividualErrorResult(Result):
     title: ClassVar[str] = "Error item by item"
     number: ClassVar[str] = "estimate"
     plotter: ClassVar[str] = "forests.individual"
+
+    def _card(self) -> Card:
+        parts, wrong = self.parts, self.pvalue <= 1.0 - self.level
+        rows = [
+            sketches.IntervalRow(name, middle, low, high, marked=low > 0.0)
+            for name, (middle, low, high) in parts.items()
+        ]
+        return Card(
+            "miscalibrated" if wrong else "no evidence",
+            tone="bad" if wrong else "plain",
+            headline=self.finding,
+            numbers=tuple(
+                (name, format_value(middle, spread_of(low, high)), format_range(low, high))
+                for name, (middle, low, high) in parts.items()
+            ),
+            drawing=sketches.forest(rows, f"squared error, {self._percent} interval"),
+        )
 
     @property
     def pvalue(self) -> float:
