@@ -71,7 +71,7 @@ def asked(folder: str, arguments: list[str]) -> tuple[float, float, str]:
     """Return CPU seconds, peak megabytes and what Python prints with the package of a folder."""
     environment = os.environ | {"PYTHONPATH": folder}
     process = subprocess.Popen(
-        [sys.executable, *arguments], env=environment, stdout=subprocess.PIPE,
+        [sys.executable, *arguments], env=environment, cwd=folder, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert process.stdout is not None
