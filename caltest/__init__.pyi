@@ -45,6 +45,7 @@ from .inference import cox_recalibration as cox_recalibration
 from .inference import decision_curve as decision_curve
 from .inference import equivalence_test as equivalence_test
 from .inference import grade_tests as grade_tests
+from .inference import individual_error as individual_error
 from .inference import joint_test as joint_test
 from .inference import meta_analysis as meta_analysis
 from .inference import promise as promise
@@ -103,6 +104,7 @@ from .results import GradeTest as GradeTest
 from .results import GradeTests as GradeTests
 from .results import GradeVerdict as GradeVerdict
 from .results import HorizonSummary as HorizonSummary
+from .results import IndividualErrorResult as IndividualErrorResult
 from .results import JointTestResult as JointTestResult
 from .results import MetaAnalysis as MetaAnalysis
 from .results import Plan as Plan
@@ -146,6 +148,7 @@ from .statistics import Estimand as Estimand
 from .statistics import EValue as EValue
 from .statistics import GaussianKernel as GaussianKernel
 from .statistics import HosmerLemeshow as HosmerLemeshow
+from .statistics import IndividualError as IndividualError
 from .statistics import KolmogorovSmirnov as KolmogorovSmirnov
 from .statistics import Kuiper as Kuiper
 from .statistics import LabelStatistic as LabelStatistic

@@ -25,6 +25,7 @@ from validation import (
     segments,
     tallies,
     type_one_error,
+    votes,
     ways,
 )
 from validation.study import run
@@ -45,6 +46,7 @@ STUDIES = (
     power,
     revisions,
     segments,
+    votes,
     ways,
 )
 

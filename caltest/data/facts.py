@@ -273,6 +273,11 @@ def _per_row(values: object, n: int, name: str) -> AnyArray:
     return array
 
 
+def as_items(values: object, n: int) -> IntArray:
+    """Return the item of every row, numbered."""
+    return codes(as_names(values, n, "items"))
+
+
 #: What reads each fact, from values and the number of rows.
 READERS: dict[str, Callable[[object, int], object]] = {
     "weights": as_weights,
@@ -281,6 +286,7 @@ READERS: dict[str, Callable[[object, int], object]] = {
     "ids": as_names,
     "folds": as_folds,
     "features": as_features,
+    "items": as_items,
 }
 
 

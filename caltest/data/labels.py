@@ -410,6 +410,7 @@ class RowFacts(TypedDict, total=False):
     classes: Sequence[object] | None
     weights: object
     clusters: object
+    items: object
     by: object
     ids: object
     folds: object

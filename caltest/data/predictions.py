@@ -39,6 +39,7 @@ from caltest.data.followup import UNKNOWN, Censoring, Followup
 from caltest.data.labels import as_rows, relabelled, stacked
 from caltest.data.numbers import SUM_EXACT, as_array, doubts, meant
 from caltest.data.rounded import without_rounded
+from caltest.data.votes import numbered, refuse_unequal, rows_of_votes
 from caltest.errors import (
     DoubtfulInputWarning,
     InvalidPredictionsError,
@@ -114,6 +115,9 @@ class Predictions(NamedClasses):
         What was given in the place of labels, which are 0 in rows that are unknown.
     ordered, multilabel : bool
         Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
+    items, items_in_clusters : ndarray of shape (n,), int64, and bool
+        The item of each row, of which rows are several outcomes, and whether ``clusters`` are
+        clusters of items rather than the items themselves.
     merged : int
         Number of classes before a lens merged some of them; 0 where none did.
     unused : tuple of str
@@ -146,6 +150,8 @@ class Predictions(NamedClasses):
     unused: tuple[str, ...] = ()
     places: IntArray | None = None
     merged: int = 0
+    items: IntArray | None = None
+    items_in_clusters: bool = False
 
     #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
     has_rows: ClassVar[bool] = True
@@ -171,6 +177,7 @@ class Predictions(NamedClasses):
         *,
         weights: object = None,
         clusters: object = None,
+        items: object = None,
         by: object = None,
         ids: object = None,
         folds: object = None,
@@ -211,6 +218,10 @@ class Predictions(NamedClasses):
             The cluster of each row, such as the patient: its rows may depend on each other, those
             of two clusters may not, and how many they are must not depend on outcomes. Or two
             columns by name, such as readers and patients: rows alike in either may depend.
+        items : array_like of shape (n,), optional
+            The item of each row, where several rows are outcomes of one prediction: votes of
+            annotators, or repeated runs. They have the same probabilities. Items are clusters,
+            unless ``clusters`` groups them; :class:`IndividualError` tests item by item.
         by : array_like of shape (n,), mapping or data frame, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
@@ -269,6 +280,7 @@ class Predictions(NamedClasses):
         """
         facts = {"labels": labels, "weights": weights, "clusters": clusters, "by": by}
         facts |= {"ids": ids, "folds": folds, "features": features, "time": time}
+        facts["items"] = items
         one_of("rounded", rounded, (True, False, "auto"))
         options = (classes, horizon, pos_label, from_logits, renormalise, ordered)
         others = (*[*facts.values()][1:], *options)
@@ -329,6 +341,65 @@ class Predictions(NamedClasses):
         data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows)
         notes = (*stack.notes, *data.notes)
         return replace(data, multilabel=True, places=stack.rows, notes=notes)
+
+    @classmethod
+    def of_votes(
+        cls, probs: object, counts: object, votes: object = None, *, raters: object = None,
+        weights: object = None, clusters: object = None, by: object = None,
+        classes: Sequence[object] | None = None,
+    ) -> Predictions:  # fmt: skip
+        """Take items with several outcomes each: votes of annotators, or answers of repeated runs.
+
+        Every vote becomes a row, and its item is remembered. Tests on average take the votes of an
+        item as a cluster; :class:`IndividualError`, :func:`individual_error` and a row of
+        :func:`audit` ask whether the probabilities of every single item are right. Do not replace
+        votes by their majority: that is another outcome, and a model that is right for every item
+        is rejected on it (in 66 % of data sets with 5 votes and 3 classes).
+
+        Parameters
+        ----------
+        probs : array_like of shape (I,), (I, 1) or (I, K)
+            The predictions of the items, as in :meth:`of`.
+        counts : array_like of shape (I, K)
+            How many votes of every item are for each class; or shares, with ``votes``. Items
+            without a vote are left out, and a note says how many.
+        votes : int or array_like of shape (I,), optional
+            The number of votes of every item, where ``counts`` are shares (soft labels).
+        raters : optional
+            Refused: if raters judge several items, votes of different items are dependent.
+        weights, clusters, by, classes
+            As in :meth:`of`, of items; whole items lie in a cluster.
+
+        Raises
+        ------
+        InvalidPredictionsError
+            For counts that are no whole numbers, with the item, and for ``raters``.
+
+        Examples
+        --------
+        >>> Predictions.of_votes([[0.8, 0.2], [0.5, 0.5]], [[3, 1], [2, 2]])
+        Predictions(n=8, K=2, 2 clusters)
+        """
+        if raters is not None:
+            raise InvalidPredictionsError(
+                "raters= is refused: a rater who judges several items makes their votes depend on "
+                "each other, and models that are right item by item are rejected too often (18 % "
+                "at a correlation of 0.5). Pass a row for each vote with clusters= of two columns, "
+                "item and rater: then you can test whether probabilities are right on average"
+            )
+        given = probs if isinstance(probs, Predictions) else np.asarray(as_array(probs, "probs"))
+        n = given.n if isinstance(given, Predictions) else len(given)
+        item, label = rows_of_votes(counts, votes, n)
+        facts: dict[str, Any] = {"weights": weights, "clusters": clusters, "by": by}
+        facts = {
+            name: None if fact is None else np.asarray(as_array(fact, name))[item]
+            for name, fact in facts.items()
+        }
+        rows = given.take(item) if isinstance(given, Predictions) else given[item]
+        data = cls.of(rows, label, classes, **facts, items=item)
+        left = n - np.unique(item).size
+        note = (f"left out {several(left, 'item')} without a vote",) * (left > 0)
+        return replace(data, places=None, notes=(*data.notes, *note))
 
     @property
     def rows(self) -> Predictions:
@@ -557,7 +628,9 @@ def _with_facts(
         raise InvalidPredictionsError("two classes have no order: ordered=True is for more")
     if ordered:
         facts["ordered"] = True
-    if data.multilabel and facts.keys() & {"by", "clusters", "folds", "horizon"}:
+    if given["items"] is not None:
+        facts |= _items_as_clusters(data, facts)
+    if data.multilabel and facts.keys() & {"items", "by", "clusters", "folds", "horizon"}:
         raise InvalidPredictionsError(
             "of several labels a row each is a subgroup, and the row a cluster: they take no "
             "other by=, clusters= or folds="
@@ -565,6 +638,31 @@ def _with_facts(
     if horizon is not None or given["time"] is not None:
         facts |= _as_series(given, horizon, data)
     return replace(data, **facts) if facts else data
+
+
+def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
+    """Return items with the clusters that they are, or that they lie in."""
+    items, weights = facts["items"], facts.get("weights", data.weights)
+    refuse_unequal(data.probs, weights, items)
+    clusters = facts.get("clusters", data.clusters)
+    if facts.get("crossed", data.crossed) is not None:
+        raise InvalidPredictionsError(
+            "items= takes one column of clusters, in which whole items lie: two columns that cross "
+            "would make votes of different items depend on each other"
+        )
+    if clusters is None:
+        return {"clusters": items}
+    of_row, first = numbered(items)
+    apart = np.flatnonzero(clusters != clusters[first[of_row]])
+    if apart.size:
+        row = int(apart[0])
+        raise InvalidPredictionsError(
+            f"rows {int(first[of_row[row]])} and {row} are outcomes of one item, but lie in "
+            "different clusters: clusters= of items holds whole items. If it names raters who "
+            "judge several items, votes depend on each other across items, and no test item by "
+            "item is valid: leave items= out and pass both columns as clusters="
+        )
+    return {"items_in_clusters": True}
 
 
 def _as_series(

@@ -14,6 +14,7 @@ from .diagrams import bin_sensitivity as bin_sensitivity
 from .diagrams import reliability_fit as reliability_fit
 from .diagrams import reliability_simplex as reliability_simplex
 from .grades import grade_tests as grade_tests
+from .individual import individual_error as individual_error
 from .interval import confidence_interval as confidence_interval
 from .interval import equivalence_test as equivalence_test
 from .joint import joint_test as joint_test

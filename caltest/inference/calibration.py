@@ -37,7 +37,7 @@ from caltest.nulls.lanes import GAMMA, UNIT, Seed, keys, mixed
 from caltest.nulls.laws import ExactNull
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
-from caltest.statistics import ECE, EValue
+from caltest.statistics import ECE, EValue, Statistic
 from caltest.statistics.statistic import StatisticLike, prepare
 
 
@@ -151,6 +151,10 @@ def calibration_test(
     )  # fmt: skip
     if analysis.from_sums:
         return _tested(analysis, statistic, null, run, early_stop)
+    if isinstance(statistic, Statistic) and statistic.of_items:
+        # Under the hypothesis outcomes of an item are independent draws, whatever its clusters
+        alone = replace(analysis.rows, clusters=None)
+        analysis = Analysis.of_data("calibration_test", alone, analysis.lens, rng)
     data, through, induced = analysis.rows, analysis.lens, analysis.induced
     refuse_bets(data, statistic)
     within = memorised(analysis)

@@ -86,7 +86,7 @@ def worst_class(
     >>> import caltest as ct
     >>> result = ct.worst_class(ct.examples.digits("overfit"), n_resamples=1999, rng=0)
     >>> result.components[0].direction, result.repair
-    ('too extreme', 'temperature')
+    ('too extreme', 'vector')
     """
     check_run(**(run := Run(n_resamples=n_resamples, rng=rng, workers=workers)))
     fraction("alpha", alpha)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from caltest.plots.canvas import Picture
-from caltest.plots.forests import classes, differences, forest, pvalues, segments, sites
+from caltest.plots.forests import (
+    classes,
+    differences,
+    forest,
+    individual,
+    pvalues,
+    segments,
+    sites,
+)
 from caltest.plots.lines import decision_curve, evidence, fitted, null, revisions, sensitivity
 from caltest.plots.panels import comparison, difference, reliability, simplex
 from caltest.results import Record
@@ -30,6 +38,7 @@ __all__ = [
     "evidence",
     "fitted",
     "forest",
+    "individual",
     "null",
     "pvalues",
     "reliability",

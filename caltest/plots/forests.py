@@ -19,6 +19,7 @@ from caltest.results import (
     Finding,
     GradeTests,
     GradeVerdict,
+    IndividualErrorResult,
     JointTestResult,
     MetaAnalysis,
     SegmentSearch,
@@ -274,6 +275,24 @@ def pvalues(
     chart.axes(xlabel, xlim=(least / 4.0, 2.0))
     chart.pvalues(y, values)
     return chart.finish(text, recipe)
+
+
+def individual(
+    result: IndividualErrorResult, ax: Axes | None = None, *, recipe: bool = True
+) -> Picture:
+    """Draw the error item by item with its calibration part and grouping loss, and intervals.
+
+    The artists are "estimates", "intervals" and "key".
+    """
+    chart = Chart.of(ax, 1.9)
+    y = chart.rows([*result.parts])
+    middle, low, high = np.array([*result.parts.values()]).T
+    words = f"{100 * result.level:g} % interval"
+    chart.spans("intervals", y, low, high, words, color=INK, lw=1.0)
+    chart.dots("estimates", middle, y, s=20, filled=[low > 0.0 for low in low], linewidths=0.9)
+    chart.rule("", "right item by item", x=0.0, ls=DASHED, lw=0.9, zorder=0)
+    chart.axes("mean squared error of probabilities", ticks=4)
+    return chart.finish(result.recipe, recipe)
 
 
 #: Classes in a picture, those of the largest scores.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Facts that are values, one a row, or names of columns.
-OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time")
+OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time", "items")
 
 
 #: Options that choose among the rows and columns of a table.

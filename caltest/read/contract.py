@@ -85,6 +85,7 @@ class Wanted:
     weights: str | None = None
     folds: str | None = None
     ids: str | None = None
+    items: str | None = None
     features: str | Sequence[str] | None = None
     where: str | None = None
     classes: Sequence[object] | None = None
@@ -142,7 +143,7 @@ class Wanted:
 #: Options that take one column or expression, and those that take several.
 ONE = (
     *("predicted_label", "event", "competing", "time", "horizon", "strata", "weights", "folds"),
-    *("ids", "where"),
+    *("ids", "items", "where"),
 )
 MANY = ("probs", "label", "by", "clusters", "features")
 

@@ -54,6 +54,7 @@ def read_predictions(
     weights: str | None = None,
     folds: str | None = None,
     ids: str | None = None,
+    items: str | None = None,
     features: Expressions | None = None,
     classes: Sequence[object] | None = None,
     from_logits: bool = False,
@@ -100,7 +101,7 @@ def read_predictions(
         forecasts are, as in :meth:`Predictions.of`.
     by, clusters : str or sequence of str, optional
         Subgroups, of which several columns are crossed, and one or two columns of clusters.
-    weights, folds, ids, features : str or sequence of str, optional
+    weights, folds, ids, items, features : str or sequence of str, optional
         Other facts of the rows, see :meth:`Predictions.of`; ``features="*"`` are all columns that
         are not used otherwise.
     classes : sequence, optional
@@ -255,7 +256,7 @@ def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, comple
             parts.append(f"{shown} as the probability {right}, label {label}")
     parts += [
         f"{option} from {shortened([term.name for term in chosen.terms[option]])}"
-        for option in ("by", "clusters", "weights", "folds", "ids", "strata", "features")
+        for option in ("by", "clusters", "weights", "folds", "ids", "items", "strata", "features")
         if option in chosen.terms
     ]
     if "time" in chosen.terms and "event" not in chosen.terms:

@@ -459,7 +459,7 @@ class Cells:
         notes: list[str] = []
         facts: dict[str, Any] = {
             option: self.fact(option)
-            for option in ("by", "weights", "clusters", "ids", "folds")
+            for option in ("by", "weights", "clusters", "ids", "folds", "items")
             if self.of(option)
         }
         if self.of("event"):

@@ -11,7 +11,7 @@ import numpy as np
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
 from caltest.data import Facts
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
-from caltest.inference import calibration_test, joint_test, segment_search
+from caltest.inference import calibration_test, individual_error, joint_test, segment_search
 from caltest.inference._input import ROWS, admitted, admitted_tally, tallies_of
 from caltest.inference.classes import class_errors
 from caltest.inference.dependence import warn_of_few
@@ -36,6 +36,7 @@ from caltest.results import (
     AuditReport,
     AuditRow,
     CalibrationTestResult,
+    IndividualErrorResult,
     Subgroups,
     WorstClassResult,
 )
@@ -68,7 +69,8 @@ def audit(
     (:class:`Cumulative`); the whole vector (``Canonical()``), as a binned error and by its log
     score (:class:`ScoreGap`), that of ordered classes their ranked probability score; of up to
     1000 classes the levels of all and one slope (:class:`MulticlassCox`), with the classes that are
-    wrong, in which direction, and the recalibration that is enough (:func:`worst_class`). For two
+    wrong, in which direction, and the recalibration that is enough (:func:`worst_class`). For items
+    with several outcomes (``items``) whether each is right (:class:`IndividualError`). For two
     classes: the probability of label 1, with and without bins, and the top prediction. With ``by``
     every subgroup, summarised by the worst. Errors are total-variation ECEs, over 15 equal-width
     bins for two-class lenses and over a :class:`VarianceTree` with cells of at least max(20, n/50)
@@ -211,7 +213,7 @@ def _together(
         tests = list(joint.tests[part])
         pvalue = min(1.0, len(tests) * min(t.pvalue for t in tests))
         adjusted.append(min(joint.adjusted[part]))
-        answers.append((tests, pvalue, _classes(data, question, pvalue, draws, alpha)))
+        answers.append((tests, pvalue, _beyond(data, question, pvalue, draws, alpha)))
         end = part.stop
     return answers, adjusted
 
@@ -294,13 +296,17 @@ def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answe
                 tests[other] = replace(tests[other], null_distribution=None)
             advance(1)
     pvalue = min(1.0, len(tests) * min(t.pvalue for t in tests))  # of Bonferroni
-    return tests, pvalue, _classes(whole, question, pvalue, draws, alpha)
+    return tests, pvalue, _beyond(whole, question, pvalue, draws, alpha)
 
 
-def _classes(
+def _beyond(
     data: Source, question: Question, pvalue: float, draws: Run, alpha: float
-) -> WorstClassResult | None:
-    """Name the classes that are wrong, where their scores together are rejected."""
+) -> WorstClassResult | IndividualErrorResult | None:
+    """Name the classes that are wrong, where scores are rejected; estimate errors of items."""
+    if question.kind == "items" and data.rows is not None:
+        items = individual_error(data.rows, level=1.0 - alpha, **draws)
+        go_on(items.ended)
+        return items
     if question.kind != "levels" or pvalue > alpha or data.rows is None:
         return None
     classes = class_errors(data.rows, alpha, draws)

@@ -28,6 +28,7 @@ from caltest.results import (
     CalibrationTestResult,
     CoxRecalibration,
     Finding,
+    IndividualErrorResult,
     Result,
     Segment,
     SegmentSearch,
@@ -42,6 +43,7 @@ from caltest.results.rendering import at_most, in_sd, percent
 from caltest.statistics import (
     ECE,
     CoxScore,
+    IndividualError,
     Kuiper,
     MulticlassCox,
     MultiScale,
@@ -65,8 +67,10 @@ MOST_CLASSES = 1000
 
 #: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
 #: without bins, of one lens; how sure the whole vector is; levels and slopes of all classes; the
-#: binned errors of all subgroups; segments of features.
-Kind = Literal["error", "classes", "ordered", "shape", "score", "levels", "groups", "segments"]
+#: items with several outcomes one by one; the binned errors of all subgroups; segments of features.
+Kind = Literal[
+    "error", "classes", "ordered", "shape", "score", "levels", "items", "groups", "segments"
+]
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,8 @@ def sums_of(data: Source, lens: Lens) -> Source:
 
 def questions(data: Source) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
-    return _defined([question for question in _agenda(data) if _answerable(data, question)], data)
+    agenda = [*_agenda(data), *_item_by_item(data)]
+    return _defined([question for question in agenda if _answerable(data, question)], data)
 
 
 def left_out(data: Source) -> str:
@@ -219,11 +224,24 @@ def _agenda(data: Source) -> list[Question]:
     return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *every_class, *groups(TopK(1))]
 
 
+def _item_by_item(data: Source) -> list[Question]:
+    """Ask of items with several outcomes whether each is right; one test on average cannot tell."""
+    if not isinstance(data, Predictions) or data.items is None or data.folds is not None:
+        return []
+    pairs: tuple[Pair, ...] = ((IndividualError(), Canonical()),)
+    return [Question("Canonical() items", "right item by item?", "items", pairs)]
+
+
 def _defined(agenda: list[Question], data: Source) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in agenda:
-        if question.kind not in ("shape", "score", "levels"):  # an error always has a meaning
+        if question.kind not in (
+            "shape",
+            "score",
+            "levels",
+            "items",
+        ):  # an error always has a meaning
             answerable.append(question)
             continue
         sums, pairs = summed(data, question), list[Pair]()
@@ -245,7 +263,9 @@ Tests = list[CalibrationTestResult]
 
 #: The tests of a question, their p-value together, and what was found in subgroups, segments or
 #: classes.
-Answer = tuple[Tests, float, Subgroups | SegmentSearch | WorstClassResult | None]
+Answer = tuple[
+    Tests, float, Subgroups | SegmentSearch | WorstClassResult | IndividualErrorResult | None
+]
 
 
 #: Standard errors from which on lower predictions of events than of others are no chance.
@@ -303,6 +323,8 @@ def row_of(
         worst_part, detail = f"class {parts.components[0].name}", ""
         if judged.rejected:
             detail = f"By class: {parts.finding}"
+    elif isinstance(parts, IndividualErrorResult):
+        worst_part, detail = "", f"Item by item: {parts.finding}"
     elif parts is not None:
         worst_part = parts.names[parts.worst]
         groups = _judged(data, question.pairs[0][1], parts, judged, noticed)
@@ -325,6 +347,7 @@ def row_of(
         search=parts if isinstance(parts, SegmentSearch) else None,
         groups=groups,
         classes=parts if isinstance(parts, WorstClassResult) else None,
+        individual=parts if isinstance(parts, IndividualErrorResult) else None,
     )
 
 

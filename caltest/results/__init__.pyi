@@ -39,6 +39,7 @@ from .hypotheses import ComparisonResult as ComparisonResult
 from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
+from .individual import IndividualErrorResult as IndividualErrorResult
 from .martingale import RevisionTest as RevisionTest
 from .net_benefit import DecisionCurve as DecisionCurve
 from .net_benefit import PromiseResult as PromiseResult

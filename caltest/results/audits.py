@@ -17,6 +17,7 @@ from caltest.results import frames, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
 from caltest.results.classes import WorstClassResult
 from caltest.results.hypotheses import CalibrationTestResult
+from caltest.results.individual import IndividualErrorResult
 from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
     Columns,
@@ -110,12 +111,13 @@ class AuditRow(Record):
         The question in words.
     subject : {"event", "top", "ranks", "classes", "vector"}
         Which probabilities the lens assesses.
-    aspect : {"error", "classes", "ordered", "shape", "score", "levels", "groups", "segments"}
+    aspect : str
         "error": a binned error; "classes": errors of every class; "ordered": cumulative
         probabilities; "shape": statistics without bins; "score": confidence of the whole vector;
-        "levels": calibration-in-the-large and slopes of classes; "groups": errors of subgroups;
-        "segments": a search through segments. The unit of "shape", "score" and "levels" is the
-        standard deviation under calibration.
+        "levels": calibration-in-the-large and slopes of classes; "items": items with several
+        outcomes, one by one; "groups": errors of subgroups; "segments": a search through segments.
+        The unit of "shape", "score", "levels" and "items" is the standard deviation under
+        calibration.
     test : CalibrationTestResult
         The test that decides.
     pvalue : float
@@ -136,6 +138,8 @@ class AuditRow(Record):
         Results of subgroups, each judged by itself.
     classes : WorstClassResult or None
         Classes whose probabilities are too high, too low, too extreme or too timid, if any.
+    individual : IndividualErrorResult or None
+        Error item by item with its parts, if items have several outcomes.
     """
 
     lens: str
@@ -152,12 +156,13 @@ class AuditRow(Record):
     search: SegmentSearch | None = None
     groups: Subgroups | None = None
     classes: WorstClassResult | None = None
+    individual: IndividualErrorResult | None = None
 
     @property
     def shown(self) -> tuple[str, str, str]:
         """The error, that of a calibrated model, and a score in sd from it, as they are printed."""
         test = self.test
-        if self.aspect in ("shape", "score", "levels"):
+        if self.aspect in ("shape", "score", "levels", "items"):
             return "", "", in_sd(test.excess, test.null_std)
         return test.shown_estimate, test.shown_floor, ""
 

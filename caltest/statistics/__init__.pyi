@@ -18,6 +18,7 @@ from .cumulative import ATB as ATB
 from .cumulative import KolmogorovSmirnov as KolmogorovSmirnov
 from .cumulative import Kuiper as Kuiper
 from .evalue import EValue as EValue
+from .individual import IndividualError as IndividualError
 from .isotonic import CORP as CORP
 from .isotonic import Sweep as Sweep
 from .kernel import MMCE as MMCE

@@ -31,6 +31,8 @@ class Statistic(ABC, Written):
     of_known_rows: ClassVar[bool] = False
     #: Whether it is about all classes: two classes that a lens made of more are refused.
     of_whole_vector: ClassVar[bool] = False
+    #: Whether it is of items with several outcomes, independent of each other given the prediction.
+    of_items: ClassVar[bool] = False
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
         """Return the value; arguments and errors are those of :meth:`Predictions.of`.

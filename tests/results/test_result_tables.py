@@ -52,6 +52,10 @@ RESULTS = {
     "ReliabilityDifference": lambda: ct.reliability_difference(DATA, DATA, bins=3),
     "ReliabilityFit": lambda: ct.reliability_fit(DATA, n_resamples=99),
     "ReliabilitySimplex": lambda: ct.reliability_simplex(DATA),
+    "IndividualErrorResult": lambda: ct.individual_error(
+        ct.Predictions.of_votes([[0.2, 0.8], [0.5, 0.5], [0.4, 0.6]], [[1, 2], [3, 0], [0, 1]]),
+        n_resamples=19,
+    ),
     "WorstClassResult": lambda: ct.worst_class(DATA, **FEW),
     "SegmentSearch": lambda: ct.segment_search(
         DATA,

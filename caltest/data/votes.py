@@ -1,0 +1,113 @@
+"""Several outcomes of one item: the votes of annotators, or the answers of repeated runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest.data.numbers import as_array
+from caltest.errors import InvalidPredictionsError
+
+if TYPE_CHECKING:
+    from caltest.data.predictions import Predictions
+
+#: How far shares times votes may be from a whole number, as printed shares leave it.
+WHOLE = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Items with their predictions and the counts of their outcomes.
+
+    ``probs`` and ``counts`` have shape (I, K), ``of_row`` (n,) is the item of every row, and
+    ``weights`` and ``clusters`` (I,) are those of items, None where there are none.
+    """
+
+    probs: FloatArray
+    counts: IntArray
+    of_row: IntArray
+    weights: FloatArray | None
+    clusters: IntArray | None
+
+    @classmethod
+    def of(cls, data: Predictions) -> Votes:
+        """Count the votes of every item, numbered in the order in which they appear; O(n + I K)."""
+        assert data.items is not None
+        of_row, first = numbered(data.items)
+        k = data.n_classes
+        counts = np.bincount(of_row * k + data.labels, minlength=first.size * k)
+        weights = None if data.weights is None else data.weights[first]
+        grouped = data.clusters is not None and data.items_in_clusters
+        clusters = data.clusters[first] if grouped and data.clusters is not None else None
+        return cls(data.probs[first], counts.reshape(-1, k), of_row, weights, clusters)
+
+    @property
+    def size(self) -> IntArray:
+        """Number of votes of every item, (I,)."""
+        return self.counts.sum(axis=1)
+
+
+def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return the number of the item of every row, by appearance, and the first row of each."""
+    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(first.size, dtype=np.int64)
+    number[order] = np.arange(first.size)
+    return number[inverse.ravel()], first[order]
+
+
+def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> None:
+    """Refuse items whose rows have different predictions or weights."""
+    of_row, first = numbered(items)
+    for what, column in (("predictions", probs), ("weights", weights)):
+        if column is None:
+            continue
+        same = np.isclose(column, column[first[of_row]], rtol=0.0, atol=1e-9)
+        wrong = np.flatnonzero(~same.reshape(len(of_row), -1).all(axis=1))
+        if wrong.size:
+            row = int(wrong[0])
+            raise InvalidPredictionsError(
+                f"rows {int(first[of_row[row]])} and {row} are outcomes of one item but have "
+                f"different {what}: items= (--items) is for several outcomes of one prediction. "
+                "For predictions that differ use clusters= (--clusters)"
+            )
+
+
+def rows_of_votes(counts: object, votes: object, n: int) -> tuple[IntArray, IntArray]:
+    """Return the item and the label of every vote, (Σ m,) each.
+
+    ``counts`` are whole numbers, or shares where the number of ``votes`` of each item is given.
+    """
+    table = np.asarray(as_array(counts, "counts"))
+    if table.ndim != 2 or len(table) != n or table.shape[1] < 2:
+        raise InvalidPredictionsError(
+            f"counts must have a row for each of the {n} items and a column for each class (two "
+            f"columns where probs has one: label 0 and label 1); its shape is {table.shape}"
+        )
+    table = table.astype(np.float64)
+    if votes is not None:
+        size = np.broadcast_to(np.asarray(votes, dtype=np.float64), (n,))
+        table = table * size[:, None]
+    whole = np.rint(table)
+    off = np.abs(table - whole) > (0.0 if votes is None else WHOLE)
+    wrong = np.flatnonzero((off | (whole < 0.0) | ~np.isfinite(table)).any(axis=1))
+    if wrong.size:
+        row = int(wrong[0])
+        remedy = (
+            "; for shares of votes give the number of votes as well, votes="
+            if votes is None
+            else ", so that these shares are not those of so many votes"
+        )
+        raise InvalidPredictionsError(
+            f"counts of item {row} are {table[row].round(4).tolist()}, which are no whole numbers "
+            f"≥ 0{remedy}"
+        )
+    whole = whole.astype(np.int64)
+    if not whole.any():
+        raise InvalidPredictionsError("counts holds no vote")
+    item, label = np.nonzero(whole)
+    times = whole[item, label]
+    return np.repeat(item, times), np.repeat(label, times)
