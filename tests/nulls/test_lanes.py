@@ -171,3 +171,23 @@ def test_without_a_folder_for_compiled_code_kernels_run_and_say_so_once(monkeypa
     for _ in range(2):
         assert compiled.kernel(lambda x: x + 1)(1) == 2
     assert capsys.readouterr().err.count("set NUMBA_CACHE_DIR") == 1
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("design", [*DESIGNS, "follow-up"])
+def test_answers_do_not_jump_where_sums_take_over_from_rows(design, monkeypatch):
+    """The same rows, just below the number from which sums are cheaper and just above it."""
+    data = predictions("independent" if design == "follow-up" else design)
+    if design == "follow-up":
+        rng = np.random.default_rng(2)
+        ended = rng.random(N) < 0.7
+        followup = ct.Followup(rng.uniform(1.0, 9.0, N), ended, horizon=5)
+        data = ct.OneVsRest(1)(ct.Predictions.of(data.probs[:, 0], followup))
+    found = []
+    for many in (N, N - 1):
+        monkeypatch.setattr("caltest.inference._input.MANY", many)
+        test = ct.calibration_test(data, None, ct.ECE(), n_resamples=99, rng=1)
+        joint = ct.joint_test(data, pairs=[(ct.ECE(), None)] * 2, n_resamples=99, rng=1)
+        found.append((test.estimate, joint.tests[0].estimate, test.pvalue))
+    np.testing.assert_allclose(found[0][:2], found[1][:2], rtol=1e-10)
+    assert abs(found[0][2] - found[1][2]) < 0.05
