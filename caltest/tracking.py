@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from caltest._base.saving import write_file
 from caltest.results import Result
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _files(result: Result) -> Iterator[Path]:
     """Write the files of a result into a folder that lasts as long as it is needed."""
     with TemporaryDirectory() as folder:
         where = Path(folder)
-        (where / "result.json").write_text(result.to_json(), encoding="utf-8")
-        (where / "result.md").write_text(result.to_markdown(), encoding="utf-8")
+        write_file(where / "result.json", result.to_json())
+        write_file(where / "result.md", result.to_markdown())
         if result.plotter:
             picture = result.plot()
             picture.save(where / "figure.png")

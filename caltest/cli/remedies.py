@@ -153,7 +153,8 @@ def readings_of(
         return [InPlace(error.option_name, name) for name in close]
     if isinstance(error, click.MissingParameter) and error.param is not None:
         option = isinstance(error.param, click.Option)
-        return [Reading({error.param.opts[-1].strip("-") if option else "": "FILE"})]
+        place = "EXPR" if error.param.metavar == "EXPR" else "FILE"
+        return [Reading({error.param.opts[-1].strip("-") if option else "": place})]
     if isinstance(error, FileNotFoundError):
         for path in (Path(word) for word in words[1:] if word[:1] != "-"):
             if not path.exists() and path.parent.is_dir():

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from caltest._base.saving import write_file
 from caltest.errors import StatisticError
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ class Picture:
         kind = Path(path).suffix.lower()
         if kind not in RECIPE_IN:
             raise StatisticError(f"a picture is saved as .pdf, .svg or .png, not as {path}")
-        self._write(path, kind)
+        file = BytesIO()
+        self._write(file, kind)
+        write_file(path, file.getvalue())
 
     def to_svg(self) -> str:
         """Return the picture as SVG, in which text stays text."""
@@ -79,7 +82,7 @@ class Picture:
         self._write(file, ".svg")
         return file.getvalue().decode()
 
-    def _write(self, file: str | Path | IO[bytes], kind: str) -> None:
+    def _write(self, file: IO[bytes], kind: str) -> None:
         from matplotlib import rc_context
 
         undated = {".pdf": "CreationDate", ".svg": "Date"}

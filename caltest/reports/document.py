@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtrit
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.saving import write_file
 from caltest._base.written import first_of, several
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
@@ -334,7 +335,7 @@ class Report(Result):
         if kind not in self.endings:
             raise StatisticError(f"a report is saved as .html, .md, .tex or .json, not as {path}")
         text = self.to_json() + "\n" if kind == ".json" else self._in(kind)
-        Path(path).write_text(text, encoding="utf-8")
+        write_file(path, text)
         if kind == ".tex":
             for section in self.sections:
                 if section.pictured:

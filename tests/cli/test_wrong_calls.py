@@ -375,7 +375,7 @@ asked(null="betting") -> null='betting' is the law of EValue(): give statistic=E
 asked(lens=ct.OneVsRest(5)) -> there is no class 5
 asked(folds=5) -> the fold of every row: for k, (_, test) in enumerate(splitter.split(X))
 ct.Followup([0, 1], [30, 7], horizon=5) -> pass the times first, then whether the event was seen
-ct.Followup([1, 2], [0, 1], 5, [0, 0]) -> takes time, event, horizon, competing=…
+ct.Followup([1, 2], [0, 1], 5, [0, 0]) -> takes time, event, horizon, unit=…
 asked(lens=lambda d: 3) -> returned int; a lens takes Predictions and returns Predictions
 asked(statistic="ECE") -> statistic must be a statistic such as ECE(15)
 asked(statistic=[ct.ECE()]) -> calibration_test takes one statistic

@@ -1,0 +1,126 @@
+"""Commands in the user's units and before outcomes: ``decide`` and ``revisions``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import caltest as ct
+from caltest.cli import EXIT_CODES
+from caltest.cli import options as o
+from caltest.cli.help import Verb, column, option
+from caltest.cli.inputs import Outcome, check_out, finish, read
+from caltest.cli.remedies import Refusal
+from caltest.data.utilities import Threshold, Utility
+
+command = partial(click.command, cls=Verb)
+
+
+@command(epilog=EXIT_CODES)
+@o.FILE
+@option("--costs", type=click.Path(path_type=Path, dir_okay=False),
+        help="CSV file of costs: a row an action, its name first, a column a class.")  # fmt: skip
+@option("--threshold", type=o.SHARE, help="Act where the probability is at least this.")
+@o.flag("--curve", help="Net benefit at all thresholds from 0.01 to 0.99.", group="Test")
+@o.LEVEL
+@o.alpha("Level of the test, for the exit code.")
+@o.SEED
+@o.OUT
+@o.FAIL
+def decide(alpha: float, **options: Any) -> Outcome:
+    """Compare what acting on the probabilities promises with what it gained.
+
+    Name what an action costs, in a file with --costs or by --threshold; or draw the net benefit
+    with --curve. With --fail-on-miscalibration, a promise that is not kept fails.
+    """
+    asked = [name for name in ("costs", "threshold", "curve") if options[name]]
+    if len(asked) != 1:
+        raise Refusal("name one of --costs FILE, --threshold T and --curve")
+    check_out(options)
+    utility: Utility | None = None
+    if options["threshold"]:
+        utility = Threshold(options["threshold"])
+    data = read(options)
+    if not isinstance(data, ct.Predictions):
+        raise Refusal("decide needs rows in memory, and these files are read in batches")
+    if options["costs"]:
+        utility = _costs(options["costs"], data)
+    if utility is None:
+        curve = ct.decision_curve(data, level=options["level"], rng=options["rng"])
+        return finish(curve, False, options)
+    result = ct.promise(data, None, utility, level=options["level"], rng=options["rng"])
+    return finish(result, result.pvalue <= alpha, options)
+
+
+def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
+    """Read costs: a row an action, its name first, then a column for every class."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise Refusal(f"--costs {path}: {str(error).partition(chr(10))[0]}") from None
+    names = [str(name) for name in data.classes or range(data.n_classes)]
+    head, columns = frame.columns[0], frame.columns[1:]
+    if sorted(columns) != sorted(names):
+        raise Refusal(
+            f"--costs {path} has columns {', '.join(columns) or 'none'} after {head}, and the "
+            f"classes are {', '.join(names)}: name a column for each"
+        )
+    try:
+        matrix = frame.select(pl.col(names).cast(pl.Float64)).to_numpy()
+    except pl.exceptions.PolarsError:
+        raise Refusal(f"--costs {path} holds a cost that is not a number") from None
+    return ct.Costs(matrix, tuple(str(name) for name in frame[head]))
+
+
+@command(epilog=EXIT_CODES)
+@click.argument("file", type=click.Path(path_type=Path))
+@column("--ids", "--id", "ids", required=True, help="Question that a row forecasts.")
+@column("--time", required=True, help="When it was forecast: numbers or dates.")
+@column("--probs", help="Probability of the event.")
+@column("--label", help="Outcome 0 or 1 of the question, empty while it is open.")
+@column("--groups", group="Design", help="Questions alike here may share news.")
+@o.flag("--dependent", group="Design", help="All questions may share news.")
+@column("--where", help='Rows to keep, such as "year = 2026".')
+@option("--least", type=click.FloatRange(0, 1), help="Move of a forecast that settles a bet.",
+        show_default="three steps of the grid of percents")  # fmt: skip
+@option("--step", type=click.FloatRange(0, 1, max_open=True), default=0.0, rare=True,
+        help="Grid of rounded forecasts: a strict bound.")  # fmt: skip
+@o.alpha("Probability of ever raising a false alarm.")
+@o.LEVEL
+@o.SHEET
+@o.OUT
+@option("--plot", "picture", type=o.TARGET, group="Output", help="Draw the evidence over time.")
+@o.FAIL
+def revisions(file: Path, **options: Any) -> Outcome:
+    """Test whether forecasts are revised as they should be, before any outcome.
+
+    FILE has one row a forecast: its question (--ids), its time and its probability. A calibrated
+    forecaster's next revision cannot be predicted. With --fail-on-miscalibration an alarm fails.
+    """
+    from caltest.read.forecast_rows import read_forecasts
+
+    check_out(options | {"file": file})
+    names = ("ids", "time", "probs", "label", "groups", "where", "sheet")
+    rows = read_forecasts(file, **{name: options[name] for name in names})
+    click.echo(f"{rows.note}\n", err=True)
+    known = None if rows.outcomes is None else np.asarray(rows.outcomes)
+    data = ct.Revisions(
+        rows.ids,
+        rows.times,
+        rows.probs,
+        known,
+        groups=rows.groups,
+        dependent=options["dependent"],
+        least="auto" if options["least"] is None else options["least"],
+        step=options["step"],
+    )
+    result = data.test(alpha=options["alpha"], level=options["level"])
+    if options["picture"] is not None:
+        result.plot().save(options["picture"])
+    return finish(result, result.alarm, options)
