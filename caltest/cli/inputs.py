@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 import caltest as ct
+from caltest._base.saving import write_file
 from caltest.cli.remedies import Refusal, command
 from caltest.errors import Reading
 
@@ -92,13 +93,17 @@ def _scanned(
         # What no tally can say is refused before hours of reading.
         few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
         prepare(options["statistic"], problem_of_tally(few))
-    arguments["resume"] = options.get("resume")
+    arguments |= {"resume": options.get("resume"), "verify": bool(options.get("verify"))}
     arguments["lens"] = options.get("lens") or (None if options.get("whole") else "usual")
     return ct.scan(files, *columns, **arguments)
 
 
 def check_out(options: dict[str, Any]) -> None:
     """Refuse, before any work is done, to write into no folder, or over a file that is read."""
+    if options.get("verify") and not options.get("resume"):
+        raise Refusal(
+            "--verify compares files with the state that --resume names", Reading({"verify": None})
+        )
     files = options.get("file") or options.get("files") or ()
     read_from = [*files] if isinstance(files, tuple) else [files]
     read_from += [options[name] for name in READ_FROM if options.get(name)]
@@ -110,6 +115,10 @@ def check_out(options: dict[str, Any]) -> None:
         if target is None:
             continue
         option = {"picture": "plot"}.get(name, name)
+        for other in WRITTEN_TO[WRITTEN_TO.index(name) + 1 :]:
+            if options.get(other) is not None and target.resolve() == options[other].resolve():
+                words = f"--{option} and --{({'picture': 'plot'}).get(other, other)} are one file"
+                raise Refusal(f"{words}, {target}: name two")
         if not target.parent.is_dir():
             raise FileNotFoundError(f"--{option}: there is no folder {target.parent}")
         for path in inputs:
@@ -220,7 +229,7 @@ def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()
-        options["out"].write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        write_file(options["out"], text.rstrip("\n") + "\n")
     code = int(failed) if options.get("gate") else 0
     if options.get("gate") and not failed and getattr(result, "verdict", None) in UNSURE:
         code = 3

@@ -97,6 +97,7 @@ FILES = options_of(
     ROWS,
     option("--resume", type=TARGET, metavar="STATE", group="Input", rare=True,
            help="File that keeps the counts of files read so far."),
+    flag("--verify", rare=True, help="Compare the content of all files that --resume has counted."),
     ROUNDED,
 )  # fmt: skip
 

@@ -32,7 +32,7 @@ from caltest.monitoring.records import (
     tally_in,
 )
 from caltest.read.files import read_growing
-from caltest.read.state import locked, write
+from caltest.read.state import locked, next_name, parse_json, sealed, unsealed, write_file
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
@@ -104,7 +104,7 @@ def monitor(
                 raise Refusal(f"{flag} is for files of rows, not tallies", Reading({name: None}))
             (watch, records, counts), blocked = added(watch, records, tallies), None
             notes, unseen = [], []
-        write(state, json.dumps({"monitor": watch.as_dict(), "files": records}))
+        write_file(state, sealed({"monitor": watch.as_dict(), "files": records}))
     moved = {name: n for name, n in counts.items() if any(n) or len(counts) == 1}
     notes += [*map(in_words, moved, moved.values()), *([str(blocked)] if blocked else []), *unseen]
     doubt = watch.neighbours if options["horizon"] is None else 0.0
@@ -122,12 +122,18 @@ def monitor(
 
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, Record]]:
     """Return the monitor of a state and the records of its files; it has one question for ever."""
+    new = Reading({"state": str(next_name(state))})
     try:
-        content = json.loads(state.read_text(encoding="utf-8"))
-        watch, records = ct.Monitor.from_dict(content["monitor"]), content["files"]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        new = str(state.with_name(f"{state.stem}-state.json"))
-        raise Refusal(f"{state} is no state of caltest monitor", Reading({"state": new})) from error
+        content = parse_json(state.read_bytes(), str(state))
+    except ct.InvalidPredictionsError:
+        content = None
+    if not isinstance(content, dict) or not {"monitor", "files", "checksum"} <= content.keys():
+        raise Refusal(f"{state} is no state of caltest monitor", new)
+    try:
+        content = unsealed(content, str(state))
+        watch, records = ct.Monitor.from_dict(content["monitor"]), dict(content["files"])
+    except ct.InvalidPredictionsError as error:
+        raise Refusal(str(error), new) from error
     for name, value in question.items():
         if vars(watch)[name] != value:
             raise Refusal(

@@ -16,7 +16,7 @@ from caltest.data.numbers import row_numbers
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.monitoring.monitor import Monitor
 from caltest.monitoring.watch import format_time
-from caltest.read.state import fingerprint
+from caltest.read.state import fingerprint, next_name
 from caltest.tallies.tally import FORM, Tally
 
 #: What the state has of a file: rows that were counted, their marks, and places of lost labels.
@@ -147,8 +147,7 @@ def not_given(
 
 def new_state(state: Path) -> Reading:
     """Return the reading that keeps another state beside one."""
-    name = str(state.with_stem(f"{state.stem}-new"))
-    return Reading({"state": name}, "the rows are of another model")
+    return Reading({"state": str(next_name(state))}, "the rows are of another model")
 
 
 def refuse_misfits(

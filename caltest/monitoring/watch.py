@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import zlib
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import exp
 from typing import Any, ClassVar, Self
 
@@ -12,12 +13,13 @@ import numpy as np
 
 from caltest._base import arrays as checks
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
-from caltest._base.written import name_of
+from caltest._base.written import first_of, name_of
 from caltest.data.facts import are_dates, as_dates, as_times
 from caltest.data.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference.dependence import AGREEING
 from caltest.nulls.bets import REFUTED
+from caltest.read.state import parse_json
 from caltest.results import Result
 from caltest.results.frames import TypedColumn, of_arrays
 from caltest.results.notebook import Card, Tone
@@ -189,21 +191,80 @@ class Watch(Result):
     def from_dict(cls, content: dict[str, Any], lens: LensLike | None = None) -> Self:
         """Rebuild from :meth:`as_dict`; a lens that is a function of your own has to be given.
 
-        StatisticError when the lens is not one of caltest, and none is given.
+        Raises
+        ------
+        InvalidPredictionsError
+            When a field is missing, unknown, of another type or impossible; it is named.
+        StatisticError
+            When the lens is not one of caltest, and none is given.
         """
-        name, _, values = (content["lens"] or "").partition("(")
-        if lens is None and name in LENSES:
-            lens = LENSES[name](*ast.literal_eval(f"[{values[:-1]}]"))
-        elif name and name != name_of(lens).partition("(")[0]:
-            raise StatisticError(f"this monitor has the lens {content['lens']}: pass it as lens=")
-        return super().from_dict(content | {"lens": lens})
+        what = f"this is no {cls.__name__} of caltest"
+        if not isinstance(content, dict):
+            raise InvalidPredictionsError(f"{what}: it is a {type(content).__name__}")
+        kept = {name for name in cls._kept_names() if name not in content}
+        if kept:
+            raise InvalidPredictionsError(f"{what}: it lacks {first_of(sorted(kept))}")
+        try:
+            name, _, values = (content["lens"] or "").partition("(")
+            if lens is None and name in LENSES:
+                lens = LENSES[name](*ast.literal_eval(f"[{values[:-1]}]"))
+            elif name and name != name_of(lens).partition("(")[0]:
+                raise StatisticError(
+                    f"this monitor has the lens {content['lens']}: pass it as lens="
+                )
+            cls._refuse_types(content, what)
+            watch = super().from_dict(content | {"lens": lens})
+            watch._refuse_damage(what)
+        except (InvalidPredictionsError, StatisticError):
+            raise
+        except (TypeError, ValueError, SyntaxError, AttributeError, zlib.error) as error:
+            raise InvalidPredictionsError(f"{what}: {error}") from None
+        return watch
+
+    @classmethod
+    def _kept_names(cls) -> list[str]:
+        """Return the names of the fields of the dictionary form."""
+        return [f.name for f in fields(cls) if "transient" not in f.metadata]
+
+    @classmethod
+    def _refuse_types(cls, content: dict[str, Any], what: str) -> None:
+        """Refuse numbers and flags of another type, numbers below 0 of rows, and NaN."""
+        for f in fields(cls):
+            value, kind = content.get(f.name), str(f.type)
+            if f.name not in content or (value is None and "None" in kind):
+                continue
+            kind = kind.removesuffix(" | None")
+            is_number = type(value) in (int, float) and value == value
+            sound = {
+                "int": type(value) is int and 0 <= value < 2**63,
+                "bool": type(value) is bool,
+                "float": is_number,
+                "bytes": isinstance(value, (str, bytes)),
+            }.get(kind, True)
+            if not sound:
+                raise InvalidPredictionsError(f"{what}: its {f.name} is {value!r}")
+
+    def _refuse_damage(self, what: str) -> None:
+        """Refuse numbers of rows that do not fit each other, and a history that is none."""
+        for name, wrong in {
+            "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,
+            "steps": self.steps > self.n,
+            "every": self.every < 1,
+            "past": len(self.past) % (8 * self.width) != 0,
+            "clock": len(self.clock) % 8 != 0,
+            "state": len(self.state) % 8 != 0,
+        }.items():
+            if wrong:
+                value = vars(self)[name]
+                given = f"{len(value)} bytes" if isinstance(value, bytes) else repr(value)
+                raise InvalidPredictionsError(
+                    f"{what}: its {name}, {given}, does not fit its {self.n} rows"
+                )
 
     @classmethod
     def from_json(cls, text: str, lens: LensLike | None = None) -> Self:
         """Rebuild from :meth:`to_json`; see :meth:`from_dict`."""
-        import json
-
-        return cls.from_dict(json.loads(text), lens)
+        return cls.from_dict(parse_json(text, f"this is no {cls.__name__} of caltest: it"), lens)
 
 
 def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:

@@ -25,7 +25,7 @@ from caltest.read.expressions import key, listing, quoted, split, terms
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import clusters_of_log, read_log
 from caltest.read.questioning import questioned
-from caltest.read.state import content_mark
+from caltest.read.state import TELLING_BYTES, content_mark
 from caltest.read.suggestions import answer_readings, suggested
 from caltest.read.tables import FILE, cells_of, condition
 from caltest.read.values import Cells, described, words_of
@@ -418,14 +418,19 @@ def parts_of(paths: object) -> list[Path]:
     return parts
 
 
-def refuse_copies(parts: Sequence[Path]) -> dict[str, Path]:
-    """Refuse a file that is a copy of another; return the files by their content."""
-    by_content: dict[str, Path] = {}
+def refuse_copies(parts: Sequence[Path]) -> None:
+    """Refuse a file that is a copy of another; only files of the same size are compared."""
+    by_size: dict[int, list[Path]] = {}
     for part in parts:
-        other = by_content.setdefault(content_mark(part), part)
-        if other is not part:
-            raise StatisticError(f"{part} is a copy of {other}: each part counts once")
-    return by_content
+        by_size.setdefault(part.stat().st_size, []).append(part)
+    for size, alike in by_size.items():
+        if size < TELLING_BYTES or len(alike) < 2:
+            continue
+        by_content: dict[str, Path] = {}
+        for part in alike:
+            other = by_content.setdefault(content_mark(part), part)
+            if other is not part:
+                raise StatisticError(f"{part} is a copy of {other}: each part counts once")
 
 
 def pooled(tables: Sequence[Table]) -> Table:

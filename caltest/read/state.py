@@ -1,35 +1,111 @@
-"""A state on disk: one writer at a time, and a crash leaves the old or the new."""
+"""A state on disk: one writer at a time, whole, sealed by a checksum; files known by content."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.saving import locked, write_file
+from caltest._base.saving import locked, next_name, write_file
+from caltest.errors import InvalidPredictionsError
 
-__all__ = ["content_mark", "fingerprint", "locked", "write"]
+__all__ = [
+    "FileStamp", "content_mark", "fingerprint", "locked", "next_name", "parse_json", "sealed",
+    "unsealed", "write_file",
+]  # fmt: skip
 
-#: Bytes of a piece of a file, and those from which on equal files are one.
-_PIECE, _TELLING = 2**16, 2**9
+#: Bytes from which on files of equal content are copies; smaller ones may be equal by chance.
+TELLING_BYTES = 2**9
 
 
-def write(path: Path, text: str) -> None:
-    """Replace a state at once, and only when the new one is on disk; call it with the lock held."""
-    write_file(path, text)
+#: Nanoseconds after a change in which a second change may leave the time of the first.
+_SETTLED = 2_000_000_000
+
+
+def parse_json(text: str | bytes, what: str) -> Any:
+    """Parse JSON; InvalidPredictionsError in one sentence for what is none, or nested too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        why = "its brackets are nested too deep"
+    except ValueError as error:  # of JSON, of Unicode and of numbers of too many digits
+        why = str(error)
+    raise InvalidPredictionsError(f"{what} is no JSON: {why}")
+
+
+def sealed(content: Mapping[str, object]) -> str:
+    """Return JSON of a content, whose last field is a checksum of all others."""
+    text = json.dumps(content)
+    return f'{text[:-1]}, "checksum": "{_checksum(text)}"}}'
+
+
+def unsealed(content: object, what: str) -> dict[str, Any]:
+    """Return parsed JSON of :func:`sealed` without its checksum.
+
+    InvalidPredictionsError when it is no mapping, and when the checksum is another one.
+    """
+    if not isinstance(content, dict):
+        raise InvalidPredictionsError(f"{what}: it is a {type(content).__name__}, not a mapping")
+    content = dict(content)
+    mark = content.pop("checksum", None)
+    if mark != _checksum(json.dumps(content)):
+        raise InvalidPredictionsError(
+            f"{what} is damaged: its checksum is not that of its content; restore the file, or "
+            "count anew"
+        )
+    return content
+
+
+def _checksum(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Size, time of the last change, number and device of a file: equal ones are one content.
+
+    ``mtime_ns`` is None when the file was changed within two seconds before it was looked at: a
+    second change could have the same time, so the content has to be compared.
+    """
+
+    size: int
+    mtime_ns: int | None
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Look at a file."""
+        found = os.stat(path)
+        recent = time.time_ns() - found.st_mtime_ns < _SETTLED
+        when = None if recent else found.st_mtime_ns
+        return cls(found.st_size, when, found.st_ino, found.st_dev)
+
+    def as_dict(self) -> dict[str, int | None]:
+        """Return plain numbers."""
+        return asdict(self)
+
+    def trusts(self, other: Self) -> bool:
+        """Whether the other stamp is of the same content, for which both times are needed."""
+        return self == other and self.mtime_ns is not None
 
 
 def content_mark(path: Path) -> str:
-    """Return a hash of the size of a file and 16 pieces of it, of a small one of its name, too."""
-    size, pieces = path.stat().st_size, 16
-    name = str(path) if size < _TELLING else ""
-    digest = hashlib.sha256(f"{size}{name}".encode())
+    """Return the BLAKE2 hash of a whole file, of a small one together with its name; O(size)."""
+    digest = hashlib.blake2b(digest_size=32)
     with path.open("rb") as file:
-        for piece in range(pieces):
-            file.seek(max(0, size - _PIECE) * piece // (pieces - 1))
-            digest.update(file.read(_PIECE))
+        while piece := file.read(2**20):
+            digest.update(piece)
+        if file.tell() < TELLING_BYTES:
+            digest.update(f"\0{path}".encode(errors="backslashreplace"))
     return digest.hexdigest()
 
 

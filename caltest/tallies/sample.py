@@ -119,7 +119,9 @@ class RowSample:
         def column(name: str, kind: str) -> AnyArray:
             return np.frombuffer(b64decode(content[name], validate=True), dtype=kind)
 
-        k, n = int(content["n_classes"]), int(content["n"])
+        k, n = content["n_classes"], content["n"]
+        if type(k) is not int or type(n) is not int or k < 2:
+            raise InvalidPredictionsError("the sample of rows in these tallies is damaged")
         rank, labels = column("rank", "<u8"), column("labels", "<i8")
         probs = column("probs", "<f8").reshape(-1, k)
         weights = column("weights", "<f8") if "weights" in content else None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from caltest._base.arrays import progress
 from caltest._base.written import several
@@ -16,7 +15,16 @@ from caltest.data.lenses import Lens
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Wanted
 from caltest.read.files import parts_of, refuse_copies, shortened
-from caltest.read.state import locked, write
+from caltest.read.state import (
+    FileStamp,
+    content_mark,
+    locked,
+    next_name,
+    parse_json,
+    sealed,
+    unsealed,
+    write_file,
+)
 from caltest.read.tables import rows_of
 from caltest.tallies.tally import LOOKS, Counts, Tallies, Tally, TallyReading, joined, named
 
@@ -25,6 +33,10 @@ COMMANDS = {
     LOOKS[None]: "caltest audit or report",
     LOOKS["usual"]: "caltest test or interval without --lens",
 }
+
+
+#: The version of the stored form of a scan.
+SCAN_VERSION = 6
 
 
 #: Seconds after which what has been counted is written again.
@@ -39,6 +51,7 @@ def scan(
     lens: Lens | Sequence[Lens] | Literal["usual"] | None = None,
     grid: int | None = None,
     resume: str | PathLike[str] | None = None,
+    verify: bool = False,
     where: str | None = None,
     predicted_label: str | None = None,
     weights: str | None = None,
@@ -69,6 +82,10 @@ def scan(
         As in :meth:`Tallies.of`.
     resume : path, optional
         A file that keeps the tally of whole parts; parts that it has counted are not read again.
+        A part is the same if its size, time of change (in ns), inode and device are, and otherwise
+        if the BLAKE2 hash of its whole content is.
+    verify : bool, default False
+        Compare the content of every counted part, also of those that look unchanged.
 
     Returns
     -------
@@ -84,7 +101,8 @@ def scan(
         When a part cannot be read; the message names it and says what was counted before, as a
         KeyboardInterrupt does on Ctrl-C.
     StatisticError
-        When ``resume`` is of another question, or one of its parts has changed.
+        When ``resume`` is of another question, or one of its parts has changed, also while it was
+        read.
 
     Notes
     -----
@@ -106,8 +124,12 @@ def scan(
         format=format, as_is=as_is,
     )  # fmt: skip
     reading = TallyReading(wanted, lens, grid)
-    parts = refuse_copies(parts_of(paths))
-    run = _Run(parts, reading, reading.question, None if resume is None else Path(resume))
+    if verify and resume is None:
+        raise StatisticError("verify=True compares files with a state: name it with resume=")
+    parts = parts_of(paths)
+    refuse_copies(parts)
+    state = None if resume is None else Path(resume)
+    run = _Run(parts, reading, reading.question, state, verify)
     if run.state is None:
         return run.tally_parts()
     with locked(run.state):
@@ -117,33 +139,35 @@ def scan(
 
 @dataclass
 class _Run:
-    """The parts of a scan by their content, and the names and the tally of those counted."""
+    """The parts of a scan, and what is known of those counted, by their content, and the tally."""
 
-    parts: dict[str, Path]
+    parts: list[Path]
     reading: TallyReading
     #: The question as it was put, before the first part has said more.
     question: dict[str, str]
     state: Path | None
+    verify: bool
     #: Replaced as a whole, so that Ctrl-C never finds one without the other.
-    counted: tuple[dict[str, str], Counts] = field(default_factory=lambda: ({}, None))
+    counted: tuple[dict[str, Any], Counts] = field(default_factory=lambda: ({}, None))
+    #: Marks of the parts that had to be known before they are read.
+    marks: dict[Path, str] = field(default_factory=dict)
     write_time: float = field(default_factory=time.monotonic)
 
     def tally_parts(self) -> Tally | Tallies:
         """Tally the parts that are not counted yet."""
-        self.reading.choose([*self.parts.values()])
-        left = {mark: part for mark, part in self.parts.items() if mark not in self.counted[0]}
+        self.reading.choose(self.parts)
+        left = [part for part in self.parts if self.marks.get(part) not in self.counted[0]]
         try:
-            with progress(rows_of([*left.values()]), "rows") as advance:
-                for mark, part in left.items():
-                    self._count(part, mark, advance)
+            with progress(rows_of(left), "rows") as advance:
+                for part in left:
+                    self._count(part, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self.account()) from None
         finally:
             self._write()
         names, tally = self.counted
         if tally is None:
-            first = next(iter(self.parts.values()))
-            raise InvalidPredictionsError(f"{first.name}: there are no rows, nor in others")
+            raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
         chosen = self.reading.chosen
         assert chosen is not None
         wanted = [t.name for o in ("probs", "label") for t in chosen.terms[o]]
@@ -151,16 +175,22 @@ class _Run:
         note += f", columns {shortened(wanted)}"
         return replace(tally, notes=(note, *self.reading.notes))
 
-    def _count(self, part: Path, mark: str, advance: Callable[[int], None]) -> None:
-        tally = None
+    def _count(self, part: Path, advance: Callable[[int], None]) -> None:
+        tally, before = None, part.stat()
+        stamp = FileStamp.of(part)
+        mark = str(part) if self.state is None else self.marks.get(part) or content_mark(part)
         with named(part, self.account):
             for batch, rows in self.reading.steps(part):
                 tally = joined(tally, batch)
                 if isinstance(tally, Tallies) and tally.sample is not None:
                     self.reading.bound = min(self.reading.bound, tally.sample.bound)
                 advance(rows)
-            names, before = self.counted
-            self.counted = {**names, mark: str(part)}, joined(before, tally)
+            after = part.stat()
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise StatisticError("the file has changed while it was read: read it again")
+            names, counts = self.counted
+            record = {"name": str(part), **stamp.as_dict()}
+            self.counted = {**names, mark: record}, joined(counts, tally)
         if time.monotonic() - self.write_time > WRITTEN_AFTER:
             self._write()
 
@@ -174,9 +204,9 @@ class _Run:
     def _write(self) -> None:
         if self.state is not None:
             names, tally = self.counted
-            content = {"caltest scan": 5, "question": self.question, "parts": names}
+            content = {"caltest scan": SCAN_VERSION, "question": self.question, "parts": names}
             content["tally"] = None if tally is None else tally.to_json()
-            write(self.state, json.dumps(content))
+            write_file(self.state, sealed(content))
         self.write_time = time.monotonic()
 
     def load_state(self) -> None:
@@ -184,32 +214,24 @@ class _Run:
         assert self.state is not None
         if not self.state.exists():
             return
+        names, question, tally = _stored(self.state)
+        self._identify(names)
         remedy = "or start without the state"
-        try:
-            content = json.loads(self.state.read_text(encoding="utf-8"))
-            names, text, tally = dict(content["parts"]), content["tally"], None
-            if text is not None:
-                several_lenses = text.startswith('{"caltest tallies"')
-                tally = (Tallies if several_lenses else Tally).from_json(text)
-            question = dict(content["question"])
-        except (ValueError, KeyError, TypeError):
-            raise InvalidPredictionsError(
-                f"{self.state} is not the state of a scan, as audit, report, test and interval "
-                "write it with --resume"
-            ) from None
-        for mark, name in names.items():
-            if mark not in self.parts and Path(name) in self.parts.values():
+        for mark, record in names.items():
+            if mark in self.marks.values():
+                continue
+            name = record["name"]
+            if Path(name) in self.parts:
                 raise StatisticError(
                     f"{name} has changed since it was counted in {self.state}: restore it, "
                     f"{remedy}",
                     [Reading({"resume": None})],
                 )
-            if mark not in self.parts:
-                raise StatisticError(
-                    f"{self.state} has counted {name}, which is not among the parts: name all of "
-                    f"them, {remedy}",
-                    [Reading({"resume": None})],
-                )
+            raise StatisticError(
+                f"{self.state} has counted {name}, which is not among the parts: name all of "
+                f"them, {remedy}",
+                [Reading({"resume": None})],
+            )
         for name, now in self.question.items():
             if question.get(name) != now:
                 before = question.get(name, "nothing")
@@ -217,6 +239,54 @@ class _Run:
                 raise StatisticError(
                     f"{self.state} was written with {name}={before}, not {now}: give the same, or "
                     f"count anew into another file (resume=){by}",
-                    [Reading({"resume": f"{self.state}.new"})],
+                    [Reading({"resume": str(next_name(self.state))})],
                 )
         self.counted = names, tally
+
+    def _identify(self, names: dict[str, Any]) -> None:
+        """Find the marks of parts that may have been counted; others are hashed when read."""
+        stamps = {mark: _stamp_in(record) for mark, record in names.items()}
+        sizes = {stamp.size for stamp in stamps.values()}
+        for part in self.parts:
+            now = FileStamp.of(part)
+            same = [] if self.verify else [m for m, old in stamps.items() if now.trusts(old)]
+            if same:
+                self.marks[part] = same[0]
+            elif now.size in sizes:
+                self.marks[part] = content_mark(part)
+
+
+def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], Counts]:
+    """Return the records of parts, the question and the tally that a state holds."""
+    foreign = (
+        f"{state} is not the state of a scan, as audit, report, test and interval write it with "
+        "--resume"
+    )
+    other = [Reading({"resume": str(next_name(state))})]
+    try:
+        content = parse_json(state.read_bytes(), str(state))
+    except InvalidPredictionsError:
+        raise InvalidPredictionsError(foreign, other) from None
+    if not isinstance(content, dict) or "caltest scan" not in content:
+        raise InvalidPredictionsError(foreign, other)
+    if content["caltest scan"] != SCAN_VERSION:
+        raise InvalidPredictionsError(
+            f"{state} has the form {content['caltest scan']} of a state, known is {SCAN_VERSION}: "
+            "count anew into another file (resume=)",
+            other,
+        )
+    content = unsealed(content, str(state))
+    try:
+        names, text, tally = dict(content["parts"]), content["tally"], None
+        if text is not None:
+            several_lenses = text.startswith('{"caltest tallies"')
+            tally = (Tallies if several_lenses else Tally).from_json(text)
+        for record in names.values():
+            _stamp_in(record)
+        return names, dict(content["question"]), tally
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidPredictionsError(f"{state} is damaged: {error}", other) from None
+
+
+def _stamp_in(record: dict[str, Any]) -> FileStamp:
+    return FileStamp(**{name: value for name, value in record.items() if name != "name"})

@@ -34,14 +34,17 @@ from caltest.read.expressions import listing
 from caltest.read.files import chosen_of, opened_part, read_table, table_in_memory
 from caltest.read.formats import Table, flat, imported
 from caltest.read.logs import refuse_repeated_samples
+from caltest.read.state import parse_json, sealed, unsealed
 from caltest.read.tables import batches_of
 from caltest.read.values import Cells
 from caltest.tallies.grid import (
+    FINE,
     GRID,
     MOST_ROWS,
     MOST_WEIGHTS,
     SUMS,
     TOTALS,
+    UNIT,
     AnyTally,
     Grid,
     carried,
@@ -285,7 +288,7 @@ class Tally(AnyTally, Counted):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
-        return cls(**fields_of(text))
+        return cls(**fields_of(parse_json(text, "this is not a tally of caltest: it")))
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else f", {len(self.weights)} weights"
@@ -344,7 +347,7 @@ LENSES: dict[str, type[Lens]] = {
 
 
 #: The version of the stored form.
-VERSION = 1
+VERSION = 2
 
 
 #: What the stored form says it is.
@@ -362,20 +365,22 @@ def to_json(tally: Tally) -> str:
         "totals": tally.totals.tolist(), "notes": tally.notes,
         "cells": {name: column.tolist() for name, column in columns.items()},
     }  # fmt: skip
-    return json.dumps(content)
+    return sealed(content)
 
 
-def fields_of(text: str) -> Fields:
-    """Return the fields of a tally that was written as JSON, and check that it is one."""
+def fields_of(content: Any) -> Fields:
+    """Return the fields of a tally from parsed JSON, and check that rows can have its sums."""
     try:
-        content = json.loads(text)
         cells = content["cells"]
         if content[FORM] != VERSION:
             raise InvalidPredictionsError(
                 f"this tally has the form {content[FORM]}, known is {VERSION}"
             )
         named, classes = dict(content["lens"]), content["classes"]
-        whole = {n: np.asarray(cells[n], dtype=np.int64) for n in ("stratum", "key", *SUMS)}
+        whole = {name: _whole_column(name, cells[name]) for name in ("stratum", "key", *SUMS)}
+        totals = np.asarray(content["totals"])
+        if totals.dtype != np.int64:
+            raise InvalidPredictionsError("this tally is damaged: totals are not whole numbers")
         fields: Fields = {
             "lens": LENSES[named.pop("name")](**named),
             "grid": content["grid"],
@@ -385,22 +390,71 @@ def fields_of(text: str) -> Fields:
             "key": whole.pop("key"),
             "stratum": whole.pop("stratum"),
             "sums": np.column_stack([*whole.values()]),
-            "totals": np.asarray(content["totals"], dtype=np.int64),
+            "totals": totals,
             "notes": tuple(content["notes"]),
         }
-        key, stratum = fields["key"], fields["stratum"]
-        last, size = Grid(fields["grid"]).last, fields["strata"].size
-        order = stratum * (last + 1) + key
-        inside = ((key >= 0) & (key <= last) & (stratum < size)).all()
-        shape = fields["totals"].shape == (size, len(TOTALS), 2)
-        fits = fields["sums"][:, 0].sum() == content["n"] and shape
+        _refuse_impossible(fields, content["n"])
     except InvalidPredictionsError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
-    if not (fits and inside and (np.diff(order, prepend=-1) > 0).all()):
-        raise InvalidPredictionsError("this tally is damaged: its sums do not fit its number")
+    unsealed(content, "this tally")
     return fields
+
+
+def _whole_column(name: str, values: object) -> IntArray:
+    """Return a column of whole numbers below 2⁶³; InvalidPredictionsError names another value."""
+    if not isinstance(values, list):
+        raise InvalidPredictionsError(f"this tally is damaged: {name} is no list")
+    for row, value in enumerate(values):
+        if type(value) is not int or abs(value) >= 2**63:
+            raise InvalidPredictionsError(
+                f"this tally is damaged: {name} of cell {row} is {value!r}, not a whole number"
+            )
+    return np.array(values, dtype=np.int64)
+
+
+def _refuse_impossible(fields: Fields, n: object) -> None:
+    """Refuse cells, sums and totals that no rows have, by name."""
+    key, stratum, strata = fields["key"], fields["stratum"], fields["strata"]
+    last, size = Grid(fields["grid"]).last, strata.size
+    order = stratum * (last + 1) + key
+    inside = (key >= 0) & (key <= last) & (stratum >= 0) & (stratum < size)
+    rows, t1, t2, t3, t4, events, events_t, rest = fields["sums"].T.astype(np.float64)
+    most = rows * UNIT * (1 + 1e-9)  # positions are rounded
+    checks = {
+        "n is below 1": rows < 1,
+        "events are below 0": events < 0,
+        "events are above n": events > rows,
+        "t1 is not of n positions in [-1, 1]": np.abs(t1) > most,
+        "t2 is not of n squares in [0, 1]": (t2 < 0) | (t2 > most),
+        "t3 is not of n positions in [-1, 1]": np.abs(t3) > most,
+        "t4 is not of n squares in [0, 1]": (t4 < 0) | (t4 > most),
+        "events_t is not of that many events": np.abs(events_t) > events * UNIT * (1 + 1e-9),
+        "t1_rest is not of n remainders": np.abs(rest) > rows * (FINE / UNIT),
+        "the cell is not one of the grid": ~inside,
+        "the cell is not after the one before": np.diff(order, prepend=-1) <= 0,
+    }
+    for words, wrong in checks.items():
+        if wrong.any():
+            cell = int(np.argmax(wrong))
+            raise InvalidPredictionsError(f"this tally is damaged: in cell {cell} {words}")
+    found, classes = int(fields["sums"][:, 0].sum()), fields["classes"]
+    wrong_weights = not (np.isfinite(strata) & (strata > 0)).all() or (np.diff(strata) <= 0).any()
+    for words, is_wrong in {
+        f"its sums do not fit its number, {n!r}": type(n) is not int or found != n,
+        f"it has more than {MOST_ROWS} rows": rows.sum() > MOST_ROWS,
+        "its weights are not finite, above 0 and increasing": not strata.size or wrong_weights,
+        "its totals do not fit its weights": fields["totals"].shape != (size, len(TOTALS), 2),
+        f"its number of classes is {fields['n_classes']!r}": (
+            type(fields["n_classes"]) is not int or fields["n_classes"] < 2
+        ),
+        "its classes do not fit their number": (
+            classes is not None and len(set(classes)) != fields["n_classes"]
+        ),
+    }.items():
+        if is_wrong:
+            raise InvalidPredictionsError(f"this tally is damaged: {words}")
 
 
 # ------------------------------------------------------------------------------
@@ -417,7 +471,7 @@ MANY_CLASSES = 100
 
 
 #: The version of the stored form.
-TALLIES_VERSION = 2
+TALLIES_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -643,27 +697,37 @@ class Tallies(AnyTally):
         """Return the tallies as JSON, numbers exactly as they are."""
         parts = ", ".join(member.to_json() for member in self.members)
         head = f'"caltest tallies": {TALLIES_VERSION}, "notes": {json.dumps(self.notes)}'
-        rows = json.dumps(None if self.sample is None else self.sample.described())
-        return f'{{{head}, "members": [{parts}], "sample": {rows}}}'
+        sample = None if self.sample is None else self.sample.described()
+        return f'{{{head}, "members": [{parts}], "sample": {sealed({"rows": sample})}}}'
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        content = parse_json(text, "these are no tallies of caltest: it")
         try:
-            content = json.loads(text)
             if content["caltest tallies"] != TALLIES_VERSION:
                 raise InvalidPredictionsError(
                     f"these tallies have the form {content['caltest tallies']}, known is "
                     f"{TALLIES_VERSION}"
                 )
-            members = tuple(Tally.from_json(json.dumps(part)) for part in content["members"])
-            rows = content["sample"]
+            members = tuple(Tally(**fields_of(part)) for part in content["members"])
+            rows = unsealed(content["sample"], "these are no tallies of caltest: the sample")[
+                "rows"
+            ]
             sample = None if rows is None else RowSample.of_description(rows)
-            return cls(members, sample, tuple(content["notes"]))
+            tallies = cls(members, sample, tuple(content["notes"]))
         except InvalidPredictionsError:
             raise
-        except (ValueError, TypeError, KeyError, IndexError) as error:
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise InvalidPredictionsError(f"these are no tallies of caltest: {error}") from None
+        if len({member.classes for member in members}) > 1 or (
+            sample is not None
+            and (sample.n, sample.probs.shape[1]) != (tallies.n, tallies.n_classes)
+        ):
+            raise InvalidPredictionsError(
+                "these tallies are damaged: classes or the sample do not fit the sums"
+            )
+        return tallies
 
     def __repr__(self) -> str:
         return f"Tallies(n={self.n}, {several(len(self.members), 'lens')})"

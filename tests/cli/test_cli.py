@@ -181,3 +181,19 @@ def test_clusters_and_subgroups_of_a_file(tmp_path, refused, done):
         assert json.loads(done(*drawn))
         assert (tmp_path / "f.svg").stat().st_size > 0
         (tmp_path / "f.svg").unlink()
+
+
+def test_two_outputs_of_one_name_are_refused(run, tmp_path):
+    data = tmp_path / "two.csv"
+    data.write_text("p,y\n" + "0.8,1\n0.3,0\n0.6,1\n0.2,1\n" * 10)
+    both = tmp_path / "x.json"
+    code, _, told = run("audit", data, "--resume", both, "--out", both)
+    assert (code, "--out and --resume are one file" in told) == (2, True), told
+    assert not both.exists()
+
+
+def test_verify_without_resume_is_refused(run, tmp_path):
+    data = tmp_path / "two.csv"
+    data.write_text("p,y\n" + "0.8,1\n0.3,0\n0.6,1\n0.2,1\n" * 10)
+    code, _, told = run("audit", data, "--verify")
+    assert (code, "--verify compares files with the state" in told) == (2, True), told

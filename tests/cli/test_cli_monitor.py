@@ -144,7 +144,7 @@ def test_times_order_rows_of_several_files(run, tmp_path, refused):
     three = written(tmp_path / "three.csv", p[:1], y[:1], times[:1])
     earlier = "row 1, counted from 1, is of no later time"
     refused(earlier, "monitor", *arguments[:2], three, *arguments[2:])
-    other = state.with_stem(f"{state.stem}-new")
+    other = state.with_stem(f"{state.stem}-2")
     new = f"if the rows are of another model: caltest monitor {three} --state {other}\n"
     refused(new, "monitor", three, "--state", state)  # of another model
     fresh = (two, "--state", tmp_path / "fresh.json")

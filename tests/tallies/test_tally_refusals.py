@@ -37,7 +37,7 @@ REFUSED = [
     *((DATA, lambda c=c: ct.Tally.from_json(json.dumps(CONTENT | c)), "damaged")
       for c in ({"n": 4}, {"n": 6, "cells": {k: [*2 * v[:1], *2 * v[1:2], *2 * v[2:]]
                                              for k, v in CONTENT["cells"].items()}})),
-    (DATA, lambda: ct.Tally.from_json(json.dumps(CONTENT | {"caltest tally": 2})), "form 2"),
+    (DATA, lambda: ct.Tally.from_json(json.dumps(CONTENT | {"caltest tally": 8})), "form 8"),
     (DATA, lambda: ct.Tallies.from_json(json.dumps(CONTENTS | {"caltest tallies": 9})), "form 9"),
     *((DATA, lambda t=t: ct.Tallies.from_json(t), "no tallies") for t in ("", "[]", "{}", "3")),
     *((DATA, lambda c=c: ct.Tallies.from_json(json.dumps(CONTENTS | c)), "no tallies")
