@@ -30,7 +30,7 @@ from caltest.data.facts import by_appearance
 from caltest.data.lenses import Lens, LensLike, OneVsRest, as_lens
 from caltest.errors import StatisticError
 from caltest.inference import calibration_test, confidence_interval, equivalence_test
-from caltest.inference._input import admitted, admitted_tally, seed_of, tallies_of
+from caltest.inference._input import seed_of, take_rows, take_tally, tallies_of
 from caltest.inference.comparison import Difference, Side
 from caltest.inference.squared_error import SquaredError
 from caltest.monitoring import Monitor
@@ -629,12 +629,12 @@ class Population:
             labelled = isinstance(like, Predictions) or labels is not None
             if not labelled:
                 labels = np.zeros(np.shape(as_ndarray(like, "probs"))[:1], dtype=np.int64)
-            data = admitted("plan", like, labels, facts, takes={"clusters"})
+            data = take_rows("plan", like, labels, facts)
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:
                 beside = None if isinstance(against, Predictions) else data.labels
-                second = admitted("plan", against, beside, {})
+                second = take_rows("plan", against, beside, {})
                 if second.probs.shape != data.probs.shape:
                     raise StatisticError("against: predictions of the same rows are needed")
             elif labelled and alternative is None:
@@ -772,7 +772,7 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
     """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
-    problem = problem_of_tally(admitted_tally("plan", tally, labels, facts, OneVsRest(1)))
+    problem = problem_of_tally(take_tally("plan", tally, labels, facts, OneVsRest(1)))
     probs, each = problem.quadrature
     up_to = np.cumsum(each)
     like = LikeTally(problem.n, probs[:, ::-1], up_to / up_to[-1])

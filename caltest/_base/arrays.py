@@ -63,6 +63,13 @@ def codes(values: ArrayLike) -> IntArray:
     return np.unique(values, return_inverse=True)[1].ravel()  # NumPy 2.0 keeps the shape
 
 
+def quarters(values: FloatArray | IntArray) -> IntArray:
+    """Return the quarter of the rows, by rank, in which each lies; equal values in one."""
+    # The rank of a value is the number of smaller ones; partitions are ten times as fast as sorts.
+    last = (np.arange(1, 4) * values.size + 3) // 4 - 1
+    return np.searchsorted(np.partition(values, last)[last], values)
+
+
 def below(t: float, values: FloatArray) -> float:
     """Return the threshold from which on one of the values counts as a tie with t or as larger.
 

@@ -143,8 +143,7 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
     from caltest.reports.document import Measures
 
     name = {"intercept": "intercept given slope 1"}.get(options["statistic"], options["statistic"])
-    takes = ("clusters", "weights", "folds", "tally", "followup")
-    view = View.of("interval", data, None, {}, lens=options["lens"], takes=takes)
+    view = View.of("interval", data, None, {}, lens=options["lens"])
     result = Measures.of(view, options["level"], [name])
     for reason in result.omitted:
         raise ct.StatisticError(reason)

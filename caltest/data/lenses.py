@@ -244,7 +244,7 @@ class OneVsRest(Lens):
 
     def __call__(self, data: Predictions) -> Predictions:
         c = data.class_index(self.c)
-        return _two_class(data, c, _is_not(c, data.labels))
+        return _two_class(data, c, (data.labels != c).astype(np.int64))
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
         return (f"class {data.class_name(data.class_index(self.c))}",)
@@ -478,6 +478,8 @@ def default_lens(data: Predictions) -> Lens:
 
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
     """Return the lens to use, the usual one for None; StatisticError for what is none."""
+    if lens is None and data.folds is None:
+        return default_lens(data)
     plain = _plain(lens.lens if isinstance(lens, Aligned) else lens, data)
     return plain if data.folds is None else Aligned.of(plain, data)
 

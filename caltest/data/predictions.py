@@ -285,7 +285,7 @@ class Predictions(NamedClasses):
         options = (classes, horizon, pos_label, from_logits, renormalise, ordered)
         others = (*[*facts.values()][1:], *options)
         if all(other is None or other is False for other in others):
-            data = _of_plain_arrays(probs, labels)
+            data = of_plain_arrays(probs, labels)
             if data is not None:
                 return without_rounded(data, rounded)
         followup = labels if isinstance(labels, Followup) else None
@@ -517,7 +517,7 @@ class Predictions(NamedClasses):
 # Arrays become predictions: values, then what is known of the rows, then follow-up.
 
 
-def _of_plain_arrays(probs: object, labels: object) -> Predictions | None:
+def of_plain_arrays(probs: object, labels: object) -> Predictions | None:
     """Return the predictions of float64 probabilities and whole-number labels in one pass.
 
     None wherever something has to be done or said: shapes that do not fit, values that are no

@@ -1,68 +1,150 @@
-"""What a verb may look at, and one question asked of it."""
+"""What each test takes (rows with their design, a tally, several models), and an analysis of it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from caltest._base.arrays import RNG
+from caltest._base.arrays import RNG, IntArray, largest, quarters
+from caltest._base.containers import opened
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, OneVsRest, TopK, as_lens
 from caltest.data.numbers import n_copies
-from caltest.data.predictions import as_sampled
+from caltest.data.predictions import as_sampled, match_rows, refuse_unlike
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, UnsupportedFactError
-from caltest.inference.dependence import AGREEING, in_time_order, neighbours, summary_of
+from caltest.inference.dependence import in_time_order, refuse_few_blocks, summary_of
 from caltest.nulls.agreement import association
-from caltest.read.arguments import read_arguments
+from caltest.read.arguments import has_labels, read_arguments, with_ids
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
-from caltest.statistics import Problem
+from caltest.statistics import Problem, RowProblem
 from caltest.statistics.prepared import Prepared, SumStatistic
-from caltest.statistics.statistic import (
-    Statistic,
-    StatisticLike,
-    prepare,
-    problem_of,
-    refuse_merged,
-)
+from caltest.statistics.rows import row_problem
+from caltest.statistics.statistic import Statistic, StatisticLike, prepare, refuse_merged
 from caltest.tallies import AnyTally, Source, Tally, problem_of_tally
 
 T = TypeVar("T")
 
 
-#: Facts of rows that verbs honour who look at them by an :class:`Analysis`.
-ROWS = frozenset({"clusters", "weights", "folds", "horizon", "two columns of clusters"})
+class RowFact(Enum):
+    """What is known of rows besides predictions and labels, in the order in which it is refused.
+
+    ``option`` is the argument that says it, ``words`` its name in refusals, ``advice`` what to do
+    where a test does not take it. ``ids`` only bring rows into one order: every test takes them.
+    """
+
+    WEIGHTS = "weights", "weights", ""
+    CLUSTERS = "clusters", "clusters", ""
+    SUBGROUPS = (
+        "by",
+        "subgroups",
+        ": calibration_test (caltest test), audit, compare and interval look at subgroups",
+    )
+    FOLDS = (
+        "folds",
+        "folds",
+        ": leave folds= (--folds) out to take all rows for those of one model. That models of "
+        "other folds know these labels, and differ in level, is then not allowed for",
+    )
+    FOLLOWUP = (
+        "followup",
+        "follow-up",
+        ": calibration_test, joint_test, audit, report and reliability_curve do, and "
+        "cox_recalibration gives intervals of O:E, intercept and slope",
+    )
+    FEATURES = "features", "features", ""
+    HORIZON = (
+        "horizon",
+        "overlapping outcomes",
+        ": outcomes that overlap are no independent draws",
+    )
+    LABEL_SETS = (
+        "several labels a row",
+        "several labels a row",
+        ": each is asked by itself, by calibration_test or audit",
+    )
+    CROSSED = "two columns of clusters", "two columns of clusters", ""
+
+    def __init__(self, option: str, words: str, advice: str) -> None:
+        self.option, self.words, self.advice = option, words, advice
+
+    def of(self, data: Predictions) -> object:
+        """Return what is known of rows in this respect; None for nothing."""
+        if self is RowFact.LABEL_SETS:
+            return data.multilabel or None
+        if self is RowFact.CROSSED:
+            return data.crossed
+        # Clusters of one row each are none
+        return data.n_clusters if self is RowFact.CLUSTERS else vars(data)[self.option]
 
 
-#: Why a verb takes no such rows.
-WHY = {
-    "by": ": calibration_test (caltest test), audit, compare and interval look at subgroups",
-    "folds": ": leave folds= (--folds) out to take all rows for those of one model. That models of "
-    "other folds know these labels, and differ in level, is then not allowed for",
-    "followup": ": calibration_test, joint_test, audit, report and reliability_curve do, and "
-    "cox_recalibration gives intervals of O:E, intercept and slope",
-    "horizon": ": outcomes that overlap are no independent draws",
-    "several labels a row": ": each is asked by itself, by calibration_test or audit",
-}
+class Tallied(Enum):
+    """Which tallies a test takes in place of rows; the value is the word of the table in docs."""
+
+    NONE = "–"
+    PLAIN = "yes"
+    CLUSTERED = "yes, also of clusters"
 
 
-#: What facts are called where their names are not words.
-NAMES = {"by": "subgroups", "followup": "follow-up", "horizon": "overlapping outcomes"}
+class Takes(NamedTuple):
+    """What a test takes: facts of rows, and which tallies in their place."""
+
+    facts: frozenset[RowFact]
+    tally: Tallied = Tallied.NONE
 
 
-#: Verbs that take a tally which keeps clusters apart.
-OF_CLUSTERS = ("calibration_test", "reliability_curve")
+def _table() -> dict[str, Takes]:
+    """Return what each test takes; docs/row_facts.md is made of it."""
+    (weights, clusters, by, folds, followup, features, horizon, label_sets, crossed) = RowFact
+    rows = frozenset({weights, clusters, folds, horizon, crossed})
+    plain = Tallied.PLAIN
+    return {
+        "calibration_test": Takes(rows | {by, followup, label_sets}, Tallied.CLUSTERED),
+        "joint_test": Takes(rows | {by, followup}, plain),
+        "confidence_interval": Takes(rows | {by}, plain),
+        "equivalence_test": Takes(rows, plain),
+        "compare": Takes(rows | {by}, plain),
+        "compare_models": Takes(rows),
+        "audit": Takes(rows | {by, followup, features, label_sets}, plain),
+        "gate": Takes(rows, plain),
+        "report": Takes(rows | {by, followup, features}, plain),
+        "reliability_curve": Takes(rows | {by, followup, label_sets}, Tallied.CLUSTERED),
+        "reliability_fit": Takes(rows, plain),
+        "reliability_fit(fit='band')": Takes(frozenset({folds}), plain),
+        "reliability_difference": Takes(frozenset()),
+        "reliability_simplex": Takes(rows),
+        "bin_sensitivity": Takes(rows, plain),
+        "cox_recalibration": Takes(rows | {followup}, plain),
+        "corp_decomposition": Takes(rows, plain),
+        "brier_decomposition": Takes(rows, plain),
+        "meta_analysis": Takes(frozenset({weights, clusters, by})),
+        "worst_class": Takes(rows - {folds}),
+        "individual_error": Takes(frozenset({weights, clusters})),
+        "promise": Takes(frozenset()),
+        "decision_curve": Takes(frozenset()),
+        "segment_search": Takes(frozenset({weights, clusters, features})),
+        "plan": Takes(frozenset({clusters}), plain),
+        # Slope and intercept on the command line: caltest interval --statistic slope
+        "interval": Takes(frozenset({weights, clusters, folds, followup}), plain),
+        "Monitor": Takes(frozenset({weights}), plain),
+        "ComparisonMonitor": Takes(frozenset()),
+    }
 
 
-#: Verbs whose rows go with those of another model, or come one by one: none is left out.
-ALL_ROWS = ("compare", "Monitor", "ComparisonMonitor", "plan")
+#: What each test takes, by its name.
+TAKES: Mapping[str, Takes] = _table()
+
+
+#: Tests whose rows go with those of another model, or come one by one: none is left out.
+ALL_ROWS = ("compare", "compare_models", "Monitor", "ComparisonMonitor", "plan")
 
 
 _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
@@ -72,45 +154,59 @@ _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
 _SHOWN: WeakKeyDictionary[Predictions, dict[Lens, Predictions]] = WeakKeyDictionary()
 
 
-def refuse_strange(verb: str, facts: RowFacts) -> None:
+# ------------------------------------------------------------------------------
+# Rows.
+
+
+def take_rows(
+    verb: str, probs: object, labels: object, facts: RowFacts, *, in_order: bool = False,
+    stakes: bool = False,
+) -> Predictions:  # fmt: skip
+    """Return the rows that a test looks at, of the arguments of :meth:`Predictions.of`.
+
+    A test that looks at rows ``in_order`` allows for what they know of those before. ``stakes``:
+    weights count as they are, not only by their ratios.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        For values that are no forecasts with their outcomes.
+    UnsupportedFactError, StatisticError
+        For a fact that the test does not take (``TAKES``), rows to which the predictions were
+        fitted, and rows of a single cluster.
+    """
+    if isinstance(probs, AnyTally):
+        raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
+    if facts:
+        refuse_unknown_facts(verb, facts)
+    if verb in ALL_ROWS:
+        facts = {"rounded": False, **facts}
+    return admitted(verb, read_arguments(probs, labels, **facts), in_order, stakes)
+
+
+def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
     """Refuse a keyword that is no fact, with the fact that is called nearly so."""
-    for name in sorted(set(facts) - set(Facts.__annotations__)):
+    for name in sorted(facts.keys() - Facts.__annotations__.keys()):
         raise unknown(verb, name, ["labels", *Facts.__annotations__])
 
 
 def admitted(
-    verb: str, probs: object, labels: object, facts: RowFacts, takes: Collection[str] = (), *,
-    stakes: bool = False,
-) -> Predictions:  # fmt: skip
-    """Return predictions that a verb may test, of the arguments of :meth:`Predictions.of`.
-
-    Facts that it does not ``take`` are refused, and rows that were used to make the predictions.
-    Who takes ``"order"`` bets on one row after the other, which may depend on those before.
-    ``stakes``: weights are meant as they are, not only their ratios.
-    """
-    if tallies_of(probs):
-        raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
-    refuse_strange(verb, facts)
-    if verb in ALL_ROWS:
-        facts.setdefault("rounded", False)
-    data = read_arguments(probs, labels, **facts)
+    verb: str, data: Predictions, in_order: bool = False, stakes: bool = False
+) -> Predictions:
+    """Return rows as a test looks at them, with notes on what puts p-values in doubt."""
     # Tests look at ratios of weights; whole numbers among them have exact laws
-    data = data if stakes else as_sampled(data.in_ratios())
-    # A map that was fitted to these labels makes them look calibrated
-    if data.provenance:
+    if data.weights is not None and not stakes:
+        data = as_sampled(data.in_ratios())
+    if data.provenance:  # a map that was fitted to these labels makes them look calibrated
         from caltest.recalibration import refuse_fitted_rows
 
         refuse_fitted_rows(data)
-    carried: dict[str, object] = {"weights": data.weights, "clusters": data.n_clusters}
-    carried |= {"by": data.by, "folds": data.folds, "followup": data.followup}
-    carried |= {"features": data.features, "horizon": data.horizon}
-    carried["several labels a row"] = data.multilabel or None
-    carried["two columns of clusters"] = data.crossed
-    for name, values in carried.items():
-        if values is not None and name not in takes:
-            message = f"{verb} does not take {name} yet{WHY.get(name, '')}"
-            remedies = [Reading({name: None})] * (name in Facts.__annotations__)
-            raise UnsupportedFactError(message, remedies, NAMES.get(name, name))
+    takes = TAKES[verb].facts
+    for fact in RowFact:
+        if fact not in takes and fact.of(data) is not None:
+            message = f"{verb} does not take {fact.option} yet{fact.advice}"
+            readings = [Reading({fact.option: None})] * (fact.option in Facts.__annotations__)
+            raise UnsupportedFactError(message, readings, fact.words)
     if data.clusters is not None and data.n_clusters == 1:
         raise StatisticError(
             "all rows are of one cluster, and could all depend on each other: name a column with "
@@ -118,35 +214,18 @@ def admitted(
             [Reading({"clusters": None})],
         )
     data = data if data.horizon is None else in_time_order(data)
-    notes: list[str] = _nested(data)
-    if data.weights is not None:
-        event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
-        residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
-        units = None if data.clusters is None else by_appearance(data.clusters)
-        if abs(z := association(data.weights, residuals, units)) > ASSOCIATED:
-            words = f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights "
-            notes.append(Doubt(words + "depend on outcomes"))
-    excused = data.clusters is not None or data.followup is not None
-    alone = not (data.induced or excused or data.folds is not None or "order" in takes)
-    if alone and (z := neighbours(data)) > AGREEING:
-        words = (
-            f"neighbouring rows agree more than chance (z = {z:.1f}), and p-values take rows for "
-            "independent: of a series forecast 3 steps ahead say horizon=3 (--horizon 3), of rows "
-            "that belong together, as those of a patient, clusters= (--clusters COLUMN)"
-        )
-        notes.append(DependenceDoubt(words))
+    notes: list[str] = [*_nested(data), *_doubts(data, in_order)]
+    excused = data.induced or data.clusters is not None or data.followup is not None
     copies = data.copies
-    if not (copies or data.induced or excused):
-        # Looked for once for the same object: every verb of an audit comes here
+    if not (copies or excused):
+        # Looked for once for the same object: every test of an audit comes here
         if data not in _COPIES:
             _COPIES[data] = n_copies(data.probs, data.labels)
         if copies := _COPIES[data]:
-            remedy = ", or say by clusters= which rows belong together" * ("clusters" in takes)
-            words = (
-                f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly by "
-                f"chance: errors look more certain than they are. Keep one row of each{remedy}"
-            )
-            notes.append(DependenceDoubt(words))
+            remedy = ", or say by clusters= which rows belong together"
+            words = f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly"
+            words += " by chance: errors look more certain than they are. Keep one row of each"
+            notes.append(DependenceDoubt(words + remedy * (RowFact.CLUSTERS in takes)))
     if not notes:
         return data  # the same object: what is known of it is looked up by it
     return replace(data, copies=copies, notes=tuple(dict.fromkeys((*data.notes, *notes))))
@@ -177,52 +256,172 @@ def _nested(data: Predictions) -> list[str]:
     return []
 
 
-def tallies_of(*models: object) -> list[AnyTally]:
-    """Return those of the models that are tallies."""
-    return [model for model in models if isinstance(model, AnyTally)]
+def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
+    """Yield what rows show against a test: weights that tell outcomes, neighbours that agree."""
+    if data.weights is not None:
+        event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
+        residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
+        units = None if data.clusters is None else by_appearance(data.clusters)
+        if abs(z := association(data.weights, residuals, units)) > ASSOCIATED:
+            yield Doubt(
+                f"residuals change with the weight (z = {z:+.1f}): no test is valid if weights "
+                "depend on outcomes"
+            )
+    designed = (data.clusters, data.followup, data.folds)
+    alone = not (data.induced or in_order) and all(known is None for known in designed)
+    if alone and (z := neighbours(data)) > AGREEING:
+        yield DependenceDoubt(
+            f"neighbouring rows agree more than chance (z = {z:.1f}), and p-values take rows for "
+            "independent: of a series forecast 3 steps ahead say horizon=3 (--horizon 3), of rows "
+            "that belong together, as those of a patient, clusters= (--clusters COLUMN)"
+        )
 
 
-def rows_where_needed(
-    probs: T, pairs: Iterable[tuple[StatisticLike | None, LensLike | None]]
-) -> T | Predictions:
-    """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
-    tallies = tallies_of(probs)
-    if not tallies or tallies[0].rows is None:
-        return probs
-    try:
-        for statistic, lens in pairs:
-            tally = tallies[0].through(lens)
-            if statistic is not None:
-                prepare(statistic, problem_of_tally(tally))
-    except StatisticError:
-        return tallies[0].rows
-    return probs
+#: Surprises to be expected, and z of neighbours that agree more than chance.
+SURPRISES, AGREEING = 20.0, 3.29
 
 
-def admitted_tally(
+#: Rows of a subgroup with about the same prediction, on average, whose own mean is taken off.
+IN_A_PART = 50
+
+
+_NEIGHBOURS: WeakKeyDictionary[Predictions, float] = WeakKeyDictionary()
+
+
+def neighbours(data: Predictions) -> float:
+    """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
+
+    x is the residual of the event, or of whether the likeliest label is right (of more than two
+    classes only that), less its mean among rows with about the same prediction, in the same
+    subgroup if these hold 50 rows on average; the larger z counts. 0 where few surprises are
+    to be expected. O(n log n), once for the same predictions.
+    """
+    if data not in _NEIGHBOURS:
+        z, top = [], largest(data.probs)
+        if (1.0 - top).sum() >= SURPRISES:
+            outcomes = [(top, data.labels == data.probs.argmax(axis=1))]
+            if data.n_classes == 2:
+                outcomes.append((data.probs[:, 0], data.labels == 0))
+            for p, outcome in outcomes:
+                x, part = outcome - p, _within_subgroups(data, quarters(p))
+                # Less the mean of like predictions: miscalibration alone makes neighbours agree
+                x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
+                products = x[1:] * x[:-1]
+                z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
+        _NEIGHBOURS[data] = float(max(z, default=0.0))
+    return _NEIGHBOURS[data]
+
+
+def _within_subgroups(data: Predictions, part: IntArray) -> IntArray:
+    """Return parts (n,) of rows, each within one subgroup, where these are not too small.
+
+    A subgroup whose rows follow each other may be miscalibrated, and its rows independent.
+    """
+    if data.by is None:
+        return part
+    for column in data.by.reshape(data.n, -1).T:
+        finer = np.unique(column, return_inverse=True)[1].ravel()
+        finer = np.unique(part * (int(finer.max()) + 1) + finer, return_inverse=True)[1].ravel()
+        part = finer if IN_A_PART * (int(finer.max()) + 1) <= data.n else part
+    return part
+
+
+# ------------------------------------------------------------------------------
+# Rows, or a tally in their place.
+
+
+def take_rows_or_tally(
+    verb: str, probs: object, labels: object, facts: RowFacts, lens: LensLike | None = None,
+    statistics: Collection[StatisticLike | None] = (None,),
+) -> Source:  # fmt: skip
+    """Return rows as :func:`take_rows`, or a tally as the lens sees it.
+
+    Tallies with sampled rows give these where sums leave one of the ``statistics`` open.
+    """
+    if isinstance(probs, AnyTally):
+        probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
+    if isinstance(probs, AnyTally):
+        return take_tally(verb, probs, labels, facts, lens)
+    return take_rows(verb, probs, labels, facts)
+
+
+def take_tally(
     verb: str, tally: AnyTally, labels: object, facts: RowFacts, lens: LensLike | None = None, *,
     whole: bool = False,
 ) -> AnyTally:  # fmt: skip
     """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
-    if tally.n_clusters is not None and verb not in OF_CLUSTERS:
+    if tally.n_clusters is not None and TAKES[verb].tally is not Tallied.CLUSTERED:
+        others = [name for name, takes in TAKES.items() if takes.tally is Tallied.CLUSTERED]
         raise StatisticError(
-            f"{verb} takes no tally of clusters: {' and '.join(OF_CLUSTERS)} do, and it has "
-            "mean_gap()"
+            f"{verb} takes no tally of clusters: {' and '.join(others)} do, and it has mean_gap()"
         )
     return tally if whole else tally.through(lens)
 
 
-def checked(
-    verb: str, probs: object, labels: object, facts: Facts, takes: Collection[str],
-    lens: LensLike | None, statistics: Collection[StatisticLike | None] = (None,),
-) -> Source:  # fmt: skip
-    """Return rows, or a tally as the lens sees it; its sampled rows where sums leave a gap."""
-    probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
-    for tally in tallies_of(probs):
-        return admitted_tally(verb, tally, labels, facts, lens)
-    return admitted(verb, probs, labels, facts, takes)
+def tallies_of(*models: object) -> list[AnyTally]:
+    """Return those of the models that are tallies."""
+    return [model for model in models if isinstance(model, AnyTally)]
+
+
+def rows_where_needed(
+    tally: T, pairs: Collection[tuple[StatisticLike | None, LensLike | None]]
+) -> T | Predictions:
+    """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
+    if not isinstance(tally, AnyTally) or tally.rows is None:
+        return tally
+    try:
+        for statistic, lens in pairs:
+            seen = tally.through(lens)
+            if statistic is not None:
+                prepare(statistic, problem_of_tally(seen))
+    except StatisticError:
+        return tally.rows
+    return tally
+
+
+# ------------------------------------------------------------------------------
+# Several models of the same rows.
+
+
+def take_models(
+    verb: str, models: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
+) -> dict[str, Predictions]:
+    """Return the rows of several models by name, in the order of the first, if all have ids.
+
+    A model that is :class:`Predictions`, or a table with labels, tells the labels of all.
+    ``remedy`` says what to do where rows are to differ. InvalidPredictionsError names the model.
+    """
+    tables = models
+    if not all(isinstance(model, (np.ndarray, Predictions)) for model in models.values()):
+        tables = {name: opened(model, f"model {name}") for name, model in models.items()}
+        facts = with_ids(list(tables.values()), labels, facts)
+    known = [model.labels for model in tables.values() if isinstance(model, Predictions)]
+    shared = known[0] if labels is None and known else labels
+    data = {}
+    for name, model in tables.items():
+        own: object = labels
+        if isinstance(model, np.ndarray) and not isinstance(labels, str):
+            own = shared
+        elif not (isinstance(labels, str) or isinstance(model, Predictions)):
+            own = None if has_labels(model, shared) else shared
+        data[str(name)] = take_model(verb, name, model, own, facts)
+    data = match_rows(data)
+    (first, a), *others = data.items()
+    for name, b in others:
+        refuse_unlike((first, name), a, b, remedy)
+    return data
+
+
+def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts) -> Predictions:
+    """Return the rows of one model; InvalidPredictionsError names it."""
+    try:
+        data = take_rows(verb, probs, labels, facts)
+    except InvalidPredictionsError as error:
+        raise InvalidPredictionsError(f"model {name}: {error}", error.readings) from None
+    refuse_few_blocks(verb, data)
+    return data
 
 
 # ------------------------------------------------------------------------------
@@ -243,49 +442,56 @@ MANY = int(SUMS_COST / ROW_COST)
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What a verb may look at, as its lens shows it; every result is filled in here.
+    """What a test looks at, as its lens shows it; every result is filled in here.
 
-    ``verb`` is its name in messages, ``data`` what the caller passed, checked, ``problem`` what the
-    ``lens`` shows of it: rows, or sums over micro-cells. A seed in ``rng`` is named in the result.
+    ``data`` is what the caller passed, checked, ``problem`` what the ``lens`` shows of it: rows, or
+    sums over micro-cells. A seed in ``rng`` is named in the result.
     """
 
-    verb: str
     data: Source
     lens: Lens
-    problem: Predictions | Problem = field(repr=False)
+    problem: Problem = field(repr=False)
     rng: RNG = None
 
     @classmethod
     def of(
         cls, verb: str, probs: object, labels: object, facts: Facts, *,
-        lens: LensLike | None = None, rng: RNG = None, takes: Collection[str] = ROWS,
-        summable: Collection[StatisticLike] = (), statistic: StatisticLike | None = None,
+        lens: LensLike | None = None, rng: RNG = None, summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Check the data and look through the lens.
-
-        A verb that ``takes`` a "tally" is asked of one as of rows. Of very many rows sums are
-        looked at, where these have the values of all ``summable`` statistics.
-        InvalidPredictionsError for what is no forecast with its outcomes, StatisticError for data
-        with a fact that the verb does not take.
-        """
-        if "tally" in takes:
-            statistics = [statistic] if statistic is not None else [*summable, None]
-            data = checked(verb, probs, labels, facts, takes, lens, statistics)
-        else:
-            data = admitted(verb, probs, labels, facts, takes)
-        return cls.of_data(verb, data, lens_for(statistic, lens, data), rng, summable)
+        """Take rows, or a tally where the test takes one, and look at them through the lens."""
+        if TAKES[verb].tally is Tallied.NONE:
+            return cls.through(lens, take_rows(verb, probs, labels, facts), rng)
+        data = take_rows_or_tally(verb, probs, labels, facts, lens, [*summable, None])
+        return cls.through(lens, data, rng, summable)
 
     @classmethod
-    def of_data(
-        cls, verb: str, data: Source, lens: LensLike | None, rng: RNG = None,
+    def through(
+        cls, lens: LensLike | None, data: Source, rng: RNG = None,
         summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Look at checked data: rows through a lens, a tally by the sums that it has for one."""
+        """Look at checked rows through a lens, at a tally by the sums that it has for one.
+
+        For very many rows of two classes that count alike, the problem are sums over micro-cells
+        where these give the estimates of all ``summable`` statistics to rounding.
+        """
         if not isinstance(data, Predictions):
             tally = data.through(lens)
-            return cls(verb, tally, tally.lens, problem_of_tally(tally), rng)
-        through = as_lens(lens, data)
-        return cls(verb, data, through, seen_through(data, through, summable), rng)
+            return cls(tally, tally.lens, problem_of_tally(tally), rng)
+        lens = as_lens(lens, data)
+        induced = _shown(data, lens)
+        # Sums take one pass; below that many rows they save nothing
+        within = isinstance(lens, Aligned) and lens.summary.memorised  # tested within folds
+        if summable and induced.n > MANY and induced.n_classes == 2 and not within:
+            facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
+            ours = all(isinstance(s, Statistic) for s in summable)
+            if ours and all(fact is None for fact in facts):
+                sums = problem_of_tally(Tally.of(induced, lens=Canonical()))
+                with suppress(StatisticError):  # the rows say why, or have an answer
+                    parts = [prepare(s, sums) for s in summable]
+                    same = all(part.remarks == sums.remarks for part in parts)
+                    if same and not (any(map(_of_scores, parts)) and _in_few_cells(induced, sums)):
+                        return cls(data, lens, sums, rng)
+        return cls(data, lens, row_problem(induced), rng)
 
     @property
     def rows(self) -> Predictions:
@@ -296,18 +502,13 @@ class Analysis:
     @property
     def induced(self) -> Predictions:
         """What the lens shows of rows."""
-        assert isinstance(self.problem, Predictions)
-        return self.problem
-
-    @property
-    def units(self) -> Problem:
-        """What the lens shows, as statistics see it."""
-        return problem_of(self.problem)
+        assert isinstance(self.problem, RowProblem)
+        return self.problem.predictions
 
     @property
     def from_sums(self) -> bool:
         """Whether what is looked at are sums over micro-cells, which have no rows."""
-        return not self.units.exact
+        return not self.problem.exact
 
     @cached_property
     def followup(self) -> FollowupSummary | None:
@@ -321,12 +522,6 @@ class Analysis:
         """What the induced classes are called; of two, what the event is called."""
         return self.lens.components(self.data)
 
-    def evaluate(self, statistic: StatisticLike) -> tuple[Prepared, float]:
-        """Return a statistic with the predictions fixed, and its value, a finite number."""
-        # Sums over micro-cells do not know what the lens has merged
-        refuse_merged(statistic, self.data.n_classes, self.problem.n_classes)
-        return evaluated(statistic, self.problem)
-
     def needs_two_classes(self, what: str) -> None:
         """Refuse a lens that leaves more than two classes."""
         if self.problem.n_classes != 2:
@@ -339,9 +534,10 @@ class Analysis:
     def facts(self) -> Fields:
         """What every result says of its data and their design."""
         # A lens may drop rows, and weights and clusters with them: what it shows counts
-        source = self.data if self.from_sums else self.induced
+        rows = self.problem.predictions if isinstance(self.problem, RowProblem) else None
+        source = self.data if rows is None else rows
         folds = self.lens.summary if isinstance(self.lens, Aligned) else None
-        series = None if self.from_sums else summary_of(self.rows)
+        series = summary_of(self.rows) if rows is not None and rows.horizon is not None else None
         return {
             "lens": name_of(self.lens),
             "n": self.problem.n,
@@ -352,7 +548,7 @@ class Analysis:
             "folds": folds,
             "seed": seed_of(self.rng),
             "copies": self.data.copies,
-            "followup": self.followup,
+            "followup": self.followup if rows is not None and rows.followup is not None else None,
             "notes": (*self.data.notes, *(n for d in (folds, series) if d for n in d.notes)),
         }
 
@@ -379,7 +575,7 @@ def lens_for(
 
 def problem_through(data: Source, lens: LensLike | None) -> Problem:
     """Return what a lens shows of checked data."""
-    return Analysis.of_data("audit", data, lens).units
+    return Analysis.through(lens, data).problem
 
 
 def _shown(data: Predictions, lens: Lens) -> Predictions:
@@ -395,31 +591,6 @@ def _shown(data: Predictions, lens: Lens) -> Predictions:
     return shown[lens]
 
 
-def seen_through(
-    data: Predictions, lens: Lens, statistics: Collection[StatisticLike]
-) -> Predictions | Problem:
-    """Return what the lens shows: rows or, of very many, the sums that answer just as they do.
-
-    Those are of two classes, rows that count alike, and statistics whose estimate sums know to
-    rounding; without ``statistics``, rows.
-    """
-    induced = _shown(data, lens)
-    facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
-    alike = all(fact is None for fact in facts)
-    if isinstance(lens, Aligned) and lens.summary.memorised:
-        return induced  # which is tested within folds
-    # Sums take one pass; below that many rows they save nothing
-    if statistics and alike and induced.n > MANY and induced.n_classes == 2:
-        sums = problem_of_tally(Tally.of(induced, lens=Canonical()))
-        with suppress(StatisticError):  # the rows say why, or have an answer
-            ours = all(isinstance(s, Statistic) for s in statistics)
-            parts = [prepare(s, sums) for s in statistics] if ours else []
-            alike = ours and all(part.remarks == sums.remarks for part in parts)
-            if alike and not (any(map(_of_scores, parts)) and _within_few_cells(induced, sums)):
-                return sums
-    return induced
-
-
 #: Micro-cells below which scores may differ within them more than from one to the next.
 FEW_CELLS = 20
 
@@ -429,7 +600,7 @@ def _of_scores(prepared: Prepared) -> bool:
     return isinstance(prepared, SumStatistic) and prepared.scores is not None
 
 
-def _within_few_cells(induced: Predictions, sums: Problem) -> bool:
+def _in_few_cells(induced: Predictions, sums: Problem) -> bool:
     """Return whether predictions differ within so few micro-cells that the draws do not see it.
 
     Drawn labels know the cell of a row only: what scores of the observed labels add within cells
@@ -439,22 +610,29 @@ def _within_few_cells(induced: Predictions, sums: Problem) -> bool:
     return cells < FEW_CELLS and np.unique(induced.probs[:, 0]).size > cells
 
 
-def evaluated(statistic: StatisticLike, induced: Predictions | Problem) -> tuple[Prepared, float]:
-    """Return the statistic with its predictions fixed, and its value on the observed labels."""
+def evaluated(
+    statistic: StatisticLike, problem: Predictions | Problem, before: int = 0
+) -> tuple[Prepared, float]:
+    """Return the statistic with its predictions fixed, and its value on the observed labels.
+
+    ``before`` is how many classes there were before the lens, which sums do not know.
+    """
+    if before > problem.n_classes:
+        refuse_merged(statistic, before, problem.n_classes)
     if not isinstance(statistic, Statistic):
         from caltest.presets import Preset
 
         if isinstance(statistic, Preset):
             raise StatisticError("a preset is a statistic with its lens: unpack it, **preset")
     try:
-        prepared = prepare(statistic, induced)
+        prepared = prepare(statistic, problem)
         value = prepared.observed
     except (StatisticError, InvalidPredictionsError):
         raise
     except (TypeError, ValueError) as error:
         raise StatisticError(
-            f"the statistic {name_of(statistic)} failed on probs of shape {induced.probs.shape} "
-            f"and labels of shape {induced.labels.shape}: {error}"
+            f"the statistic {name_of(statistic)} failed on probs of shape {problem.probs.shape} "
+            f"and labels of shape {problem.labels.shape}: {error}"
         ) from error
     # A p-value of NaN or infinity would pass every comparison silently
     if not np.isfinite(value):

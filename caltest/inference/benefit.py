@@ -94,7 +94,7 @@ def promise(
         raise StatisticError(
             "promise needs a utility, such as Costs([[0, 4], [1, 1]]) or Costs.threshold(0.2)"
         )
-    analysis = Analysis.of("promise", probs, labels, facts, lens=Canonical(), rng=rng, takes=())
+    analysis = Analysis.of("promise", probs, labels, facts, lens=Canonical(), rng=rng)
     data = analysis.rows
     table = UtilityTable.of(utility, data.probs)
     realised = table.gains[np.arange(data.n), data.labels]
@@ -186,7 +186,7 @@ def decision_curve(
     """
     fraction("level", level)
     t = _as_thresholds(thresholds)
-    analysis = Analysis.of("decision_curve", probs, labels, facts, lens=Canonical(), takes=())
+    analysis = Analysis.of("decision_curve", probs, labels, facts, lens=Canonical())
     data = analysis.rows
     gains, p = _gains(data, t), data.probs[:, 1]
     odds = t / (1.0 - t)
@@ -204,7 +204,7 @@ def decision_curve(
     prevalence = float((data.labels == 1).mean())
     other = difference = low = high = np.empty(0)
     if against is not None:
-        second = Analysis.of("decision_curve", against, data.labels, {}, lens=Canonical(), takes=())
+        second = Analysis.of("decision_curve", against, data.labels, {}, lens=Canonical())
         if second.rows.n != data.n:
             raise InvalidPredictionsError(
                 f"against= has {second.rows.n} observations, the model {data.n}: pass both models' "

@@ -16,7 +16,13 @@ from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
 from caltest.data.lenses import LensLike
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference._input import ROWS, Analysis
+from caltest.inference._input import (
+    Analysis,
+    admitted,
+    evaluated,
+    lens_for,
+    take_rows_or_tally,
+)
 from caltest.inference.null import Null, holm, max_t, null_distribution, result_of
 from caltest.inference.within_folds import memorised, tested_within_folds
 from caltest.nulls import (
@@ -34,11 +40,11 @@ from caltest.nulls import (
 )
 from caltest.nulls.compiled import counter_kernel, kernel
 from caltest.nulls.lanes import GAMMA, UNIT, Seed, keys, mixed
-from caltest.nulls.laws import ExactNull
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
-from caltest.statistics import ECE, EValue, Statistic
+from caltest.statistics import ECE, EValue, RowProblem, Statistic
 from caltest.statistics.statistic import StatisticLike, prepare
+from caltest.tallies import Source
 
 
 def calibration_test(
@@ -143,55 +149,43 @@ def calibration_test(
             f"null='betting' is the law of EValue(): give statistic=EValue() with it, or another "
             f"null for {name_of(statistic)}"
         )
-    takes = {*ROWS, "by", "tally", "followup", "several labels a row"}
-    summable = [statistic] if null in ("auto", "exact", RedrawLabels()) else []
-    analysis = Analysis.of(
-        "calibration_test", probs, labels, facts,
-        lens=lens, rng=rng, takes=takes, summable=summable, statistic=statistic,
-    )  # fmt: skip
-    if analysis.from_sums:
-        return _tested(analysis, statistic, null, run, early_stop)
-    if isinstance(statistic, Statistic) and statistic.of_items:
+    data = take_rows_or_tally("calibration_test", probs, labels, facts, lens, [statistic])
+    if isinstance(data, Predictions) and data.by is not None:
+        return _with_subgroups(data, statistic, lens, null, run, early_stop)
+    return calibration_result(data, statistic, lens, null, run, early_stop)
+
+
+def calibration_result(
+    data: Source, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
+    early_stop: bool = False,
+) -> CalibrationTestResult:  # fmt: skip
+    """Test checked rows without subgroups, or a tally; the parameters of ``calibration_test``."""
+    if lens is None and isinstance(statistic, Statistic) and statistic.of_whole_vector:
+        lens = lens_for(statistic, lens, data)
+    if isinstance(data, Predictions) and isinstance(statistic, Statistic) and statistic.of_items:
         # Under the hypothesis outcomes of an item are independent draws, whatever its clusters
-        alone = replace(analysis.rows, clusters=None)
-        analysis = Analysis.of_data("calibration_test", alone, analysis.lens, rng)
-    data, through, induced = analysis.rows, analysis.lens, analysis.induced
-    refuse_bets(data, statistic)
-    within = memorised(analysis)
-    if data.by is not None:
-
-        def ask(part: Predictions) -> CalibrationTestResult:
-            return calibration_test(
-                part, None, statistic, lens=through, null=null, early_stop=early_stop, **run
-            )
-
-        if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
-            return of_worst(each_subgroup(data, ask), analysis)
-        whole = ask(replace(data, by=None))
-        go_on(whole.ended)
-        parts = each_subgroup(data, ask)
-        if within:
-            note = "whether subgroups are calibrated alike is not tested: models memorise groups"
-            return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))
-        parts = on_shared_labels(parts, data, induced, statistic, run)
-        return replace(whole, subgroups=alike(parts, induced, run))
-    if within:
-        return tested_within_folds(analysis, statistic, null, run)
+        data = replace(data, clusters=None)
+    summed = null in ("auto", "exact") or null == RedrawLabels()
+    analysis = Analysis.through(lens, data, run["rng"], [statistic] if summed else [])
+    if not (isinstance(data, Predictions) and isinstance(analysis.problem, RowProblem)):
+        return _by_null(analysis, statistic, null, run, early_stop)
+    if data.folds is not None:
+        refuse_bets(data, statistic)
+        if memorised(analysis):
+            return tested_within_folds(analysis, statistic, null, run)
     apart = (data.horizon, data.crossed, data.followup)  # other nulls then say why not
     if isinstance(null, OneRowPerCluster) and all(fact is None for fact in apart):
         return _by_one_row_per_cluster(analysis, statistic, null, run)
     if isinstance(null, PopulationWeights):
-        null.refuse(induced)
+        null.refuse(analysis.induced)
         # Labels are redrawn as if predictions were right, signs keep the observed scatter: the
         # larger p-value counts, as neither alone holds for every way in which weights arise.
-        both = [
-            calibration_test(data, None, statistic, lens=through, null=scheme, **run)
-            for scheme in (RedrawLabels(), WildSigns())
-        ]
-        note = f"p is {both[0].shown_p} for redrawn labels, {both[1].shown_p} for random signs"
-        larger = max(both, key=lambda test: test.pvalue)
+        redrawn = _by_null(analysis, statistic, RedrawLabels(), run)
+        signed = _by_null(analysis, statistic, WildSigns(), run)
+        note = f"p is {redrawn.shown_p} for redrawn labels, {signed.shown_p} for random signs"
+        larger = max((redrawn, signed), key=lambda test: test.pvalue)
         return replace(larger, null=repr(null), notes=(*larger.notes, note))
-    return _tested(analysis, statistic, null, run, early_stop)
+    return _by_null(analysis, statistic, null, run, early_stop)
 
 
 def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
@@ -203,21 +197,12 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
         )
 
 
-def _tested(
-    analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early: bool,
-) -> CalibrationTestResult:  # fmt: skip
-    prepared, estimate = analysis.evaluate(statistic)
-    problem = analysis.units
-    alone = problem.n_clusters is None or analysis.data.horizon is not None
-    if null == "auto" and prepared.usual_null and alone:
-        null = prepared.usual_null
-    law = null_distribution(statistic, prepared, estimate, null, run, early)
-    # "auto" ends here, too, where cells or a short list of label vectors have a law.
-    if isinstance(law, ExactNull):
-        null = "exact"
-    elif null == "auto":
-        null = RedrawLabels() if problem.n_clusters is None else SharedRedraws()
-        null = problem.only_null or null
+def _by_null(
+    analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early_stop: bool = False
+) -> CalibrationTestResult:
+    """Compare the statistic of all rows, or sums, with its law under one null."""
+    prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
+    law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
     if isinstance(null, SharedRedraws) and not analysis.from_sums:
         null = replace(null, horizon=analysis.induced.horizon)
     name = null if isinstance(null, str) else repr(null)
@@ -227,7 +212,7 @@ def _tested(
             "the null distribution is a single value: with these predictions a calibrated model "
             "can show nothing else, so the test says nothing",
             DegenerateDataWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return result
 
@@ -242,7 +227,8 @@ def _by_one_row_per_cluster(
     with progress(null.draws, "draws") as advance:
         for _ in range(null.draws):
             part = plain.take(null.rows(data, generator))
-            tests.append(calibration_test(part, None, statistic, lens=analysis.lens, **each))
+            part = admitted("calibration_test", part)
+            tests.append(calibration_result(part, statistic, analysis.lens, "auto", each))
             go_on(tests[-1].ended)
             advance(1)
     # P(the k-th smallest of M p-values ≤ α k / M) ≤ α whatever their dependence (Rüger)
@@ -274,6 +260,32 @@ def _by_one_row_per_cluster(
 
 # ------------------------------------------------------------------------------
 # The same test in every subgroup, one p-value for all of them, and whether they are alike.
+
+
+def _with_subgroups(
+    data: Predictions, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
+    early_stop: bool,
+) -> CalibrationTestResult:  # fmt: skip
+    """Test all rows, every subgroup, and whether all subgroups are calibrated alike."""
+    if isinstance(statistic, Statistic) and statistic.of_items:
+        data = replace(data, clusters=None)
+    analysis = Analysis.through(lens_for(statistic, lens, data), data, run["rng"])
+    refuse_bets(data, statistic)
+
+    def ask(part: Predictions) -> CalibrationTestResult:
+        rows = admitted("calibration_test", part)
+        return calibration_result(rows, statistic, analysis.lens, null, run, early_stop)
+
+    if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
+        return of_worst(each_subgroup(data, ask), analysis)
+    whole = ask(replace(data, by=None))
+    go_on(whole.ended)
+    parts = each_subgroup(data, ask)
+    if memorised(analysis):
+        note = "whether subgroups are calibrated alike is not tested: models memorise groups"
+        return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))
+    parts = on_shared_labels(parts, data, analysis.induced, statistic, run)
+    return replace(whole, subgroups=alike(parts, analysis.induced, run))
 
 
 #: The results that have subgroups beside all rows.

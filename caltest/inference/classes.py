@@ -13,7 +13,7 @@ from caltest._base.arrays import N_RESAMPLES, RNG, fraction, reaching
 from caltest.data import Facts, Predictions
 from caltest.data.lenses import Canonical
 from caltest.errors import StatisticError
-from caltest.inference._input import ROWS, Analysis
+from caltest.inference._input import Analysis, evaluated
 from caltest.inference.calibration import calibration_test
 from caltest.inference.null import Null
 from caltest.nulls import RedrawLabels, Run, Workers, check_run
@@ -90,10 +90,7 @@ def worst_class(
     """
     check_run(**(run := Run(n_resamples=n_resamples, rng=rng, workers=workers)))
     fraction("alpha", alpha)
-    takes = ROWS - {"folds"}
-    analysis = Analysis.of(
-        "worst_class", probs, labels, facts, lens=Canonical(), rng=rng, takes=takes
-    )
+    analysis = Analysis.of("worst_class", probs, labels, facts, lens=Canonical(), rng=rng)
     data = analysis.rows
     if data.n_classes < 3:
         raise StatisticError(
@@ -111,8 +108,8 @@ def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
     null: Null = RedrawLabels() if alone else "auto"
     test = calibration_test(data, None, statistic, lens=Canonical(), null=null, **run)
     go_on(test.ended)
-    analysis = Analysis.of_data("worst_class", data, Canonical(), run["rng"])
-    prepared, _ = analysis.evaluate(statistic)
+    analysis = Analysis.through(Canonical(), data, run["rng"])
+    prepared, _ = evaluated(statistic, analysis.problem)
     assert isinstance(prepared, LargestComponent)
     scores, law = prepared.components, test.null_distribution
     assert isinstance(law, SimulatedNull)
@@ -134,7 +131,7 @@ def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
     ]
     named = min(adjusted) <= alpha
     plain = alone and data.weights is None and data.folds is None
-    asked = named and plain and MulticlassCox("vector").prepare(analysis.units).law_caveat is None
+    asked = named and plain and MulticlassCox("vector").prepare(analysis.problem).law_caveat is None
     repair, left = enough(data.probs, data.labels, alpha) if asked else ("", {})
     return analysis.result(
         WorstClassResult,

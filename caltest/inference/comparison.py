@@ -13,36 +13,33 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import LEVEL, N_RESAMPLES, RNG, fraction, number, one_of, reaching
-from caltest._base.containers import opened
 from caltest._base.written import Fields, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Lens, LensLike
-from caltest.data.predictions import match_rows, refuse_unlike
 from caltest.errors import DegenerateDataWarning, InvalidPredictionsError, StatisticError
 from caltest.inference._input import (
-    ROWS,
     Analysis,
-    admitted,
-    admitted_tally,
     evaluated,
-    refuse_strange,
+    refuse_unknown_facts,
+    take_model,
+    take_models,
+    take_rows_or_tally,
+    take_tally,
     tallies_of,
 )
-from caltest.inference.calibration import calibration_test, with_subgroups
+from caltest.inference.calibration import calibration_result, with_subgroups
 from caltest.inference.dependence import (
     CrossedError,
     by_student,
     columns_of,
     freedom_of,
-    refuse_few_blocks,
     variance_of_difference,
 )
 from caltest.inference.interval import confidence_interval
 from caltest.inference.null import holm
 from caltest.inference.squared_error import SquaredError, added, base_variance, summed
 from caltest.nulls import Run, Workers, simulate
-from caltest.read.arguments import has_labels, with_ids
 from caltest.results import (
     CalibrationTestResult,
     ComparisonResult,
@@ -53,7 +50,7 @@ from caltest.results import (
 from caltest.results.hypotheses import ScoreDifference
 from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, RowProblem
 from caltest.statistics.binned import BinnedError
-from caltest.statistics.statistic import StatisticLike, prepare
+from caltest.statistics.statistic import StatisticLike, prepare, problem_of
 from caltest.tallies import AnyTally, Source
 
 #: What to say of other rows.
@@ -157,7 +154,7 @@ def compare(
         data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
     elif paired and labels_b is None:
         both_models = dict(zip(names, (probs_a, probs_b), strict=True))
-        data = _same_rows(both_models, labels, facts, UNPAIRED)
+        data = take_models("compare", both_models, labels, facts, UNPAIRED)
     else:
         paired = False
         if labels_b is None and not isinstance(probs_b, Predictions):
@@ -165,18 +162,17 @@ def compare(
                 "an unpaired comparison needs labels_b, the labels of the second model"
             )
         both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
-        data = {name: _predictions(name, p, y, facts) for name, p, y in both}
+        data = {name: take_model("compare", name, p, y, facts) for name, p, y in both}
     method = "z" if method == "auto" else method
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     if any(d.by is not None for d in data.values()):
         if not paired:
             raise StatisticError("by is of two models on the same rows: compare them two by two")
 
-        def ask(a: Predictions, b: Predictions) -> ComparisonResult:
-            return compare(
-                *(a, b, None, statistic), lens=lens, method=method, level=level, margin=margin,
-                names=names, **run,
-            )  # fmt: skip
+        def ask(*parts: Predictions) -> ComparisonResult:
+            again = take_models("compare", dict(zip(names, parts, strict=True)), None, {}, UNPAIRED)
+            settings, models = _models(again, statistic, lens, method, True, level, margin, run)
+            return compared(settings, *models)
 
         return with_subgroups(ask, *(d for d in data.values() if isinstance(d, Predictions)))
     settings, models = _models(data, statistic, lens, method, paired, level, margin, run)
@@ -220,9 +216,7 @@ def compare_models(
     (('-2', '-4', '-8'), '-2 is better calibrated')
     """
     _refuse_settings("compare_models", level, margin, method, facts)
-    data = _same_rows(dict(models), labels, facts) if models else {}
-    if any(d.by is not None for d in data.values()):
-        raise StatisticError("by is of two models on the same rows: compare them two by two")
+    data = take_models("compare_models", dict(models), labels, facts) if models else {}
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     method = "z" if method == "auto" else method
     settings, members = _models(data, statistic, lens, method, True, level, margin, run)
@@ -262,7 +256,8 @@ OF_ALL_PAIRS = [
 
 
 def _refuse_settings(verb: str, level: float, margin: float, method: str, facts: Facts) -> None:
-    refuse_strange(verb, facts)
+    if facts:
+        refuse_unknown_facts(verb, facts)
     fraction("level", level)
     number("margin", margin, 0.0, 1.0, "[]")
     one_of("method", method, ("auto", *HYPOTHESES))
@@ -276,7 +271,7 @@ def _models(
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     # One lens for all: where none is named, the usual one of the first model
-    first = Analysis.of_data("compare", next(iter(data.values())), lens)
+    first = Analysis.through(lens, next(iter(data.values())))
     settings = Settings(statistic, first.lens, method, paired, level, margin, run)
     return settings, [Model.of(name, model, settings) for name, model in data.items()]
 
@@ -289,45 +284,14 @@ def _of_tallies(
     if len(models) < 2:
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     first, second = (
-        admitted_tally("compare", model, labels, facts, lens, whole=paired) for model in models
+        take_tally("compare", model, labels, facts, lens, whole=paired) for model in models
     )
     if paired:
-        return _same_rows(dict(zip(names, first.paired(second), strict=True)), None, {})
+        return take_models("compare", dict(zip(names, first.paired(second), strict=True)), None, {})
     if method == "swap":
         raise StatisticError("method='swap' needs the rows: tallies are compared by 'z'")
     first.refuse_other(second, "cannot be compared")
     return dict(zip(names, (first, second), strict=True))
-
-
-def _predictions(name: str, probs: object, labels: object, facts: Facts) -> Predictions:
-    try:
-        data = admitted("compare", probs, labels, facts, takes=ROWS | {"by"})
-        refuse_few_blocks("compare", data)
-        return data
-    except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"model {name}: {error}", error.readings) from None
-
-
-def _same_rows(
-    probs: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
-) -> dict[str, Predictions]:
-    """Read models of the same observations, by ids in one order; one may tell the labels of all."""
-    probs = {name: opened(model, f"model {name}") for name, model in probs.items()}
-    facts = with_ids(list(probs.values()), labels, facts)
-    with_labels = [p.labels for p in probs.values() if isinstance(p, Predictions)]
-    shared = with_labels[0] if labels is None and with_labels else labels
-
-    def outcomes(model: object) -> object:
-        if isinstance(labels, str) or isinstance(model, Predictions):
-            return labels
-        return None if has_labels(model, shared) else shared
-
-    data = {str(name): _predictions(name, p, outcomes(p), facts) for name, p in probs.items()}
-    data = match_rows(data)
-    (first, a), *others = data.items()
-    for name, b in others:
-        refuse_unlike((first, name), a, b, remedy)
-    return data
 
 
 def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
@@ -399,10 +363,11 @@ class Model:
     def of(cls, name: str, data: Source, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
-        prepared, estimate = Analysis.of_data("compare", data, lens).evaluate(statistic)
+        prepared, estimate = evaluated(statistic, Analysis.through(lens, data).problem)
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            test = calibration_test(data, None, statistic, lens=lens, **settings.run)
+            again = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
+            test = calibration_result(again, statistic, lens, "auto", settings.run)
         error, tested, rows, times = None, statistic, prepared.data, None
         crossed: CrossedError | None = None
         if settings.method == "z":
@@ -453,7 +418,8 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
             f"{b.induced.n} of {b.name}: a paired comparison needs a lens that treats every row by "
             "itself"
         )
-    facts = Analysis("compare", a.data, settings.lens, a.induced, settings.run["rng"]).facts
+    problem = problem_of(a.induced)
+    facts = Analysis(a.data, settings.lens, problem, settings.run["rng"]).facts
     facts |= {"copies": max(a.data.copies, b.data.copies), "pvalue_error": 0.0, "n_resamples": 0}
     facts |= {"notes": (), "ended": "complete"}
     facts |= (_by_variance if settings.method == "z" else _by_swaps)(settings, a, b)

@@ -16,7 +16,7 @@ from caltest.data.facts import by_appearance
 from caltest.data.followup import Censoring
 from caltest.data.lenses import LensLike
 from caltest.errors import StatisticError
-from caltest.inference._input import ROWS, Analysis
+from caltest.inference._input import Analysis
 from caltest.inference.dependence import columns_of, freedom_of, joined, refuse_few_blocks
 from caltest.inference.squared_error import added
 from caltest.results import CoxRecalibration
@@ -182,14 +182,13 @@ def _read(
     probs: object, labels: object, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
     """Return what is looked at, and the rows of the likelihood."""
-    takes = {*ROWS, "tally", "followup"}
-    analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens, takes=takes)
+    analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens)
     if not analysis.from_sums:
         refuse_few_blocks("cox_recalibration", analysis.rows)
         return analysis, (*_of_rows(analysis.induced), analysis.induced.weights)
     if analysis.data.weights is not None:
         raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
-    return analysis, _of_sums(analysis.units)
+    return analysis, _of_sums(analysis.problem)
 
 
 def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ from caltest._base.written import Fields, name_of
 from caltest.data import Facts
 from caltest.data.binning import Binning, UniformBins, as_binning
 from caltest.data.lenses import LensLike
-from caltest.inference._input import ROWS, Analysis
+from caltest.inference._input import Analysis, evaluated
 from caltest.results import BrierDecomposition, CORPDecomposition
 from caltest.statistics import CORP, BrierScore, Cells, LogScore, RowProblem
 from caltest.statistics.isotonic import Score, best_score
@@ -50,13 +50,13 @@ def corp_decomposition(
     (0.1925, 0.0675, 0.125, 0.25)
     """
     one_of("score", score, ("brier", "log"))
-    takes = {*ROWS, "tally"}
-    analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens, takes=takes)
-    induced = analysis.units.tied_rows()
+    analysis = Analysis.of("corp_decomposition", probs, labels, facts, lens=lens)
+    induced = analysis.problem.tied_rows()
     fixed = CORP(score).prepare(RowProblem(induced))
     mean_score = fixed.mean_score(induced.labels)  # infinite where an impossible outcome occurred
     if analysis.from_sums:
-        mean_score = analysis.evaluate(BrierScore() if score == "brier" else LogScore())[1]
+        of_all = BrierScore() if score == "brier" else LogScore()
+        mean_score = evaluated(of_all, analysis.problem)[1]
     fit = fixed.fit(induced.labels)
     # The best constant forecast is the rate of events: its score is the uncertainty
     w = np.ones(induced.n) if induced.weights is None else induced.weights
@@ -104,9 +104,8 @@ def brier_decomposition(
     (0.1875, 0.0625, 0.0625, 0.1875)
     """
     bins = as_binning(bins)
-    takes = {*ROWS, "tally"}
-    analysis = Analysis.of("brier_decomposition", probs, labels, facts, lens=lens, takes=takes)
-    problem = analysis.units
+    analysis = Analysis.of("brier_decomposition", probs, labels, facts, lens=lens)
+    problem = analysis.problem
     cells, (squares, products) = Cells.of(bins, problem), problem.products
     residuals = problem.sums(problem.observed, cells).cells
     assert residuals is not None

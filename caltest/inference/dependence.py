@@ -6,12 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from caltest._base import FloatArray
-from caltest._base.arrays import IntArray, largest
+from caltest._base.arrays import IntArray
 from caltest._base.written import Fields
 from caltest.data import Predictions
 from caltest.data.facts import FEWEST as FEWEST_FACTS
@@ -19,7 +18,7 @@ from caltest.data.facts import by_appearance
 from caltest.errors import FewClustersWarning, Reading, StatisticError
 from caltest.inference.squared_error import added, over
 from caltest.nulls import Scheme, SharedRedraws, WildSigns
-from caltest.nulls.agreement import Agreement, Coupling, Degree, Dependence, quarters
+from caltest.nulls.agreement import Agreement, Coupling, Degree, Dependence
 from caltest.nulls.clusters import timed
 from caltest.results import ClusterSummary, HorizonSummary
 from caltest.statistics import Cells
@@ -173,17 +172,6 @@ def _say(words: str, level: int) -> None:
 FEWEST, BLOCK = 10, 4
 
 
-#: Surprises to be expected, and z of neighbours that agree more than chance.
-SURPRISES, AGREEING = 20.0, 3.29
-
-
-#: Rows of a subgroup with about the same prediction, on average, whose own mean is taken off.
-IN_A_PART = 50
-
-
-_NEIGHBOURS: WeakKeyDictionary[Predictions, float] = WeakKeyDictionary()
-
-
 def in_time_order(data: Predictions) -> Predictions:
     """Return rows in the order of time, with blocks of 4h consecutive times as their clusters."""
     placed, h = timed(data)
@@ -226,44 +214,6 @@ def summary_of(data: Predictions) -> HorizonSummary | None:
         return None
     placed, h = timed(data)
     return HorizonSummary(h, np.unique(placed).size, rows=data.n)
-
-
-def neighbours(data: Predictions) -> float:
-    """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
-
-    x is the residual of the event, or of whether the likeliest label is right (of more than two
-    classes only that), less its mean among rows with about the same prediction, in the same
-    subgroup if these hold 50 rows on average; the larger z counts. 0 where few surprises are
-    to be expected. O(n log n), once for the same predictions.
-    """
-    if data not in _NEIGHBOURS:
-        z, top = [], largest(data.probs)
-        if (1.0 - top).sum() >= SURPRISES:
-            outcomes = [(top, data.labels == data.probs.argmax(axis=1))]
-            if data.n_classes == 2:
-                outcomes.append((data.probs[:, 0], data.labels == 0))
-            for p, outcome in outcomes:
-                x, part = outcome - p, _alike(data, quarters(p))
-                # Less the mean of like predictions: miscalibration alone makes neighbours agree
-                x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
-                products = x[1:] * x[:-1]
-                z.append(products.sum() / max(np.sqrt((products**2).sum()), 1e-300))
-        _NEIGHBOURS[data] = float(max(z, default=0.0))
-    return _NEIGHBOURS[data]
-
-
-def _alike(data: Predictions, part: IntArray) -> IntArray:
-    """Return parts (n,) of rows, each within one subgroup, where these are not too small.
-
-    A subgroup whose rows follow each other may be miscalibrated, and its rows independent.
-    """
-    if data.by is None:
-        return part
-    for column in data.by.reshape(data.n, -1).T:
-        finer = np.unique(column, return_inverse=True)[1].ravel()
-        finer = np.unique(part * (int(finer.max()) + 1) + finer, return_inverse=True)[1].ravel()
-        part = finer if IN_A_PART * (int(finer.max()) + 1) <= data.n else part
-    return part
 
 
 # ------------------------------------------------------------------------------

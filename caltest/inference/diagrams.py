@@ -25,7 +25,6 @@ from caltest.data.binning import EDGE_TOLERANCE, Binning, QuantileBins, UniformB
 from caltest.data.distances import Distance
 from caltest.data.lenses import Canonical, LensLike, OneVsRest
 from caltest.errors import StatisticError, UnsupportedFactError
-from caltest.inference._input import ROWS
 from caltest.inference.dependence import Coupled, clustered
 from caltest.inference.null import holm
 from caltest.inference.reliability import View, cell_pvalues, drawn_pvalues, label_bars, spread
@@ -120,8 +119,8 @@ def reliability_fit(
     one_of("band", band, ("consistency", None))
     fraction("level", level)
     whole("points", points, 2)
-    takes = {"tally", *({"folds"} if fit == "band" else ROWS)}
-    view = View.of("reliability_fit", probs, labels, facts, lens=lens, rng=rng, takes=takes)
+    verb = "reliability_fit(fit='band')" if fit == "band" else "reliability_fit"
+    view = View.of(verb, probs, labels, facts, lens=lens, rng=rng)
     view.needs_two_classes("a curve")
     n_draws, ended, test = 0, "complete", None
     if fit == "band":
@@ -130,7 +129,7 @@ def reliability_fit(
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     else:
         induced = view.induced
-        at, p = _points(view.units, points), induced.probs[:, 0]
+        at, p = _points(view.problem, points), induced.probs[:, 0]
         low = high = np.full(at.size, np.nan)
         statistic: CORP | SmoothECE = CORP()
         curves: Callable[[IntArray], FloatArray]
@@ -156,7 +155,7 @@ def reliability_fit(
         fitted=fitted,
         low=np.clip(low, 0.0, 1.0),
         high=np.clip(high, 0.0, 1.0),
-        spread=spread(view.units),
+        spread=spread(view.problem),
         name=view.event,
         subject=view.lens.subject,
         fit=fit,
@@ -180,7 +179,7 @@ def _points(problem: Problem, points: int, ends: tuple[float, float] | None = No
 
 def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     """Return where the band is shown, of tallies rounded outward, the isotonic fit and its ends."""
-    problem = view.units
+    problem = view.problem
     if view.from_sums and view.data.weights is not None:
         raise UnsupportedFactError("reliability_fit does not take weights yet", fact="weights")
     if view.from_sums and problem.n > MOST_ROWS:
@@ -475,9 +474,8 @@ def bin_sensitivity(
     fraction("level", level)
     if not isinstance(bins, Sequence) or not bins:
         raise StatisticError("bins must be a list of numbers or binnings, such as [5, 15, 50]")
-    takes = {*ROWS, "tally"}
-    view = View.of("bin_sensitivity", probs, labels, facts, lens=lens, rng=rng, takes=takes)
-    grid = view.units.grid
+    view = View.of("bin_sensitivity", probs, labels, facts, lens=lens, rng=rng)
+    grid = view.problem.grid
     if grid is not None and bins is COUNTS:
         bins = [count for count in COUNTS if grid % count == 0]
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
@@ -493,7 +491,7 @@ def bin_sensitivity(
     estimate, mean, low, high, pvalue = np.array(rows).T
 
     def occupied(binning: Binning) -> int:
-        return len(Cells.of(binning, view.units))
+        return len(Cells.of(binning, view.problem))
 
     sizes = [b.n_bins if isinstance(b, NUMBERED) else occupied(b) for b in binnings]
     return BinSensitivity(

@@ -97,10 +97,7 @@ def individual_error(
     """
     check_run(**(run := Run(n_resamples=n_resamples, rng=rng, workers=workers)))
     fraction("level", level)
-    takes = {"clusters", "weights"}
-    analysis = Analysis.of(
-        "individual_error", probs, labels, facts, lens=Canonical(), rng=rng, takes=takes
-    )
+    analysis = Analysis.of("individual_error", probs, labels, facts, lens=Canonical(), rng=rng)
     data, statistic = analysis.rows, IndividualError()
     test = calibration_test(data, None, statistic, lens=Canonical(), null=null, **run)
     go_on(test.ended)

@@ -16,7 +16,7 @@ from caltest.data import Facts, Predictions
 from caltest.data.binning import UniformBins
 from caltest.data.lenses import LensLike
 from caltest.errors import StatisticError
-from caltest.inference._input import ROWS, Analysis, checked
+from caltest.inference._input import Analysis, evaluated, take_rows_or_tally
 from caltest.inference.calibration import each_subgroup
 from caltest.inference.dependence import refuse_few_blocks
 from caltest.inference.inversion import SIZES, CellNoise, UpperInversion, cell_noise, reached
@@ -28,6 +28,7 @@ from caltest.results.base import go_on
 from caltest.statistics import ECE, RMSCE, Cells, DebiasedL1, DebiasedL2, Estimand
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.prepared import Prepared
+from caltest.statistics.rows import RowProblem, row_problem
 from caltest.statistics.statistic import StatisticLike, prepare
 from caltest.tallies import Source
 
@@ -109,7 +110,7 @@ def confidence_interval(
     >>> round(interval.estimate, 3), interval.contains_zero
     (0.057, False)
     """
-    data = checked("confidence_interval", probs, labels, facts, ROWS | {"by"}, lens)
+    data = take_rows_or_tally("confidence_interval", probs, labels, facts, lens)
     fraction("level", level)
     one_of("method", method, METHODS)
     one_of("side", side, SIDES)
@@ -165,12 +166,12 @@ def interval_problem(
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
     inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
     summable = [statistic] if inverted and method in ("auto", "inversion") else []
-    analysis = Analysis.of_data(verb, data, lens, run["rng"], summable)
-    if not analysis.from_sums:
+    analysis = Analysis.through(lens, data, run["rng"], summable)
+    if isinstance(analysis.problem, RowProblem) and data.horizon is not None:  # units are blocks
         refuse_few_blocks(verb, analysis.rows)
-        if analysis.rows.horizon is not None:  # units are blocks
-            analysis = replace(analysis, problem=replace(analysis.induced, horizon=None))
-    prepared, estimate = analysis.evaluate(statistic)
+        blocks = row_problem(replace(analysis.induced, horizon=None))
+        analysis = replace(analysis, problem=blocks)
+    prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     if data.clusters is not None and np.unique(data.clusters).size < 2:
         raise StatisticError("an interval from clusters needs at least two of them")
     return IntervalProblem(statistic, analysis, prepared, estimate, level, side, run)
@@ -489,7 +490,8 @@ def noise_floor(request: IntervalProblem) -> float:
     prepared, estimate = request.prepared, request.estimate
     if request.induced.n_clusters is not None:  # marginal law
         prepared = prepare(request.statistic, replace(request.induced, clusters=None))
-    return null_distribution(request.statistic, prepared, estimate, "auto", request.run).mean()
+    plain = replace(prepared, usual_null=None) if prepared.usual_null else prepared
+    return null_distribution(request.statistic, plain, estimate, "auto", request.run)[0].mean()
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
@@ -558,7 +560,7 @@ def equivalence_test(
     >>> test.equivalent, round(test.smallest_tolerance, 3)
     (True, 0.021)
     """
-    data = checked("equivalence_test", probs, labels, facts, ROWS, lens)
+    data = take_rows_or_tally("equivalence_test", probs, labels, facts, lens)
     fraction("alpha", alpha)
     number("tolerance", tolerance, 0.0, float("inf"))
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)

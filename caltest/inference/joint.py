@@ -11,20 +11,22 @@ import numpy as np
 from caltest._base import FloatArray
 from caltest._base.arrays import N_RESAMPLES, RNG
 from caltest._base.written import Fields
-from caltest.data import Facts
+from caltest.data import Facts, Predictions
 from caltest.data.lenses import LensLike, as_lens
 from caltest.errors import StatisticError
 from caltest.inference._input import (
-    ROWS,
     Analysis,
     admitted,
-    admitted_tally,
+    evaluated,
     lens_for,
     rows_where_needed,
     seed_of,
+    take_rows,
+    take_rows_or_tally,
+    take_tally,
     tallies_of,
 )
-from caltest.inference.calibration import calibration_test, refuse_bets, with_subgroups
+from caltest.inference.calibration import calibration_result, refuse_bets, with_subgroups
 from caltest.inference.null import Null, holm, max_t, result_of
 from caltest.inference.within_folds import memorised
 from caltest.nulls import (
@@ -38,7 +40,7 @@ from caltest.nulls import (
     simulate_by,
 )
 from caltest.nulls.laws import SimulatedNull
-from caltest.results import JointTestResult, ending
+from caltest.results import CalibrationTestResult, JointTestResult, ending
 from caltest.statistics import Outcomes, Problem, RowProblem
 from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.statistic import StatisticLike
@@ -113,13 +115,25 @@ def joint_test(
     if not statistics:
         raise StatisticError("the list of (statistic, lens) pairs is empty")
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
-    probs = rows_where_needed(probs, zip(statistics, lenses, strict=True))
+    probs = rows_where_needed(probs, [*zip(statistics, lenses, strict=True)])
     if tallies := tallies_of(probs):
-        tally = admitted_tally("joint_test", tallies[0], labels, facts, whole=True)
+        tally = take_tally("joint_test", tallies[0], labels, facts, whole=True)
         return _of_tally(tally, statistics, lenses, run)
-    data = admitted("joint_test", probs, labels, facts, takes=ROWS | {"by", "followup"})
-    if data.by is not None:
-        return with_subgroups(lambda part: joint_test(part, pairs=pairs, **run), data)
+    data = take_rows("joint_test", probs, labels, facts)
+    if data.by is None:
+        return _tested_jointly(data, statistics, lenses, run)
+
+    def ask(part: Predictions) -> JointTestResult:
+        return _tested_jointly(admitted("joint_test", part), statistics, lenses, run)
+
+    return with_subgroups(ask, data)
+
+
+def _tested_jointly(
+    data: Predictions, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
+) -> JointTestResult:
+    """Test pairs on the same draws where these serve all, else one by one."""
+    rng = run["rng"]
     for statistic in statistics:
         refuse_bets(data, statistic)
     if data.n_clusters is not None:  # dependence differs from lens to lens: no draws are shared
@@ -128,18 +142,18 @@ def joint_test(
     lenses = [lens_for(s, lens, data) for s, lens in zip(statistics, lenses, strict=True)]
     first, *rest = [as_lens(lens, data) for lens in lenses]
     if data.followup is not None:  # which knows of one event only
-        looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
-        return _on_shared_draws(looks[0].units, looks, None, statistics, run)
+        looks = [Analysis.through(lens, data, rng) for lens in (first, *rest)]
+        return _on_shared_draws(looks[0].problem, looks, None, statistics, run)
     if data.folds is not None and any(
-        memorised(Analysis.of_data("joint_test", data, lens)) for lens in {first, *rest}
+        memorised(Analysis.through(lens, data)) for lens in {first, *rest}
     ):
         return _holm(data, statistics, lenses, run)
     if all(lens == first for lens in rest):  # draw what the one lens shows, of very many rows sums
-        looks = [Analysis.of_data("joint_test", data, first, rng, statistics)] * len(statistics)
-        return _on_shared_draws(looks[0].units, looks, None, statistics, run)
+        looks = [Analysis.through(first, data, rng, statistics)] * len(statistics)
+        return _on_shared_draws(looks[0].problem, looks, None, statistics, run)
     if data.folds is not None:  # so do aligned levels
         return _holm(data, statistics, lenses, run)
-    looks = [Analysis.of_data("joint_test", data, lens, rng) for lens in (first, *rest)]
+    looks = [Analysis.through(lens, data, rng) for lens in (first, *rest)]
     maps: Maps = [look.lens.relabelling(data) for look in looks]
     return _on_shared_draws(RowProblem(data), looks, maps, statistics, run)
 
@@ -151,9 +165,9 @@ def _of_tally(
     source, *others = [tally.source(lens) for lens in lenses]
     if any(other.lens != source.lens for other in others):
         return _holm(tally, statistics, lenses, run)
-    looks = [Analysis.of_data("joint_test", source, lens, run["rng"]) for lens in lenses]
+    looks = [Analysis.through(lens, source, run["rng"]) for lens in lenses]
     problem = problem_of_tally(source)
-    maps: Maps = [problem.outcomes_through(look.units) for look in looks]
+    maps: Maps = [problem.outcomes_through(look.problem) for look in looks]
     return _on_shared_draws(problem, looks, maps, statistics, run)
 
 
@@ -182,13 +196,13 @@ def _holm(
     null: Null = "auto",
 ) -> JointTestResult:  # fmt: skip
     """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
-    tests = tuple(
-        calibration_test(data, None, s, lens=lens, null=null, **run)
-        for s, lens in zip(statistics, lenses, strict=True)
-    )
+    tests = list[CalibrationTestResult]()
+    for statistic, lens in zip(statistics, lenses, strict=True):
+        taken = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
+        tests.append(calibration_result(taken, statistic, lens, null, run))
     adjusted = tuple(holm([test.pvalue for test in tests]))
     return JointTestResult(
-        *(tests, adjusted, min(adjusted), "Holm"), n=data.n, n_classes=data.n_classes,
+        *(tuple(tests), adjusted, min(adjusted), "Holm"), n=data.n, n_classes=data.n_classes,
         seed=seed_of(run["rng"]), notes=data.notes, copies=data.copies,
         n_resamples=run["n_resamples"], ended=ending(*(test.ended for test in tests)),
     )  # fmt: skip
@@ -200,7 +214,9 @@ def _on_shared_draws(
 ) -> JointTestResult:  # fmt: skip
     """Draw outcomes once for all pairs, each of which sees them by its map, if there are maps."""
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
-    observed = [a.evaluate(s) for a, s in zip(looks, statistics, strict=True)]
+    observed = [
+        evaluated(s, a.problem, a.data.n_classes) for a, s in zip(looks, statistics, strict=True)
+    ]
     prepared = [each for each, _ in observed]
     scheme = source.only_null or RedrawLabels()
     draws = source.redraws(scheme, _Jointly(prepared, maps))

@@ -59,20 +59,76 @@ Null = Literal["auto", "exact", "asymptotic", "betting"] | Scheme
 def null_distribution(
     statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_early: bool = False,
-) -> NullDistribution:  # fmt: skip
-    """Return the law that was asked for; the parameters are those of ``calibration_test``."""
+) -> tuple[NullDistribution, Null]:  # fmt: skip
+    """Return the law of a statistic, and the null that it is of; see :func:`choose_null`.
+
+    The parameters are those of ``calibration_test``.
+    """
+    chosen = choose_null(statistic, prepared, null, run["n_resamples"])
+    data = prepared.problem.data
     stop_when = None
     if stop_early:
         two_sided, centre = prepared.two_sided, prepared.centre
         stop_when = partial(reaching, estimate, two_sided=two_sided, centre=centre)
-    if (only := prepared.problem.only_null) is not None:
-        scheme = _refuse_other(only, only if null == "auto" else null)
-        return replicates_of(statistic, prepared, scheme, run, stop_when=stop_when)
-    betting = null == "betting" and prepared.data.horizon is not None
-    if prepared.data.n_clusters is not None and not betting:
-        return _of_clusters(statistic, prepared, estimate, null, run, stop_when)
-    data, laws = prepared.data, prepared.laws
-    words = ("auto", "exact", *laws)
+    if isinstance(chosen, Scheme) and prepared.problem.only_null is not None:
+        return replicates_of(statistic, prepared, chosen, run, stop_when=stop_when), chosen
+    if data.n_clusters is not None and not (chosen == "betting" and data.horizon is not None):
+        return _of_clusters(statistic, prepared, estimate, null, run, stop_when), chosen
+    if chosen == "exact":
+        # Cells first: exact for any n. Enumeration is for what is no function of cells.
+        law = prepared.cell_law() if data.n_classes == 2 else None
+        if law is not None and len(law.cells) <= (data.n if null == "exact" else MAX_CELLS):
+            return cell_null(law, estimate), chosen
+        return enumerated_null(prepared, data.probs), chosen
+    if isinstance(chosen, str):
+        if chosen == "asymptotic" and (doubt := prepared.limit_caveat()) is not None:
+            warnings.warn(
+                f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. "
+                f"Use {VALID}",
+                LimitLawWarning,
+                stacklevel=4,
+            )
+        return prepared.laws[chosen](data.labels), chosen
+    rows = prepared.rows_per_cell if isinstance(chosen, draws.ConsistencyResampling) else None
+    if rows is not None and rows < MIN_ROWS_PER_CELL:
+        warnings.warn(
+            f"only {rows:.1f} rows per occupied cell: consistency resampling rejects "
+            f"calibrated models too often below 20 (up to always at 1). Use {VALID}, or fewer bins",
+            SparseBinsWarning,
+            stacklevel=4,
+        )
+    return replicates_of(statistic, prepared, chosen, run, stop_when=stop_when), chosen
+
+
+def choose_null(statistic: StatisticLike, prepared: Prepared, null: Null, n_resamples: int) -> Null:
+    """Return the null distribution that a test uses.
+
+    ``"auto"`` becomes the null of the first line that applies:
+
+    =================================================  ==============================
+    :class:`EValue`, without clusters or with a        ``"betting"``
+    horizon
+    rows have follow-up                                ``RedrawFollowup()``
+    rows have clusters or a horizon                    ``SharedRedraws()``
+    a binned statistic of two classes, 128 cells at    ``"exact"``, from the cells
+    most are occupied
+    at most ``n_resamples`` label vectors are          ``"exact"``, by enumeration
+    possible
+    all else                                           ``RedrawLabels()``
+    =================================================  ==============================
+
+    A null that is named stays. StatisticError where the data or the statistic do not have it.
+    """
+    problem = prepared.problem
+    data = problem.data
+    independent = data.n_clusters is None
+    if null == "auto" and prepared.usual_null and (independent or data.horizon is not None):
+        null = prepared.usual_null
+    if problem.only_null is not None:
+        return _refuse_other(problem.only_null, problem.only_null if null == "auto" else null)
+    if not independent and not (null == "betting" and data.horizon is not None):
+        return draws.SharedRedraws() if null == "auto" else null
+    words = ("auto", "exact", *prepared.laws)
     if not (null in words if isinstance(null, str) else isinstance(null, Scheme)):
         raise StatisticError(
             f"the null of {name_of(statistic)} is one of {', '.join(map(repr, words))}, "
@@ -83,41 +139,23 @@ def null_distribution(
             f"{null!r} cannot be a null: its data sets are as miscalibrated as the observed one. "
             "Use null=RedrawLabels(); resampled rows are for confidence_interval"
         )
-    if isinstance(null, str) and null in laws:
-        if null == "asymptotic" and (doubt := prepared.limit_caveat()) is not None:
-            warnings.warn(
-                f"the limit law of {name_of(statistic)} does not hold in such data: {doubt}. "
-                f"Use {VALID}",
-                LimitLawWarning,
-                stacklevel=4,
-            )
-        return laws[null](data.labels)
-    if isinstance(null, str):
-        # Asked for, an exact law may take long; by itself only where it is cheaper than draws
-        most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, run["n_resamples"])
-        # Cells first: exact for any n. Enumeration is for what is no function of cells.
-        law = prepared.cell_law() if data.n_classes == 2 else None
-        if law is not None and len(law.cells) <= most[0]:
-            return cell_null(law, estimate)
-        if prepared.problem.exact and n_label_vectors(data.probs) <= most[1]:
-            return enumerated_null(prepared, data.probs)
-        if null == "exact":
-            raise StatisticError(
-                f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
-                f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
-                "or very few rows. Use null=RedrawLabels(), which is valid always",
-                [Reading({"null": "RedrawLabels()"})],
-            )
-        null = RedrawLabels()
-    rows = prepared.rows_per_cell if isinstance(null, draws.ConsistencyResampling) else None
-    if rows is not None and rows < MIN_ROWS_PER_CELL:
-        warnings.warn(
-            f"only {rows:.1f} rows per occupied cell: consistency resampling rejects "
-            f"calibrated models too often below 20 (up to always at 1). Use {VALID}, or fewer bins",
-            SparseBinsWarning,
-            stacklevel=4,
+    if isinstance(null, Scheme) or null in prepared.laws:
+        return null
+    # Asked for, an exact law may take long; by itself only where it is cheaper than draws
+    most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, n_resamples)
+    law = prepared.cell_law() if data.n_classes == 2 else None
+    if law is not None and len(law.cells) <= most[0]:
+        return "exact"
+    if problem.exact and n_label_vectors(data.probs) <= most[1]:
+        return "exact"
+    if null == "exact":
+        raise StatisticError(
+            f"there is no exact null for {name_of(statistic)} with {data.n} rows of "
+            f"{data.n_classes} classes: it needs a two-class lens and a binned statistic, "
+            "or very few rows. Use null=RedrawLabels(), which is valid always",
+            [Reading({"null": "RedrawLabels()"})],
         )
-    return replicates_of(statistic, prepared, null, run, stop_when=stop_when)
+    return RedrawLabels()
 
 
 def _of_clusters(
@@ -258,7 +296,7 @@ def result_of(
         notes=() if clusters is None else clusters.notes, null=null, two_sided=two_sided,
         centre=centre, estimate=estimate, pvalue=float(pvalue), pvalue_bracket=bracket,
         pvalue_error=error, null_mean=law.mean(), null_std=law.std(), n_resamples=n_draws,
-        impossible=prepared.data.impossible.size, ended=ended, clusters=clusters,
+        impossible=prepared.problem.data.impossible.size, ended=ended, clusters=clusters,
         null_distribution=law, **series,
     )  # fmt: skip
 

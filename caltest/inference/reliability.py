@@ -17,7 +17,7 @@ from caltest.data import Facts, Predictions
 from caltest.data.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.data.lenses import Canonical, LensLike, OneVsRest
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference._input import ROWS, Analysis
+from caltest.inference._input import Analysis
 from caltest.inference.calibration import calibration_test
 from caltest.nulls import (
     Batches,
@@ -35,12 +35,9 @@ from caltest.nulls.laws import clopper_pearson
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ReliabilityDifference, ending
 from caltest.results.figures import CONFIDENCE_BARS, SPREAD_EDGES
 from caltest.statistics import ECE, Cells, Outcomes, Problem, StatisticLike
+from caltest.statistics.rows import RowProblem
 from caltest.statistics.statistic import problem_of
 from caltest.tallies import MicroCells
-
-#: What is honoured besides probabilities and labels.
-FACTS = ROWS | {"by", "followup", "several labels a row"}
-
 
 Band = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Scheme | None
 
@@ -116,7 +113,7 @@ def reliability_curve(
         sums_of = [ECE(binning)]
     view = View.of(
         "reliability_curve", probs, labels, facts,
-        lens=lens, rng=rng, takes={*FACTS, "tally"}, summable=sums_of,
+        lens=lens, rng=rng, summable=sums_of,
     )  # fmt: skip
     band = _allowed(band, view)
     name = band if isinstance(band, str) else "none" if band is None else repr(band)
@@ -179,12 +176,12 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 
 def _allowed(band: Band, view: View) -> Band:
     """Return bars that know of clusters, weights and follow-up, or refuse others."""
-    if (only := view.units.only_null) is not None and band is not None:
+    if (only := view.problem.only_null) is not None and band is not None:
         if band not in ("consistency", only):
             raise StatisticError(f"band={band!r} needs every outcome: use 'consistency'")
         return only
     weights = view.data.weights
-    if view.units.n_clusters is not None:
+    if view.problem.n_clusters is not None:
         band = SharedRedraws() if band == "consistency" else band
         if band is not None and (isinstance(band, str) or not band.takes_clusters):
             raise StatisticError(
@@ -500,7 +497,8 @@ class View(Analysis):
         self, statistic: StatisticLike, part: Predictions | Problem, run: Run
     ) -> CalibrationTestResult:
         """Test what is shown; a statistic that can show one value only is no news there."""
-        lens, data = (None, part.tally) if isinstance(part, MicroCells) else (Canonical(), part)
+        rows = part.predictions if isinstance(part, RowProblem) else part
+        lens, data = (None, rows.tally) if isinstance(rows, MicroCells) else (Canonical(), rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
             test = calibration_test(data, None, statistic, lens=lens, **run)
@@ -573,7 +571,7 @@ def reliability_difference(
     fraction("level", level)
     binning = as_binning(bins)
     views = [
-        View.of("reliability_difference", probs, labels, facts, lens=lens, takes=())
+        View.of("reliability_difference", probs, labels, facts, lens=lens)
         for probs in (probs_a, probs_b)
     ]
     for view in views:

@@ -192,8 +192,7 @@ def segment_search(
 
 
 def _asked(probs: object, labels: object, facts: Any, lens: LensLike | None, rng: RNG) -> Analysis:
-    takes = {"clusters", "weights", "features"}
-    analysis = Analysis.of("segment_search", probs, labels, facts, lens=lens, rng=rng, takes=takes)
+    analysis = Analysis.of("segment_search", probs, labels, facts, lens=lens, rng=rng)
     analysis.needs_two_classes("segment_search")
     return analysis
 

@@ -85,8 +85,7 @@ def meta_analysis(
     (0.09, 0.53)
     """
     fraction("level", level)
-    takes = {"by", "clusters", "weights"}
-    analysis = Analysis.of("meta_analysis", probs, labels, facts, lens=lens, takes=takes)
+    analysis = Analysis.of("meta_analysis", probs, labels, facts, lens=lens)
     data, through, groups = analysis.rows, analysis.lens, analysis.rows.subgroups()
     if not groups:
         raise StatisticError("meta_analysis needs by=, the site of each row")

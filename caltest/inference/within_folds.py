@@ -62,7 +62,7 @@ def tested_within_folds(
     law = replicates_of(statistic, prepared, RedrawLabels(), run)
     summary = replace(lens.summary, within=True)
     mean, root = float(law.mean()), (1.0 / summary.share) ** 0.5
-    look = replace(analysis, lens=replace(lens, summary=summary), problem=rows)
+    look = replace(analysis, lens=replace(lens, summary=summary), problem=problem)
     shrunk = mean + (value - mean) / root
     return result_of(look, prepared, statistic, repr(RedrawLabels()), shrunk, law)
 

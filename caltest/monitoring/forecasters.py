@@ -15,8 +15,7 @@ from caltest._base.written import name_of
 from caltest.data import RowFacts
 from caltest.data.lenses import Canonical, OneVsRest, Partition, as_lens
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference._input import admitted
-from caltest.inference.dependence import neighbours
+from caltest.inference._input import neighbours, take_rows
 from caltest.monitoring.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.results import format_value
 from caltest.results.frames import TypedColumn
@@ -95,8 +94,8 @@ class ComparisonMonitor(Watch):
         ``probs_a`` and ``probs_b``, (n,), (n, K) or Predictions, are forecasts of the same rows;
         labels and facts are as in :meth:`Predictions.of`, ``time`` as in :meth:`Monitor.update`.
         """
-        a = admitted("ComparisonMonitor", probs_a, labels, facts, takes=("order",))
-        b = admitted("ComparisonMonitor", probs_b, labels, facts, takes=("order",))
+        a = take_rows("ComparisonMonitor", probs_a, labels, facts, in_order=True)
+        b = take_rows("ComparisonMonitor", probs_b, labels, facts, in_order=True)
         lens = as_lens(self.lens, a)
         if not isinstance(lens, (OneVsRest, Partition, Canonical)) or lens(a).n_classes != 2:
             raise StatisticError(

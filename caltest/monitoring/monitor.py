@@ -14,8 +14,7 @@ from caltest._base.written import several
 from caltest.data import RowFacts
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError
-from caltest.inference._input import admitted, admitted_tally, tallies_of
-from caltest.inference.dependence import neighbours
+from caltest.inference._input import neighbours, take_rows, take_tally, tallies_of
 from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, odds, steps_of
 from caltest.nulls import bets as mixture
 from caltest.nulls.bets import (
@@ -141,7 +140,7 @@ class Monitor(Watch):
         Those of a tally are taken as independent given the past.
         """
         if tallies := tallies_of(probs):
-            tally = admitted_tally("Monitor", tallies[0], labels, facts, self.lens)
+            tally = take_tally("Monitor", tallies[0], labels, facts, self.lens)
             return self._after_tally(tally, time)
         # Checks of one row cost more than its bet; a stream of plain rows goes without them.
         if time is None and not facts and self._is_plain:
@@ -150,7 +149,7 @@ class Monitor(Watch):
                 return self._after_one(row)
         if isinstance(probs, float):
             probs, labels = [probs], [labels]
-        data = admitted("Monitor", probs, labels, facts, takes=("weights", "order"), stakes=True)
+        data = take_rows("Monitor", probs, labels, facts, in_order=True, stakes=True)
         lens = as_lens(self.lens, data)
         induced = RowProblem.of(lens(data)).predictions
         weights = np.ones(induced.n) if induced.weights is None else induced.weights

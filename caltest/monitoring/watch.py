@@ -17,7 +17,7 @@ from caltest._base.written import first_of, name_of
 from caltest.data.facts import are_dates, as_dates, as_times
 from caltest.data.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference.dependence import AGREEING
+from caltest.inference._input import AGREEING
 from caltest.nulls.bets import REFUTED
 from caltest.read.state import parse_json
 from caltest.results import Result

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import AnyArray, number, one_of, whole
+from caltest._base.arrays import AnyArray, number, one_of, quarters, whole
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import TopK
@@ -30,7 +30,6 @@ from caltest.nulls.agreement import (
     batches,
     dependent,
     possible,
-    quarters,
 )
 from caltest.nulls.compiled import Memo, lane_kernel
 from caltest.nulls.draws import Drawer, LabelScheme, RedrawLabels, Scheme

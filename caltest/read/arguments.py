@@ -14,7 +14,8 @@ from caltest._base.containers import as_column, as_ndarray, can, is_table, names
 from caltest._base.written import Fields, several, unknown
 from caltest.data.followup import Followup
 from caltest.data.labels import Facts
-from caltest.data.predictions import Predictions, refuse_misaligned
+from caltest.data.predictions import Predictions, of_plain_arrays, refuse_misaligned
+from caltest.data.rounded import without_rounded
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import quoted
@@ -41,8 +42,13 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
     its columns, expressions in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables
     and arrays that lack a value.
     """
-    if type(probs) is np.ndarray and not facts:
-        return Predictions.of(probs, labels)
+    rounded = facts.get("rounded", "auto")
+    if not facts.keys() - {"rounded"} and (rounded == "auto" or rounded is False):
+        if isinstance(probs, Predictions) and labels is None and probs.followup is None:
+            return probs
+        if (data := of_plain_arrays(probs, labels)) is not None:
+            certain = rounded == "auto" and bool(data.probs.min() == 0.0)
+            return without_rounded(data, rounded) if certain else data
     options: Fields = {**facts}
     choices = {name: options.pop(name) for name in CHOICES if name in options}
     one_of("drop_missing", choices.get("drop_missing", False), (True, False))

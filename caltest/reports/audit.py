@@ -12,7 +12,7 @@ from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
 from caltest.data import Facts
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, individual_error, joint_test, segment_search
-from caltest.inference._input import ROWS, admitted, admitted_tally, tallies_of
+from caltest.inference._input import take_rows, take_tally, tallies_of
 from caltest.inference.classes import class_errors
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
@@ -42,9 +42,6 @@ from caltest.results import (
 )
 from caltest.results.base import WORST_ALPHA, go_on
 from caltest.tallies import Source
-
-#: The facts of rows that an audit asks with.
-TAKES = ROWS | {"by", "followup", "features", "several labels a row"}
 
 
 def audit(
@@ -187,9 +184,9 @@ def audited(
 def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> Source:
     """Return the rows, or what there is of them."""
     if tallies := tallies_of(probs):
-        tally = admitted_tally("audit", tallies[0], labels, facts, whole=True)
+        tally = take_tally("audit", tallies[0], labels, facts, whole=True)
         return tally.through(None) if tally.n_classes == 2 else tally
-    data = admitted("audit", probs, labels, facts, takes=TAKES)
+    data = take_rows("audit", probs, labels, facts)
     if tolerance is not None and (data.followup is not None or data.multilabel):
         what = "several labels a row" if data.multilabel else "follow-up"
         raise StatisticError(

@@ -469,8 +469,8 @@ class DataSummary(Result):
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count."""
-        data, (rows, times) = view.data, view.units.expand()[:2]
-        p, (prediction, outcome) = rows.probs[:, 0], view.units.means()
+        data, (rows, times) = view.data, view.problem.expand()[:2]
+        p, (prediction, outcome) = rows.probs[:, 0], view.problem.means()
         return cls(
             event="the predicted class is right" if view.lens.subject == "top" else view.event,
             events=int(times @ (rows.labels == 0)),
@@ -478,10 +478,10 @@ class DataSummary(Result):
             mean_prediction=prediction,
             smallest=float(p.min()),
             largest=float(p.max()),
-            distinct=len(view.units.probs) if view.from_sums else np.unique(p).size,
+            distinct=len(view.problem.probs) if view.from_sums else np.unique(p).size,
             classes=data.classes or tuple(map(str, range(data.n_classes))),
             subgroups=subgroups,
-            impossible=(view.units if view.from_sums else data).impossible.size,
+            impossible=(view.problem if view.from_sums else data).impossible.size,
             tallied=view.from_sums,
             **view.facts,
         )
@@ -597,7 +597,7 @@ class _Event:
 
     def __init__(self, view: View, level: float) -> None:
         self.view, self.level = view, level
-        self.rows, self.times = view.units.expand()[:2]
+        self.rows, self.times = view.problem.expand()[:2]
         self.p, self.y = self.rows.probs[:, 0], self.rows.labels == 0
         w = self.rows.weights
         self.w = self.times if w is None else self.times * w
@@ -708,8 +708,8 @@ FOLLOWED = tuple(MEASURES)[:7]
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
     """Return Cox's line, which needs finite log-odds of what happened."""
-    if view.units.impossible.size:
-        words = several(view.units.impossible.size, "outcome")
+    if view.problem.impossible.size:
+        words = several(view.problem.impossible.size, "outcome")
         raise StatisticError(f"{words} had probability 0, whose log-odds are infinite")
     return cox_recalibration(view.data, lens=view.lens, level=level)
 
@@ -796,7 +796,7 @@ def lowess(view: View, level: float) -> ReliabilityFit:
         fitted=np.clip(fitted, 0.0, 1.0),
         low=np.clip(fitted - half, 0.0, 1.0),
         high=np.clip(fitted + half, 0.0, 1.0),
-        spread=spread(view.units),
+        spread=spread(view.problem),
         name=view.event,
         subject=view.lens.subject,
         fit="lowess",

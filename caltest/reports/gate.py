@@ -14,7 +14,7 @@ from caltest.data.lenses import Lens, LensLike
 from caltest.data.predictions import match_rows
 from caltest.errors import Reading, StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference._input import ROWS, Analysis, checked, tallies_of
+from caltest.inference._input import Analysis, evaluated, take_rows_or_tally, tallies_of
 from caltest.nulls import Run, Workers
 from caltest.read.arguments import has_labels, lent_labels, with_ids
 from caltest.reports.findings import ErrorBounds, of_other_label
@@ -113,7 +113,7 @@ def gate(
         )
     if isinstance(data, Predictions) and (doubt := of_other_label(data)):
         data = replace(data, notes=(doubt.removesuffix("."), *data.notes))
-    analysis = Analysis.of_data("gate", data, lens, rng)
+    analysis = Analysis.through(lens, data, rng)
     through, share = analysis.lens, alpha / len(limits)
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     checks = []
@@ -121,7 +121,7 @@ def gate(
         bounds = ErrorBounds.of(data, (statistic, through), share, draws)
         checks.append(_check(f"error of {names[0]}", statistic, bounds, tolerance, data.n))
     if margin is not None:
-        cells = analysis.evaluate(statistic)[0].cells
+        cells = evaluated(statistic, analysis.problem, analysis.data.n_classes)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
         bounds = _difference(both, old, paired, squared, through, share, names, draws)
         question = f"{names[0]} − {names[1]}"
@@ -164,7 +164,7 @@ def _models(
         facts = with_ids([probs, against], labels, facts)
     if against is not None and not tallies_of(probs, against):  # rows of both models go together
         facts.setdefault("rounded", False)
-    data = checked("gate", probs, labels, facts, ROWS, lens)
+    data = take_rows_or_tally("gate", probs, labels, facts, lens)
     if against is None:
         return data, None, (data, None)
     complete = isinstance(against, Predictions) or tallies_of(against) or not paired
@@ -173,7 +173,7 @@ def _models(
         outcomes = labels if isinstance(labels, str) else None
     elif labels is None and isinstance(data, Predictions):
         outcomes = lent_labels(data, against, facts.get("ids"))
-    old = checked("gate", against, outcomes, facts, ROWS, lens)
+    old = take_rows_or_tally("gate", against, outcomes, facts, lens)
     tallies = tallies_of(probs, against)
     if paired and len(tallies) == 2:  # whose samples say which rows go together
         return data, old, (tallies[0], tallies[1])

@@ -26,7 +26,7 @@ from caltest.inference import (
     reliability_fit,
     segment_search,
 )
-from caltest.inference._input import ROWS, checked, seed_of
+from caltest.inference._input import rows_where_needed, seed_of, take_rows_or_tally
 from caltest.inference.reliability import View
 from caltest.nulls import Run, Workers
 from caltest.reports.audit import audited
@@ -43,11 +43,10 @@ from caltest.reports.document import (
 )
 from caltest.reports.findings import whole_rows
 from caltest.results import AuditReport, Result, ending
-from caltest.statistics import StatisticLike
+from caltest.statistics import RowProblem, StatisticLike
 from caltest.tallies import Source
 
 #: The facts of rows that a report honours, in the parts that can.
-TAKES = ROWS | {"by", "followup", "features"}
 
 
 #: The bins of a report, and the rows that each must hold on average.
@@ -135,13 +134,13 @@ def report(
     """
     one_of("profile", profile, WORDING["profiles"])
     fraction("alpha", alpha)
-    data = checked("report", probs, labels, facts, TAKES, None)
+    data = take_rows_or_tally("report", probs, labels, facts)
     rows, whole = data.rows, whole_rows(data)
     grouped = None if rows is None or rows.by is None else replace(rows, features=None)
     featured = None if rows is None or rows.features is None else replace(rows, by=None)
     after = None if recalibrated is None else _after(recalibrated, data)
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
-    view = View.of("report", whole, None, {}, lens=lens, takes={*TAKES, "tally"})
+    view = View.through(lens, rows_where_needed(whole, [(None, lens)]))
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
     verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws)
@@ -240,7 +239,7 @@ def _sites(request: ReportRequest) -> list[Result]:
 def _band(request: ReportRequest) -> list[Result]:
     data, lens = request.view.data, request.view.lens
     fit = reliability_fit(data, None, lens=lens, fit="band", level=request.level)
-    low, high = request.view.units.quantiles((0.05, 0.95))
+    low, high = request.view.problem.quantiles((0.05, 0.95))
     return [fit.band_test(request.audit.tolerance or 0.0, between=(low, high)), fit]
 
 
@@ -279,7 +278,7 @@ def _recalibration(request: ReportRequest) -> list[Result]:
         raise _absent("recalibration")
     names, lens = ("as it is", "recalibrated"), request.view.lens
     pair = compare(request.view.data, after, lens=lens, names=names, **request.draws)
-    return [Measures.of(View("report", after, lens, lens(after)), request.level), pair]
+    return [Measures.of(View(after, lens, RowProblem(lens(after))), request.level), pair]
 
 
 #: What computes each part.

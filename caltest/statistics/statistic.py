@@ -107,9 +107,10 @@ class KnownRows(Prepared):
 
 def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared:
     """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
-    problem = problem_of(source)
+    problem = row_problem(source) if isinstance(source, Predictions) else source
     if isinstance(statistic, Statistic):
-        refuse_merged(statistic, getattr(problem.data, "merged", 0), problem.n_classes)
+        if statistic.of_whole_vector and problem.n_classes == 2:
+            refuse_merged(statistic, getattr(problem.data, "merged", 0), problem.n_classes)
         if statistic.of_known_rows and isinstance(problem, FollowupProblem):
             return KnownRows(problem, statistic)
         return statistic.prepare(problem)

@@ -131,7 +131,8 @@ def test_the_version_and_the_dependencies_are_the_same_wherever_they_stand():
         assert spec.replace(">=", "==") in oldest
 
 
-def test_the_picture_of_the_rooms_is_that_of_the_contract():
-    command = [sys.executable, str(ROOT / "scripts" / "rooms.py"), "--check"]
+@pytest.mark.parametrize("script", ["rooms.py", "row_facts.py"])
+def test_pages_that_are_made_by_a_script_are_up_to_date(script):
+    command = [sys.executable, str(ROOT / "scripts" / script), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

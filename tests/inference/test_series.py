@@ -9,7 +9,8 @@ import pytest
 from scipy.special import expit, logit, ndtr
 
 import caltest as ct
-from caltest.inference.dependence import blocks, neighbours
+from caltest.inference._input import neighbours
+from caltest.inference.dependence import blocks
 from caltest.nulls.agreement import dependent
 from caltest.nulls.clusters import Overlap, centred
 from caltest.statistics import prepare

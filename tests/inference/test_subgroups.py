@@ -293,7 +293,7 @@ def test_comparisons_of_subgroups_are_those_of_their_rows():
     assert (own, parts.adjusted) == ([t.pvalue for t in alone], tuple(holm(own)))
     assert parts.names[parts.worst] == "b"
     assert ct.compare(ct.Predictions.of(p, y, by=by), ct.Predictions.of(q, y, by=by)).subgroups
-    with pytest.raises(ct.StatisticError, match="two models on the same rows"):
+    with pytest.raises(ct.StatisticError, match="compare_models does not take by"):
         ct.compare_models({"a": p, "b": q, "c": p}, y, by=by)
     with pytest.raises(ct.StatisticError, match="two models on the same rows"):
         ct.compare(p, q, y, by=by, labels_b=y)
