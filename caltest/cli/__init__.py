@@ -28,7 +28,7 @@ DEBUG = "--debug"
 COMMANDS = {
     "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
     "compare": ("verbs", "Compare the calibration of several models."),
-    "decide": ("acting", "Compare what acting on the probabilities promises and gains."),
+    "decide": ("acting", "Compare what acting on the probabilities promises with what it gained."),
     "gate": ("verbs", "Say whether the model behind FILE, or behind many, may be released."),
     "grades": ("verbs", "Test the probability of every grade, from a table of counts."),
     "interval": ("verbs", "Say how large the calibration error may be."),
@@ -36,7 +36,10 @@ COMMANDS = {
     "plan": ("verbs", "Say how many rows are needed, and how many more than there are."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
     "report": ("verbs", "Write one page that a reviewer, a regulator or a meeting can read."),
-    "revisions": ("acting", "Test forecasts that are revised, before any outcome."),
+    "revisions": (
+        "acting",
+        "Test whether forecasts are revised as they should be, before any outcome.",
+    ),
     "segments": ("verbs", "Say for whom: search segments of features for miscalibration."),
     "test": ("verbs", "Test one aspect of calibration."),
 }

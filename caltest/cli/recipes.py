@@ -17,6 +17,7 @@ from caltest._base.written import Written, refuse_misfit
 from caltest.cli.remedies import MisspeltError
 
 BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
+UTILITIES = ("Costs", "TopKAccuracy", "ReciprocalRank")
 
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
 LONGEST, SHOWN = 10_000, 100
@@ -60,7 +61,7 @@ class Vocabulary(Mapping[str, Callable[..., Any]]):
 #: What the options are made of.
 VOCABULARY = {
     "lens": Vocabulary("caltest.data.lenses", head="Lens"),
-    "statistic": Vocabulary("caltest.statistics", *BINNINGS, head="Statistic"),
+    "statistic": Vocabulary("caltest.statistics", *BINNINGS, *UTILITIES, head="Statistic"),
     "null": Vocabulary("caltest.nulls", head="Scheme"),
     "bins": Vocabulary("caltest.inference", *BINNINGS, "SimplexGrid"),
     "alternative": Vocabulary("caltest.planning", "Slope", "Shift", "Bump"),
