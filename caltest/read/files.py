@@ -544,12 +544,14 @@ def with_labels(table: Table, other: Table) -> Table:
 # Several models of the same rows, and files that are still being written.
 
 
-def read_forecasters(source: object, probs: str, **options: Any) -> dict[str, Predictions]:
+def read_forecasters(
+    source: object, probs: str, label: Expressions | None = None, **options: Any
+) -> dict[str, Predictions]:
     """Read several forecasters from one table, each a column or an expression.
 
     As :func:`read_predictions`; with ``drop_missing``, the rows are those that all of them have.
     """
-    wanted = Wanted(probs=probs, **options)
+    wanted = Wanted(probs=probs, label=label, **options)
     with table_of(source, wanted) as (table, wanted), naming(table.name):
         parts = {part: part for part in split(probs)}
         if len(parts) == 1:  # a pattern of names, of one forecaster each

@@ -197,3 +197,16 @@ def test_verify_without_resume_is_refused(run, tmp_path):
     data.write_text("p,y\n" + "0.8,1\n0.3,0\n0.6,1\n0.2,1\n" * 10)
     code, _, told = run("audit", data, "--verify")
     assert (code, "--verify compares files with the state" in told) == (2, True), told
+
+
+@pytest.mark.parametrize("verb", [("compare",), ("gate", "--margin", 0.05)])
+def test_two_models_may_be_columns_of_one_file(verb, done, tmp_path, rng):
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    path = tmp_path / "both.csv"
+    rows = zip(p, p**2, y, strict=True)
+    lines = [f"{float(a)!r},{float(b)!r},{c}" for a, b, c in rows]
+    path.write_text("\n".join(["p_new,p_old,defect", *lines]) + "\n")
+    text = done(verb[0], path, *verb[1:], "--probs", "p_new,p_old", "--label", "defect")
+    assert "p_new" in text
+    assert "paired on the 400 rows" in text

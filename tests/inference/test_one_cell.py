@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.inference._input import MANY, seen_through
+from caltest.inference._input import MANY, Analysis
 
 
 @pytest.mark.parametrize("width", [1e-4, 4e-4])
@@ -28,5 +28,5 @@ def test_the_floor_of_cox_scores_in_one_cell_does_not_depend_on_labels(width):
 def test_few_distinct_predictions_are_still_asked_by_their_sums():
     p = np.tile([0.2, 0.4, 0.6], MANY // 2)
     y = (np.random.default_rng(0).random(p.size) < p).astype(int)
-    seen = seen_through(ct.Predictions.of(p, y), ct.OneVsRest(1), [ct.CoxScore()])
-    assert not isinstance(seen, ct.Predictions)
+    data = ct.Predictions.of(p, y)
+    assert Analysis.through(ct.OneVsRest(1), data, summable=[ct.CoxScore()]).from_sums
