@@ -127,6 +127,11 @@ def plan(
             "nothing is wrong yet: pass labels, or what is true, such as "
             "alternative=planning.Slope(0.8)"
         )
+    if purpose in ("test", "monitoring") and alternative is not None and population.nothing_wrong:
+        raise StatisticError(
+            f"under alternative={population.assumed} the predictions are true: no number of rows "
+            "finds a fault that is not there. Say what is wrong, such as planning.Slope(0.8)"
+        )
     generator = np.random.default_rng(rng)
     first, _ = population.draw(generator, 2)
     statistic, through, named = _looked_through(statistic, lens, first)
@@ -662,6 +667,12 @@ class Population:
         rows = rng.integers(self.data.n, size=n)
         probs = self.data.probs[rows]
         return probs, self._true(probs if self.against is None else self.against.probs[rows])
+
+    @property
+    def nothing_wrong(self) -> bool:
+        """Whether predictions are true to within 1e-12, in 256 rows."""
+        probs, truth = self.probs(np.random.default_rng(0), 256)
+        return truth.shape == probs.shape and bool((np.abs(truth - probs) <= 1e-12).all())
 
     def _true(self, probs: FloatArray) -> FloatArray:
         return probs if self.truth is None else np.asarray(self.truth(probs))

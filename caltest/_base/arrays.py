@@ -109,7 +109,7 @@ def number(name: str, value: object, low: float, high: float, ends: str = "()") 
     if not inside:
         place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
         place = place if high < np.inf else f"be a number > {low:g}"
-        raise StatisticError(f"{name} must {place}, not {value!r}")
+        raise StatisticError(f"{name} must {place}, not {in_few_digits(value)}")
 
 
 def fraction(name: str, value: object) -> None:
@@ -129,9 +129,17 @@ def is_whole(value: object) -> TypeGuard[int]:
 def whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
     """Refuse what is not a whole number from ``least`` on, and up to ``most``."""
     if not is_whole(value) or value < least:
-        raise StatisticError(f"{name} must be a whole number ≥ {least}, not {value!r}")
+        shown = in_few_digits(value)
+        raise StatisticError(f"{name} must be a whole number ≥ {least}, not {shown}")
     if most is not None and value > most:
-        raise StatisticError(f"{name} must be at most {most}, not {value}")
+        raise StatisticError(f"{name} must be at most {most}, not {in_few_digits(value)}")
+
+
+def in_few_digits(value: object) -> str:
+    """Return a value as it prints, a whole number of more than 64 bits by the number of them."""
+    if is_whole(value) and int(value).bit_length() > 64:
+        return f"a whole number of {int(value).bit_length()} bits"
+    return repr(value)
 
 
 # ------------------------------------------------------------------------------

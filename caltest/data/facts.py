@@ -47,6 +47,10 @@ MANY_VALUES, MIN_CROSSED = 20, 50
 NO_VALUE = "(no value)"
 
 
+#: How many times the smallest positive weight the largest may be.
+MOST_SPREAD = 1e100
+
+
 def as_weights(values: object, n: int) -> FloatArray | None:
     """Return finite weights ≥ 0, one for each row, or None where all are 1."""
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
@@ -57,6 +61,15 @@ def as_weights(values: object, n: int) -> FloatArray | None:
         )
     if not weights.any():
         raise InvalidPredictionsError("weights are all 0: no row would count")
+    least, most = weights[weights > 0.0].min(), weights.max()
+    if most / MOST_SPREAD > least:
+        row = int(np.argmin(np.where(weights > 0.0, weights, np.inf)))
+        raise InvalidPredictionsError(
+            f"weights: {nth(row)} is {least:g} and the largest is {most:g}, which is more than "
+            f"{MOST_SPREAD:g} times as much: 64 bits cannot weigh both; give it the weight 0"
+        )
+    if not 1e-100 < least <= most < 1e100:  # whose squares or sums may be infinite
+        weights = weights / 2.0 ** np.floor(np.log2(most))
     return None if bool((weights == 1.0).all()) else weights
 
 
@@ -75,6 +88,8 @@ def as_times(values: object, n: int) -> FloatArray:
     times = _per_row(values, n, "time")
     try:
         times = times.astype(np.float64) if times.dtype.kind in "USOiu" else times
+    except OverflowError:
+        return as_numbers(times, "time")  # which names the row
     except (TypeError, ValueError):
         times = seconds_of(times)
     else:
@@ -97,6 +112,8 @@ def are_dates(times: object) -> bool:
     times = as_ndarray(times, "time").ravel()
     try:
         return times.dtype.kind == "M" or calendar_days(times.astype(np.float64)) is not None
+    except OverflowError:  # of whole numbers beyond 64 bits
+        return False
     except (TypeError, ValueError):
         return True
 

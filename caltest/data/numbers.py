@@ -97,6 +97,10 @@ def as_numbers(array: AnyArray, name: str) -> FloatArray:
         for position, value in np.ndenumerate(array):
             try:
                 float(value)
+            except OverflowError:
+                raise InvalidPredictionsError(
+                    f"{at(name, position)} is a whole number beyond 1.8e308, the largest of 64 bits"
+                ) from None
             except (TypeError, ValueError):
                 raise InvalidPredictionsError(
                     f"{at(name, position)} is {str(value)!r}, which is not a number"

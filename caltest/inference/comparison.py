@@ -216,6 +216,11 @@ def compare_models(
     (('-2', '-4', '-8'), '-2 is better calibrated')
     """
     _refuse_settings("compare_models", level, margin, method, facts)
+    if not isinstance(models, Mapping):
+        raise TypeError(
+            f"compare_models takes a mapping, name to predictions, not a {type(models).__name__}: "
+            'write {"new": …, "old": …}'
+        )
     data = take_models("compare_models", dict(models), labels, facts) if models else {}
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     method = "z" if method == "auto" else method

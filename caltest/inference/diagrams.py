@@ -47,6 +47,10 @@ Fit = Literal["isotonic", "smooth", "band"]
 Band = tuple[FloatArray, FloatArray, FloatArray]
 
 
+#: Points of a curve: 1999 replicates of so many take 160 MB.
+MOST_POINTS_OF_CURVE = 10_000
+
+
 #: Rows of a tally that may have a band, which takes 8 bytes for each.
 MOST_ROWS = 10**7
 
@@ -87,7 +91,7 @@ def reliability_fit(
     level, simultaneous : float, default 0.9, and bool, default False
         Probability that the band holds the curve, at each point, or at all points together (max-T);
         for ``fit="band"`` everywhere.
-    points : int, default 200
+    points : int, default 200, at most 10 000
         Where the curve is evaluated: half of them at quantiles of the predictions, half equally
         spaced. For ``fit="band"`` more distinct predictions than this are rounded to these points,
         outward, which costs no validity.
@@ -118,7 +122,7 @@ def reliability_fit(
     one_of("fit", fit, ("isotonic", "smooth", "band"))
     one_of("band", band, ("consistency", None))
     fraction("level", level)
-    whole("points", points, 2)
+    whole("points", points, 2, MOST_POINTS_OF_CURVE)
     verb = "reliability_fit(fit='band')" if fit == "band" else "reliability_fit"
     view = View.of(verb, probs, labels, facts, lens=lens, rng=rng)
     view.needs_two_classes("a curve")

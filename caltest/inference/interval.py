@@ -271,7 +271,8 @@ class IntervalProblem:
     def alpha(self) -> float:
         """The error probability of one bound."""
         alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
-        return round(alpha, 12)  # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
+        # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
+        return round(alpha, 12) or alpha
 
     @property
     def induced(self) -> Predictions:

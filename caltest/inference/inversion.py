@@ -418,7 +418,9 @@ def _scatter(
 ) -> FloatArray:  # fmt: skip
     """Return V of cells from W, Σ W_u², Σ |S_u|² and S; 0 in cells of one unit."""
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
-    return np.divide(spread, mass**2 - squared_mass, out=np.zeros_like(spread), where=several)
+    apart = mass**2 - squared_mass  # 0 where one unit has all of the weight to 16 digits
+    several = several & (apart > 0.0)
+    return np.divide(spread, apart, out=np.zeros_like(spread), where=several)
 
 
 def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:

@@ -144,6 +144,13 @@ def choose_null(statistic: StatisticLike, prepared: Prepared, null: Null, n_resa
     # Asked for, an exact law may take long; by itself only where it is cheaper than draws
     most = (data.n, MAX_ENUMERATION) if null == "exact" else (MAX_CELLS, n_resamples)
     law = prepared.cell_law() if data.n_classes == 2 else None
+    if null == "exact" and law is not None and len(law.cells) > MOST_EXACT_CELLS:
+        raise StatisticError(
+            f"there are {len(law.cells)} occupied cells, and an exact null is computed for at "
+            f"most {MOST_EXACT_CELLS}: take fewer bins, or null=RedrawLabels(), which is valid "
+            "always",
+            [Reading({"null": "RedrawLabels()"})],
+        )
     if law is not None and len(law.cells) <= most[0]:
         return "exact"
     if problem.exact and n_label_vectors(data.probs) <= most[1]:
@@ -312,6 +319,10 @@ def result_of(
 
 #: Cells up to which the exact null is computed without being asked for.
 MAX_CELLS = 128
+
+
+#: Cells up to which it is computed when it is asked for, in some seconds.
+MOST_EXACT_CELLS = 100_000
 
 
 #: Label vectors that may be enumerated, and combinations of cell counts that may be listed.

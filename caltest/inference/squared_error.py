@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,10 @@ class Parts:
         return left, np.arange(left.size) + first[left]
 
 
+#: Share of a cell's weight that the others have beside a unit that dominates it.
+DOMINATED = 1e-4
+
+
 def added(values: FloatArray, group: IntArray, n_groups: int = 0) -> FloatArray:
     """Return the column sums of every group, shape (n_groups, d)."""
     return np.stack([np.bincount(group, column, n_groups) for column in values.T], axis=1)
@@ -103,11 +108,23 @@ class SquaredError:
         squares = (x * x).sum(axis=1)
         totals = (sums * sums).sum(axis=1) - summed(m * squares, part_cell, size)
         total, squared = (summed(m * mass**e, part_cell, size) for e in (1, 2))
-        weights = over(total, total**2 - squared, units > 1)
+        apart = total**2 - squared
+        heavy = (total[part_cell] - mass < DOMINATED * total[part_cell]) & (m == 1.0)
+        if heavy.any():  # of which differences of sums would leave rounding only
+            few = _without(heavy, parts, size)
+            at = part_cell[heavy]
+            totals[at] = few.totals[at] + 2.0 * (few.sums[at] * x[heavy]).sum(axis=1)
+            apart[at] = few.apart[at] + 2.0 * few.total[at] * mass[heavy]
+        weights = over(total, apart, (units > 1) & (apart > 0.0))
         # Without a unit: |S − x|² − (Q − |x|²) = |S|² − Q − 2 S·x + 2 |x|².
         left = totals[part_cell] - 2.0 * (sums[part_cell] * x).sum(axis=1) + 2.0 * squares
         rest = total[part_cell] - mass
-        others = over(rest, rest**2 - squared[part_cell] + mass**2, units[part_cell] > 2)
+        rest_apart = rest**2 - squared[part_cell] + mass**2
+        if heavy.any():
+            left[heavy], rest[heavy], rest_apart[heavy] = (
+                few.totals[at], few.total[at], few.apart[at]
+            )  # fmt: skip
+        others = over(rest, rest_apart, (units[part_cell] > 2) & (rest_apart > 0.0))
         gone = np.bincount(parts.unit, others * left - (weights * totals)[part_cell])
         whole, everything = float(weights @ totals), float(m @ mass)
         remaining = everything - np.bincount(parts.unit, mass)
@@ -160,6 +177,24 @@ class SquaredError:
             return np.inf
         whole, squared = float(self.times @ mass), float(self.times @ mass**2)
         return max(whole**2 / squared - 1.0, 1.0)
+
+
+class Few(NamedTuple):
+    """Sums over cells without some parts: mass (L,), S (L, d), |S|² − Σ |x|², W² − Σ W_u²."""
+
+    total: FloatArray
+    sums: FloatArray
+    totals: FloatArray
+    apart: FloatArray
+
+
+def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
+    """Return the sums of cells without the parts that dominate them."""
+    m = np.where(heavy, 0.0, parts.times)
+    sums = added(m[:, None] * parts.sums, parts.cell, size)
+    squares = summed(m * (parts.sums**2).sum(axis=1), parts.cell, size)
+    total, squared = (summed(m * parts.mass**e, parts.cell, size) for e in (1, 2))
+    return Few(total, sums, (sums * sums).sum(axis=1) - squares, total**2 - squared)
 
 
 def over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:

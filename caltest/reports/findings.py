@@ -782,6 +782,12 @@ def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
     if data.weights is not None:
         alike = f"{data.effective_n:.1f} of equal weight (effective n)"
         notes.append(f"rows are weighted, and as informative as {alike}")
+        share = float(data.weights.max() / data.weights.sum()) if data.rows is data else 0.0
+        if share > 0.5:
+            notes.append(
+                f"caution: row {int(data.weights.argmax())} carries {share:.0%} of all weight, so "
+                "that the answer is about this row: check its weight"
+            )
     return notes
 
 

@@ -904,6 +904,12 @@ def refuse_lacking(chosen: Chosen, table: Table) -> None:
 def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     """Tally a frame where its partitions are; what columns mean is read off its first rows."""
     dask = imported("dask", "dask", "Dask data frames")
+    if not hasattr(frame, "npartitions"):
+        raise TypeError(
+            f"from_dask takes a Dask data frame, not a {type(frame).__module__.partition('.')[0]} "
+            f"{type(frame).__name__}: rows in memory are for Tally.of(probs, labels), or wrap them "
+            "by dask.dataframe.from_pandas(frame, npartitions=…)"
+        )
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer rows than the head may have
