@@ -653,6 +653,10 @@ def like_time(rows: Rows, column: Column) -> bool:
         return False
     if not x.size or x.min() < 0 or x.max() <= 1 or np.unique(x).size < 0.2 * x.size:
         return False
+    if p.max() > 1.0:  # percents, of which a suggestion is made as well
+        p = p / 100.0
+    if p.min() < 0.0 or p.max() > 1.0:
+        return False
     event, spread = y == 1, max(float(np.sqrt(p @ (1.0 - p))), 1e-9)
     if event.sum() < 20 or abs(float(np.sum(y - p))) < 3.0 * spread:
         return False

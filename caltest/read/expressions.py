@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from caltest.errors import InvalidPredictionsError
@@ -31,6 +32,8 @@ class Term:
     sql: str
     expr: pl.Expr
     column: str | None = None
+    #: Columns of text that stand where numbers are needed.
+    written: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -117,7 +120,139 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
     for kind, node in nodes:
         if kind == "BinaryExpr" and node["op"] in ORDERED:
             _refuse_text(text, (node["left"], node["right"]), schema)
-    return Term(text, expr)
+    return _of_written_numbers(text, expr, plan, schema)
+
+
+def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
+    """Return terms as they are over columns of other types, such as those of a second reading."""
+    return [t if t.column is not None else _expression(t.sql, schema) for t in listed]
+
+
+# ------------------------------------------------------------------------------
+# Text that stands where numbers are needed.
+
+
+#: Operators of numbers, and functions of them, as polars names them in a plan.
+ARITHMETIC = {"Plus", "Minus", "Multiply", "Divide", "TrueDivide", "FloorDivide", "Modulus"}
+ARITHMETIC |= {"Div", "Mul", "Add", "Sub", "Mod"}
+COMPARED = ORDERED | {"Eq", "NotEq"}
+FUNCTIONS = {"Exp", "Abs", "Log", "Log1p", "Sqrt", "Cbrt", "Pow", "Round", "Floor", "Ceil", "Sign"}
+
+
+def written_number(words: pl.Expr) -> pl.Expr:
+    """Return the numbers that text writes, of percents a hundredth; null for other words."""
+    import polars as pl
+
+    words = words.str.strip_chars()
+    number = words.str.strip_chars_end("% ").cast(pl.Float64, strict=False)
+    return pl.when(words.str.ends_with("%")).then(number / 100.0).otherwise(number)
+
+
+def _of_written_numbers(
+    text: str, expr: pl.Expr, plan: dict[str, Any], schema: Mapping[str, Any]
+) -> Term:
+    """Return an expression whose columns of text are numbers wherever it needs numbers."""
+    import polars as pl
+
+    used = {n for n in expr.meta.root_names() if schema[n] == pl.String}
+    places = [place for place in _operands(plan, schema) if place[0][place[1]]["Column"] in used]
+    if not places:
+        return Term(text, expr)
+    written = {holder[at]["Column"] for holder, at in places}
+    places += [
+        (node, side)
+        for kind, node in _nodes(plan)
+        if kind == "Ternary"
+        for side in ("truthy", "falsy")
+        if "Column" in node[side] and node[side]["Column"] in written
+    ]
+    for holder, at in places:
+        number = written_number(pl.col(holder[at]["Column"]))
+        holder[at] = json.loads(number.meta.serialize(format="json"))
+    changed = pl.Expr.deserialize(StringIO(json.dumps(plan)), format="json")
+    return Term(text, changed, None, tuple(sorted(written)))
+
+
+def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Return (holder, key) of the columns of a plan that are operands of numbers."""
+    found: list[tuple[Any, Any]] = []
+    for kind, node in _nodes(plan):
+        if (operation := _operation(kind, node)) is None:
+            continue
+        name, sides = operation
+        for holder, at in sides:
+            others = [h[a] for h, a in sides if (h, a) != (holder, at)]
+            if name in COMPARED:
+                numeric = any(_is_numeric(other, schema) for other in others)
+            else:
+                numeric = not any(_is_word(other) for other in others)
+            if numeric and isinstance(holder[at], dict) and "Column" in holder[at]:
+                found.append((holder, at))
+    return found
+
+
+def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None:
+    """Return the name of an operation of numbers, and where its operands are; None for others."""
+    if kind == "BinaryExpr" and node["op"] in ARITHMETIC | COMPARED:
+        return node["op"], [(node, "left"), (node, "right")]
+    if kind != "Function":
+        return None
+    function = node["function"]
+    while isinstance(function, dict) and len(function) == 1:
+        inner = next(iter(function))
+        function = function[inner] if inner in ("Sql", "Binary", "Pow") else inner
+    name = str(function)
+    if name not in ARITHMETIC | COMPARED | FUNCTIONS | {"Generic"}:
+        return None
+    return name, [(node["input"], k) for k in range(len(node["input"]))]
+
+
+def _is_numeric(node: Any, schema: Mapping[str, Any]) -> bool:
+    """Return whether a node of a plan is a number, also a column of numbers."""
+    if not isinstance(node, dict):
+        return False
+    if "Column" in node:
+        return bool(schema[node["Column"]].is_numeric())
+    if "Literal" in node:
+        value = node["Literal"]
+        kinds = value.get("Scalar", value) if isinstance(value, dict) else {}
+        words = ("String", "Boolean", "Null", "Series", "Date", "Datetime", "Duration", "Time")
+        return isinstance(kinds, dict) and not {*kinds} & {*words}
+    if "Cast" in node:
+        return bool(re.search(r"Float|Int|Decimal", json.dumps(node["Cast"].get("dtype"))))
+    operation = next((_operation(kind, inner) for kind, inner in node.items()), None)
+    return operation is not None and operation[0] not in COMPARED
+
+
+def _is_word(node: Any) -> bool:
+    value = node.get("Literal") if isinstance(node, dict) else None
+    scalar = value.get("Scalar") if isinstance(value, dict) else None
+    return isinstance(scalar, dict) and "String" in scalar
+
+
+def compared(term: Term) -> list[tuple[str, str]]:
+    """Return (column, operator) of the columns that an expression compares with a literal."""
+    plan = json.loads(term.expr.meta.serialize(format="json"))
+    found = []
+    for kind, node in _nodes(plan):
+        if kind == "Function" and "IsIn" in json.dumps(node["function"]):
+            operation: Any = ("Eq", [(node["input"], k) for k in range(len(node["input"]))])
+        else:
+            operation = _operation(kind, node)
+        if operation is None or operation[0] not in COMPARED:
+            continue
+        nodes = [holder[at] for holder, at in operation[1]]
+        literals = any(isinstance(n, dict) and "Literal" in n for n in nodes)
+        names = [n["Column"] for n in nodes if isinstance(n, dict) and "Column" in n]
+        found += [(name, operation[0]) for name in names if literals]
+    return found
+
+
+def with_column(sql: str, name: str, replacement: str) -> str:
+    """Return SQL with an expression in the place of a column."""
+    names = {name, quoted(name), '"' + name.replace('"', '""') + '"'}
+    tokens = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[A-Za-z_]\w*")
+    return tokens.sub(lambda found: replacement if found[0] in names else found[0], sql)
 
 
 def _nodes(plan: object) -> Iterator[tuple[str, Any]]:

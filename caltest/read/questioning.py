@@ -23,7 +23,7 @@ from caltest.data.doubts import (
 from caltest.data.questions import Column, Question, Rows
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.formats import Table, retyped
-from caltest.read.tables import FILE, columns_of, condition
+from caltest.read.tables import FILE, columns_of, condition, over
 from caltest.read.values import Cells, Complete, words_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
 
 
 def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
-    return table.frame if wanted.where is None else table.frame.filter(condition(chosen))
+    return (
+        table.frame if wanted.where is None else table.frame.filter(condition(over(table, chosen)))
+    )
 
 
 def _unused(

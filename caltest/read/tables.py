@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from caltest._base.written import several
 from caltest.data.questions import Column
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted
-from caltest.read.expressions import quoted
+from caltest.read.expressions import bound, quoted, with_column, written_number
 from caltest.read.formats import Table, retyped, unreadable
-from caltest.read.values import Cells
+from caltest.read.values import SHOWN, Cells, kind_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,10 +28,15 @@ ROW, FILE = "::row", "::file"
 ROWS, CELLS, FEW = 2**16, 2**21, 2**14
 
 
-def outputs(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
-    """Return the chosen expressions as columns ``option:k``, of the rows that ``where`` keeps."""
+def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
+    """Return the chosen expressions as columns ``option:k``, of the rows that ``where`` keeps.
+
+    Rows are counted from ``first`` in refusals.
+    """
     import polars as pl
 
+    chosen = over(table, chosen)
+    refuse_words(table, chosen, first)
     frame = table.frame
     exprs = [
         term.expr.alias(f"{option}:{k}")
@@ -46,6 +52,67 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
     return frame.select(exprs)
 
 
+def over(table: Table, chosen: Chosen) -> Chosen:
+    """Return what was chosen as expressions over the columns of a table as they are."""
+    if all(t.column is not None for listed in chosen.terms.values() for t in listed):
+        return chosen
+    schema = table.schema
+    return replace(chosen, terms={name: bound(t, schema) for name, t in chosen.terms.items()})
+
+
+def refuse_words(table: Table, chosen: Chosen, first: int = 1) -> None:
+    """Refuse columns of text that an expression takes for numbers, where not all cells are."""
+    for option in ("where", *(o for o in chosen.terms if o != "where")):
+        for k, term in enumerate(chosen.terms.get(option, ())):
+            for name in term.written:
+                _refuse_words_of(table, chosen, (option, k), name, first)
+
+
+def _refuse_words_of(
+    table: Table, chosen: Chosen, place: tuple[str, int], name: str, first: int
+) -> None:
+    import polars as pl
+
+    option, sql = place[0], chosen.terms[place[0]][place[1]].sql
+    words = pl.col(name).str.strip_chars()
+    lost = words.is_not_null() & written_number(words).is_null()
+    query = table.frame.with_row_index(ROW)
+    if option != "where" and "where" in chosen.terms:
+        query = query.filter(condition(chosen))
+    percent = words.str.ends_with("%")
+    seen = query.select(percent.any().alias("some"), percent.all().alias("all")).collect().row(0)
+    cells = query.filter(lost).select(words.alias("word"), ROW).collect()
+    if not cells.height:
+        if seen[0] and not seen[1]:
+            raise InvalidPredictionsError(
+                f"some numbers in {name} have percent signs and others have none: write all alike"
+            )
+        return
+    counts = cells["word"].value_counts(sort=True)
+    listed = [f"{word!r} ({several(n, 'row')})" for word, n in counts.head(SHOWN).rows()]
+    more = ", …" if counts.height > SHOWN else ""
+    column = quoted(name)
+    number = f"TRY_CAST({column} AS DOUBLE)"
+    if seen[0]:
+        number = f"TRY_CAST(REPLACE({column}, '%', '') AS DOUBLE) / 100"
+    these = f"{counts['word'][0]!r}" if counts.height == 1 else "such a cell"
+    changed = with_column(sql, name, number)
+    every = [term.sql for term in chosen.terms[option]]
+    every[place[1]] = changed
+    unknown: dict[str, object] = {option: ", ".join(every)}
+    if option != "where":
+        unknown["drop_missing"] = True
+    readings = [Reading(unknown, f"{these} is a missing value")]
+    if option in ("label", "event", "competing"):
+        zero = with_column(sql, name, f"coalesce({number}, 0)")
+        readings.append(Reading({option: zero}, f"{these} counts as 0"))
+    raise InvalidPredictionsError(
+        f"{name} is {', '.join(listed)}{more}, first in row {cells[ROW][0] + first}, which are no "
+        f"numbers, and {sql} takes numbers",
+        readings,
+    )
+
+
 def condition(chosen: Chosen) -> pl.Expr:
     """Return the expression of ``where``, of booleans or 0 and 1."""
     import polars as pl
@@ -58,20 +125,21 @@ def cells_of(table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool =
 
     Rows are counted from 1, of tables in memory (``frame_rows``) from 0.
     """
+    first = 0 if frame_rows else 1
     try:
-        frame = outputs(table, chosen, wanted).collect()
+        frame = outputs(table, chosen, wanted, first).collect()
     except unreadable() as error:
         if table.text is None:
-            raise _as_sentence(error, chosen) from None
+            raise _as_sentence(error, chosen, table) from None
         table = retyped(table, sorted(chosen.used))
         try:
-            frame = outputs(table, chosen, wanted).collect()
+            frame = outputs(table, chosen, wanted, first).collect()
         except unreadable() as again:
             raise _as_sentence(again, chosen, table) from None
     if not frame.height:
         where = f" where {chosen.sql('where')}" if wanted.where is not None else ""
         raise InvalidPredictionsError(f"there are no rows{where}")
-    return cells(frame, chosen, wanted, first=0 if frame_rows else 1)
+    return cells(frame, chosen, wanted, first)
 
 
 def cells(
@@ -88,9 +156,7 @@ def cells(
     return Cells(chosen, wanted, frame, rows, first, part=part)
 
 
-def _as_sentence(
-    error: BaseException, chosen: Chosen, table: Table | None = None
-) -> InvalidPredictionsError:
+def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
     """Return what polars refuses as one sentence with the expressions that are not plain names."""
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
@@ -98,12 +164,15 @@ def _as_sentence(
         reason = f"a quotation mark opens and is not closed ({reason})"
     if not computed:
         return InvalidPredictionsError(f"this is not a readable file: {reason}")
-    kinds = {} if table is None else table.schema
+    kinds = table.schema
+    what = " or ".join(t.sql for t in computed)
     text = [n for t in computed for n in t.roots if str(kinds.get(n)) == "String"]
-    of = f"; {text[0]} holds text" if text else ""
-    return InvalidPredictionsError(
-        f"{' or '.join(t.sql for t in computed)} cannot be computed: {reason}{of}"
-    )
+    if text:
+        return InvalidPredictionsError(
+            f"{what} cannot be computed: {text[0]} holds text where numbers are expected"
+        )
+    held = ", ".join(f"{n} holds {kind_of(kinds[n])}" for t in computed for n in t.roots)
+    return InvalidPredictionsError(f"{what} cannot be computed: {held}")
 
 
 def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) -> Iterator[Cells]:
@@ -124,7 +193,7 @@ def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) ->
                 first += frame.height
     except unreadable() as error:
         if table.text is None or first != before + 1:
-            raise _as_sentence(error, chosen) from None
+            raise _as_sentence(error, chosen, table) from None
         again = retyped(table, sorted(chosen.used))
         yield from batches_of(replace(again, text=None), chosen, wanted, before)
 

@@ -140,7 +140,7 @@ class Cells:
             return self._written(column, cells.cast(pl.String).str.strip_chars())
         if cells.dtype == pl.Null or not (cells.dtype.is_numeric() or cells.dtype == pl.Boolean):
             raise InvalidPredictionsError(
-                f"{self.name(column)} holds {_kind(cells.dtype)}, not numbers"
+                f"{self.name(column)} holds {kind_of(cells.dtype)}, not numbers"
             )
         if cells.dtype.is_decimal() or cells.dtype in (pl.Int128, pl.UInt128, pl.Boolean):
             cells = cells.cast(pl.Float64)
@@ -189,8 +189,8 @@ class Cells:
         if words is None:
             fraction = f"{sql} >= NUMBER"
             raise InvalidPredictionsError(
-                f"{name} holds {_kind(cells.dtype)} ({_range(cells)}): an outcome is 0 or 1, or an "
-                "expression that is true where the event occurred",
+                f"{name} holds {kind_of(cells.dtype)} ({_range(cells)}): an outcome is 0 or 1, or "
+                "an expression that is true where the event occurred",
                 [Reading({option: fraction})],
             )
         lower = words.str.to_lowercase()
@@ -276,7 +276,10 @@ class Cells:
         whole = bool((values[~within] % 1.0 == 0.0).all())
         if not (whole and within.any()) or family:
             scale = "" if top > 10.0 or family else f"{name} is in percent"
-            raise InvalidPredictionsError(text, [Reading({"probs": every}, scale)])
+            readings = [Reading({"probs": every}, scale)]
+            if scale and bool((values % 1.0 == 0.0).all()):
+                readings.insert(0, Reading({"probs": f"{sql} / 10"}, f"{name} is out of 10"))
+            raise InvalidPredictionsError(text, readings)
         k = int(np.argmax(within))
         odd = f"{values[k]:g}"
         raise InvalidPredictionsError(
@@ -352,7 +355,7 @@ class Cells:
         name = self.name("label:0")
         if words is None:
             raise InvalidPredictionsError(
-                f"{name} holds {_kind(cells.dtype)} ({_range(cells)}), not classes"
+                f"{name} holds {kind_of(cells.dtype)} ({_range(cells)}), not classes"
             )
         seen = words.unique().to_list()
         ways = [tuple(names), tuple(t.column or "" for t in self.chosen.terms["probs"])]
@@ -587,7 +590,7 @@ def _feature(cells: pl.Series) -> AnyArray:
     return np.asarray(cells.to_numpy())
 
 
-def _kind(dtype: object) -> str:
+def kind_of(dtype: object) -> str:
     """Return what a type of polars is called in messages."""
     name = str(dtype)
     names = {
@@ -617,9 +620,9 @@ def described(head: pl.DataFrame) -> str:
         if words is not None and words.n_unique() <= OFFERED:
             listed.append(f"{name} ({', '.join(sorted(words.unique().to_list()))})")
         elif cells.dtype.is_numeric():
-            listed.append(f"{name} ({_kind(cells.dtype)} {_range(cells)})")
+            listed.append(f"{name} ({kind_of(cells.dtype)} {_range(cells)})")
         else:
-            listed.append(f"{name} ({_kind(cells.dtype)}, {cells.n_unique()} values)")
+            listed.append(f"{name} ({kind_of(cells.dtype)}, {cells.n_unique()} values)")
     return "; ".join(listed) + "; …" * (head.width > 20)
 
 
