@@ -100,7 +100,7 @@ class Costs(Utility):
         return action
 
     def __call__(self, probs: FloatArray) -> FloatArray:
-        return np.asarray(-np.asarray(self.matrix)[self.action(probs)])
+        return 0.0 - np.asarray(self.matrix)[self.action(probs)]
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -146,7 +146,7 @@ class Threshold(Utility):
 
     def __call__(self, probs: FloatArray) -> FloatArray:
         gains = np.array([-self.t / (1.0 - self.t), 1.0])
-        return np.asarray(self.action(probs)[:, None] * gains)
+        return np.where(self.action(probs)[:, None] == 1, gains, 0.0)
 
 
 @dataclass(frozen=True, repr=False)
