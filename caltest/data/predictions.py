@@ -558,9 +558,9 @@ def _refuse_tables(probs: object, labels: object) -> None:
 
 def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
     """Refuse columns of pandas whose indexes differ."""
-    index = _index(probs)
+    index = index_of(probs)
     for name, values in others.items():
-        other = _index(values)
+        other = index_of(values)
         if index is None or other is None or len(index) != len(other) or index.equals(other):
             continue
         pairs = enumerate(zip(index, other, strict=True))
@@ -572,8 +572,8 @@ def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
             )
 
 
-def _index(values: object) -> Any:
-    """Return the index of a pandas object; lists have an ``index``, too, but a method."""
+def index_of(values: object) -> Any:
+    """Return the index of a pandas object, None for others: that of a list is a method."""
     index = values.index if can(values, "index") else None
     return index if can(index, "equals") else None
 

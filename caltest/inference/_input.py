@@ -23,7 +23,13 @@ from caltest.data.predictions import as_sampled, match_rows, refuse_unlike
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, UnsupportedFactError
 from caltest.inference.dependence import in_time_order, refuse_few_blocks, summary_of
 from caltest.nulls.agreement import association
-from caltest.read.arguments import has_labels, read_arguments, with_ids
+from caltest.read.arguments import (
+    MatchedRows,
+    has_labels,
+    matched_by_index,
+    read_arguments,
+    with_ids,
+)
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
 from caltest.statistics import Problem, RowProblem
 from caltest.statistics.prepared import Prepared, SumStatistic
@@ -32,6 +38,7 @@ from caltest.statistics.statistic import Statistic, StatisticLike, prepare, refu
 from caltest.tallies import AnyTally, Source, Tally, problem_of_tally
 
 T = TypeVar("T")
+SomeSource = TypeVar("SomeSource", bound=Source)
 
 
 class RowFact(Enum):
@@ -388,15 +395,17 @@ def rows_where_needed(
 def take_models(
     verb: str, models: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
 ) -> dict[str, Predictions]:
-    """Return the rows of several models by name, in the order of the first, if all have ids.
+    """Return the rows of several models by name, in the order of the first, by ids or indexes.
 
     A model that is :class:`Predictions`, or a table with labels, tells the labels of all.
     ``remedy`` says what to do where rows are to differ. InvalidPredictionsError names the model.
     """
-    tables = models
+    tables, notes = models, dict[str, str]()
     if not all(isinstance(model, (np.ndarray, Predictions)) for model in models.values()):
         tables = {name: opened(model, f"model {name}") for name, model in models.items()}
         facts = with_ids(list(tables.values()), labels, facts)
+        matched = paired_rows(tables, labels, {**facts})
+        tables, labels, notes = matched.models, matched.labels, {**matched.notes}
     known = [model.labels for model in tables.values() if isinstance(model, Predictions)]
     shared = known[0] if labels is None and known else labels
     data = {}
@@ -406,12 +415,29 @@ def take_models(
             own = shared
         elif not (isinstance(labels, str) or isinstance(model, Predictions)):
             own = None if has_labels(model, shared) else shared
-        data[str(name)] = take_model(verb, name, model, own, facts)
+        data[str(name)] = noted(take_model(verb, name, model, own, facts), notes.get(name))
     data = match_rows(data)
     (first, a), *others = data.items()
     for name, b in others:
         refuse_unlike((first, name), a, b, remedy)
     return data
+
+
+def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> MatchedRows:
+    """Return models and labels in one order by their indexes, unless a column of ids matches them.
+
+    InvalidPredictionsError where indexes differ in more than the order.
+    """
+    if isinstance(facts.get("ids"), str):
+        return MatchedRows({**models}, labels, {})
+    return matched_by_index(models, labels)
+
+
+def noted(data: SomeSource, note: str | None) -> SomeSource:
+    """Return rows with a note on how they were matched, if there is one."""
+    if note is None or not isinstance(data, Predictions):
+        return data
+    return replace(data, notes=(*data.notes, note))
 
 
 def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts) -> Predictions:

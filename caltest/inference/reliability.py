@@ -17,7 +17,7 @@ from caltest.data import Facts, Predictions
 from caltest.data.binning import FIXED, Binning, UniformBins, as_binning
 from caltest.data.lenses import Canonical, LensLike, OneVsRest
 from caltest.errors import DegenerateDataWarning, StatisticError
-from caltest.inference._input import Analysis
+from caltest.inference._input import Analysis, paired_rows
 from caltest.inference.calibration import calibration_test
 from caltest.nulls import (
     Batches,
@@ -570,9 +570,10 @@ def reliability_difference(
     """
     fraction("level", level)
     binning = as_binning(bins)
+    models, labels, matched = paired_rows({"probs_a": probs_a, "probs_b": probs_b}, labels, {})
     views = [
         View.of("reliability_difference", probs, labels, facts, lens=lens)
-        for probs in (probs_a, probs_b)
+        for probs in models.values()
     ]
     for view in views:
         view.needs_two_classes("the difference of two curves")
@@ -600,12 +601,13 @@ def reliability_difference(
     common = common[np.argsort(predicted, kind="stable")]
     count, p, y = (values[:, common] for values in (count, p, y))
     difference, low, high = _band(count, p, y, covariance[common], level, simultaneous)
+    notes = (*first.notes, *second.notes, *matched.values())
     return ReliabilityDifference(
         predicted=np.sort(predicted, kind="stable"), difference=difference, low=low, high=high,
         count_a=count[0].astype(np.int64), count_b=count[1].astype(np.int64), cell=common,
         names=names, name=views[0].event, subject=views[0].lens.subject, bins=name_of(binning),
         level=level, simultaneous=simultaneous,
-        **views[0].facts | {"notes": tuple(dict.fromkeys([*first.notes, *second.notes]))},
+        **views[0].facts | {"notes": tuple(dict.fromkeys(notes))},
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from caltest._base.written import name_of
 from caltest.data import RowFacts
 from caltest.data.lenses import Canonical, OneVsRest, Partition, as_lens
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.inference._input import neighbours, take_rows
+from caltest.inference._input import neighbours, paired_rows, take_rows
 from caltest.monitoring.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.results import format_value
 from caltest.results.frames import TypedColumn
@@ -94,8 +94,12 @@ class ComparisonMonitor(Watch):
         ``probs_a`` and ``probs_b``, (n,), (n, K) or Predictions, are forecasts of the same rows;
         labels and facts are as in :meth:`Predictions.of`, ``time`` as in :meth:`Monitor.update`.
         """
-        a = take_rows("ComparisonMonitor", probs_a, labels, facts, in_order=True)
-        b = take_rows("ComparisonMonitor", probs_b, labels, facts, in_order=True)
+        pair = {"probs_a": probs_a, "probs_b": probs_b}
+        models, labels, matched = paired_rows(pair, labels, {})
+        a, b = (
+            take_rows("ComparisonMonitor", probs, labels, facts, in_order=True)
+            for probs in models.values()
+        )
         lens = as_lens(self.lens, a)
         if not isinstance(lens, (OneVsRest, Partition, Canonical)) or lens(a).n_classes != 2:
             raise StatisticError(
@@ -113,7 +117,7 @@ class ComparisonMonitor(Watch):
             gains = [np.where(p == q, 0.0, np.log(bet / fair)) for bet in bets]
         steps, times = steps_of(a.n, time, self.steps, self.time)
         rows = np.column_stack([*gains, np.where(event, on, off)])
-        new = self._moved(lens=lens, notes=a.notes, neighbours=neighbours(a))
+        new = self._moved(lens=lens, notes=(*a.notes, *matched.values()), neighbours=neighbours(a))
         new = new._moved(**self._same_classes(a, time))
         return new._after(rows, steps, times)
 

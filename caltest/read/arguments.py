@@ -14,7 +14,7 @@ from caltest._base.containers import as_column, as_ndarray, can, is_table, names
 from caltest._base.written import Fields, several, unknown
 from caltest.data.followup import Followup
 from caltest.data.labels import Facts
-from caltest.data.predictions import Predictions, of_plain_arrays, refuse_misaligned
+from caltest.data.predictions import Predictions, index_of, of_plain_arrays, refuse_misaligned
 from caltest.data.rounded import without_rounded
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import UnclearColumnsError, Wanted, choose
@@ -264,6 +264,68 @@ def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
         return facts
     name = shared_ids(models)
     return facts if name is None else {**facts, "ids": quoted(name)}
+
+
+class MatchedRows(NamedTuple):
+    """Models and labels whose rows are in the order of the first model, and notes by model."""
+
+    models: dict[str, Any]
+    labels: Any
+    notes: Mapping[str, str]
+
+
+def matched_by_index(models: Mapping[str, Any], labels: Any) -> MatchedRows:
+    """Return models and labels of pandas with their rows in the order of the first model's index.
+
+    Arrays have no index, and labels without one are in the order of the first model.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        When indexes differ in more than the order, repeat a label, or differ beside an array, so
+        that nothing says which rows go together.
+    """
+    by_name = {name: index for name, m in models.items() if (index := index_of(m)) is not None}
+    if not by_name:
+        return MatchedRows({**models}, labels, {})
+    first = next(iter(by_name))
+    index, complete = by_name[first], len(by_name) == len(models)
+    found, notes = {**models}, dict[str, str]()
+    for name, other in by_name.items():
+        places = _places_in(index, other, complete, (first, name))
+        if places is not None:
+            found[name] = models[name].iloc[places]
+            notes[name] = f"rows of {name} are in another order than those of {first}: matched"
+            notes[name] += " by their index"
+    own = index_of(labels)
+    places = _places_in(index, own, complete, (first, "labels")) if complete else None
+    if places is not None:
+        labels = labels.iloc[places]
+        notes[first] = f"labels are in another order than rows of {first}: matched by their index"
+    return MatchedRows(found, labels, notes)
+
+
+def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -> IntArray | None:
+    """Return where the labels of an index are in another one, None for those in the same order.
+
+    Rows of another number are refused where labels are matched to them.
+    """
+    if other is None or len(other) != len(index) or index.equals(other):
+        return None
+    if complete and index.is_unique and other.is_unique:
+        places = np.asarray(other.get_indexer(index))
+        if places.min() >= 0:
+            return places
+    pairs = enumerate(zip(index, other, strict=True))
+    row, (ours, theirs) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+    why = "hold not the same labels, each once"
+    if not complete:
+        why = "lie beside an array, which has no index"
+    raise InvalidPredictionsError(
+        f"{names[0]} and {names[1]} have different indexes, first in row {row} ({ours!r} and "
+        f"{theirs!r}), which {why}: align their rows first, or pass both by .to_numpy() if rows "
+        "are in the same order as they are"
+    )
 
 
 def has_labels(model: object, labels: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
 from typing import Unpack
@@ -14,7 +15,14 @@ from caltest.data.lenses import Lens, LensLike
 from caltest.data.predictions import match_rows
 from caltest.errors import Reading, StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference._input import Analysis, evaluated, take_rows_or_tally, tallies_of
+from caltest.inference._input import (
+    Analysis,
+    evaluated,
+    noted,
+    paired_rows,
+    take_rows_or_tally,
+    tallies_of,
+)
 from caltest.nulls import Run, Workers
 from caltest.read.arguments import has_labels, lent_labels, with_ids
 from caltest.reports.findings import ErrorBounds, of_other_label
@@ -162,9 +170,14 @@ def _models(
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
         facts = with_ids([probs, against], labels, facts)
+    notes: Mapping[str, str] = {}
+    if paired and against is not None and names[0] != names[1]:
+        models = dict(zip(names, (probs, against), strict=True))
+        matched, labels, notes = paired_rows(models, labels, {**facts})
+        probs, against = (matched[name] for name in names)
     if against is not None and not tallies_of(probs, against):  # rows of both models go together
         facts.setdefault("rounded", False)
-    data = take_rows_or_tally("gate", probs, labels, facts, lens)
+    data = noted(take_rows_or_tally("gate", probs, labels, facts, lens), notes.get(names[0]))
     if against is None:
         return data, None, (data, None)
     complete = isinstance(against, Predictions) or tallies_of(against) or not paired
@@ -174,6 +187,7 @@ def _models(
     elif labels is None and isinstance(data, Predictions):
         outcomes = lent_labels(data, against, facts.get("ids"))
     old = take_rows_or_tally("gate", against, outcomes, facts, lens)
+    old = noted(old, notes.get(names[1]))
     tallies = tallies_of(probs, against)
     if paired and len(tallies) == 2:  # whose samples say which rows go together
         return data, old, (tallies[0], tallies[1])
