@@ -13,7 +13,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes, number, one_of
 from caltest._base.naming import nth
-from caltest._base.written import Written, several
+from caltest._base.written import Doubt, Written, several
 from caltest.data import facts
 from caltest.data.numbers import as_array, as_numbers, is_text
 from caltest.errors import (
@@ -39,6 +39,10 @@ LEAST_EFFECTIVE, MOST_LOST, LEAST_STRATUM = 75.0, 0.01, 20
 
 #: More kinds of events than there are, where times have two values: one is in the other's place.
 MOST_EVENTS = 20
+
+
+#: Share of the events that occur by the horizon below which its unit is doubted.
+RARE_BY_HORIZON = 0.1
 
 
 #: How times were recorded: to the last digit, or in units that were completed or begun.
@@ -317,10 +321,12 @@ class Followup(Written):
                 "for units begun), without which tests reject too often; visits need nothing"
             )
         if not last / 10.0 <= h <= last:
-            events = f"{self.labels.sum()} of {np.count_nonzero(self.ended)} events are by then"
-            notes.append(
-                f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {events}"
+            by_then, ended = int(self.labels.sum()), int(np.count_nonzero(self.ended))
+            note = (
+                f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {by_then} of "
+                f"{ended} events are by then"
             )
+            notes.append(Doubt(note) if by_then < RARE_BY_HORIZON * ended else note)
         return tuple(notes)
 
     @property

@@ -230,6 +230,11 @@ def _is_word(node: Any) -> bool:
     return isinstance(scalar, dict) and "String" in scalar
 
 
+def says_percent(name: str) -> bool:
+    """Whether the name of a column says that it holds percentages."""
+    return "%" in name or bool({"percent", "pct", "percentage"} & {*key(name).split("_")})
+
+
 def compared(term: Term) -> list[tuple[str, str]]:
     """Return (column, operator) of the columns that an expression compares with a literal."""
     plan = json.loads(term.expr.meta.serialize(format="json"))

@@ -16,7 +16,7 @@ from caltest._base.written import several
 from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, Chosen, Wanted
-from caltest.read.expressions import Term, key, quoted, terms
+from caltest.read.expressions import Term, key, quoted, says_percent, terms
 from caltest.read.files import is_in_memory, naming, table_of
 from caltest.read.tables import cells_of
 from caltest.read.values import Cells, described, words_of
@@ -350,16 +350,12 @@ def _probabilities(cells: Cells, sums_up: AnyArray) -> FloatArray:
             f"{name} is {p[row]:.9g} in {cells.nth(int(row))}: a probability lies in [0, 1]",
             [Reading(in_percent.options, "" if p.max() > 10.0 else in_percent.when)] * units,
         )
-    if not signed and cells.is_plain(column) and _says_percent(name) and p.any():
+    if not signed and cells.is_plain(column) and says_percent(name) and p.any():
         raise DoubtfulInputError(
             f"{name} could be percents, as its name says, or fractions, as none is above 1",
             [in_percent, Reading({"probability": f"{sql} * 1"}, "these are fractions")],
         )
     return meant(p, kind)[0]
-
-
-def _says_percent(name: str) -> bool:
-    return "%" in name or bool({"percent", "pct", "percentage"} & {*key(name).split("_")})
 
 
 # ------------------------------------------------------------------------------

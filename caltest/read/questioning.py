@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest._base.arrays import IntArray
+from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.written import several
 from caltest.data import Predictions
 from caltest.data.doubts import (
     against_outcomes,
@@ -21,7 +23,9 @@ from caltest.data.doubts import (
     train_rows,
 )
 from caltest.data.questions import Column, Question, Rows
+from caltest.errors import Reading
 from caltest.read.contract import Chosen, Wanted
+from caltest.read.expressions import compared, quoted, says_percent
 from caltest.read.formats import Table, retyped
 from caltest.read.tables import FILE, columns_of, condition, over
 from caltest.read.values import Cells, Complete, words_of
@@ -31,6 +35,14 @@ if TYPE_CHECKING:
 
 #: Rows at the beginning of a large table whose unused columns are looked at; of twice as many all.
 SEEN = 25_000
+
+
+#: Codes of a column of events, at most.
+MOST_CODES = 12
+
+
+#: Rows that share a number which stands for a missing value, at least, and how it is written.
+FEWEST_MARKS, NINES = 3, re.compile(r"-?9+(\.9+)?")
 
 
 #: Columns that nobody named of which guards look at, at most.
@@ -64,8 +76,12 @@ def questioned(
         p, data.labels, data.weights, data.clusters, data.by, (), said, chosen.named,
         data.followup is not None,
     )  # fmt: skip
-    asked: list[Question | None] = []
+    asked: list[Question | None] = [
+        percents_by_name(table, chosen, p),
+        *(missing_marks(table, chosen, wanted, option) for option in ("label", "event")),
+    ]
     if data.followup is not None:
+        asked.append(other_ends(table, chosen, wanted))
         asked += doubts_of_followup(p, data.followup, data.clusters, said)
     if small:
         others = _unused(table, chosen, wanted, unused, None)
@@ -85,6 +101,71 @@ def questioned(
     found.sort(key=lambda question: not question.asks)
     notes = answered(found, wanted.as_is)
     return tuple(dict.fromkeys(notes))
+
+
+def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
+    """Ask about further codes of an event, which would be taken as censored in silence."""
+    if "competing" in chosen.terms:
+        return None
+    for name, operation in compared(chosen.terms["event"][0]):
+        if operation != "Eq":
+            continue
+        codes = _kept(table, chosen, wanted).select(name).unique().collect()[name].drop_nulls()
+        if not 3 <= len(codes) <= MOST_CODES:
+            continue
+        listed = sorted(codes.to_list(), key=str)
+        said = chosen.sql("event")
+        literals = {code: f"'{code}'" if isinstance(code, str) else f"{code}" for code in listed}
+        others = [code for code in listed if literals[code] not in said]
+        if len(others) < 2:
+            continue
+        readings = [
+            Reading({"competing": f"{quoted(name)} = {literals[code]}"}, f"{code} is another end")
+            for code in others
+        ]
+        words = ", ".join(map(str, listed))
+        return Question(
+            "other_ends",
+            f"{name} has the values {words}: all but those of the event are taken as censored, and "
+            "one of them may be a competing event, such as death of another cause",
+            tuple(readings),
+        )
+    return None
+
+
+def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> Question | None:
+    """Ask about numbers such as −99.9 in a column that an outcome compares: a missing value?"""
+    terms = chosen.terms.get(option, ())
+    for name, _ in (pair for term in terms for pair in compared(term)):
+        column = _kept(table, chosen, wanted).select(name).collect()[name].drop_nulls()
+        if not column.dtype.is_numeric() or not len(column):
+            continue
+        values = column.to_numpy().astype(np.float64)
+        for mark, side in ((values.min(), ">"), (values.max(), "<")):
+            rest = values[values != mark]
+            apart = rest.size and np.abs(rest - mark).min() > np.ptp(rest)
+            count = int((values == mark).sum())
+            if count >= FEWEST_MARKS and apart and NINES.fullmatch(f"{mark:g}"):
+                return Question(
+                    "missing_marks",
+                    f"{name} is {mark:g} in {several(count, 'row')}, far from all other values, "
+                    "and may stand for a missing one",
+                    (Reading({"where": f"{quoted(name)} {side} {mark:g}"}, "it is missing there"),),
+                )
+    return None
+
+
+def percents_by_name(table: Table, chosen: Chosen, p: FloatArray) -> Question | None:
+    """Ask whether a column that is called a percentage holds percents below 1, or fractions."""
+    terms = chosen.terms["probs"]
+    if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
+        return None
+    return Question(
+        "percents_by_name",
+        f"{terms[0].column} is called a percentage and holds values up to {p.max():.3g}, which are "
+        "read as fractions",
+        (Reading({"probs": f"{quoted(terms[0].column)} / 100"}, "they are percents"),),
+    )
 
 
 def _some(rows: Rows, places: IntArray) -> Rows:

@@ -294,3 +294,39 @@ def test_train_rows_far_down_are_asked_about():
     columns["part"] = np.repeat(["test", "train"], n // 2)
     with pytest.raises(DoubtfulInputError, match="part tells rows that a model was fitted to"):
         read_predictions(columns)
+
+
+def test_a_second_code_of_an_event_is_asked_about(tmp_path):
+    rng = np.random.default_rng(1)
+    status = rng.integers(0, 3, 300)
+    path = tmp_path / "codes.csv"
+    lines = [f"{p:.4f},{t:.3f},{s}" for p, t, s in zip(
+        rng.random(300), rng.exponential(5, 300), status, strict=True
+    )]  # fmt: skip
+    path.write_text("\n".join(["risk,years,status", *lines]) + "\n")
+    asked = {"probs": "risk", "event": "status = 1", "time": "years", "horizon": 5}
+    with pytest.raises(DoubtfulInputError, match="status has the values 0, 1, 2") as refusal:
+        read_predictions(path, **asked)
+    assert {"competing": "status = 2"} in [dict(r.options) for r in refusal.value.readings]
+    assert read_predictions(path, **asked, competing="status = 2").n == 300
+    assert read_predictions(path, **asked, as_is=True).n == 300
+
+
+def test_nines_far_from_all_values_are_asked_about(tmp_path):
+    amounts = np.random.default_rng(2).exponential(3.0, 200).round(1)
+    amounts[:10] = -99.9
+    path = tmp_path / "rain.csv"
+    path.write_text("p,mm\n" + "".join(f"0.4,{mm}\n" for mm in amounts))
+    with pytest.raises(DoubtfulInputError, match="mm is -99.9 in 10 rows") as refusal:
+        read_predictions(path, label="mm >= 0.2")
+    assert dict(refusal.value.readings[0].options) == {"where": "mm > -99.9"}
+    assert read_predictions(path, label="mm >= 0.2", where="mm > -99.9").n == 190
+
+
+def test_a_percentage_below_one_is_asked_about(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("ctr_pct,click\n" + "0.4,0\n0.9,1\n0.2,0\n" * 20)
+    with pytest.raises(DoubtfulInputError, match="ctr_pct is called a percentage"):
+        read_predictions(path, "ctr_pct", "click")
+    read = read_predictions(path, "ctr_pct / 100", "click")
+    assert read.probs[:, 1].max() == pytest.approx(0.009)
