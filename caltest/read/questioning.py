@@ -203,7 +203,10 @@ def _unused(
     except pl.exceptions.PolarsError:
         if table.text is None:
             return ()
-        table = replace(retyped(table, names), text=None)
+        try:
+            table = replace(retyped(table, names), text=None)
+        except pl.exceptions.PolarsError:
+            return ()
         return _unused(table, chosen, wanted, names, most)
     return columns_of(frame, names)
 

@@ -131,8 +131,8 @@ def cells_of(table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool =
     except unreadable() as error:
         if table.text is None:
             raise _as_sentence(error, chosen, table) from None
-        table = retyped(table, sorted(chosen.used))
         try:
+            table = retyped(table, sorted(chosen.used))
             frame = outputs(table, chosen, wanted, first).collect()
         except unreadable() as again:
             raise _as_sentence(again, chosen, table) from None
@@ -194,7 +194,10 @@ def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) ->
     except unreadable() as error:
         if table.text is None or first != before + 1:
             raise _as_sentence(error, chosen, table) from None
-        again = retyped(table, sorted(chosen.used))
+        try:
+            again = retyped(table, sorted(chosen.used))
+        except unreadable() as damage:
+            raise _as_sentence(damage, chosen, table) from None
         yield from batches_of(replace(again, text=None), chosen, wanted, before)
 
 

@@ -317,7 +317,7 @@ def test_nines_far_from_all_values_are_asked_about(tmp_path):
     amounts[:10] = -99.9
     path = tmp_path / "rain.csv"
     path.write_text("p,mm\n" + "".join(f"0.4,{mm}\n" for mm in amounts))
-    with pytest.raises(DoubtfulInputError, match="mm is -99.9 in 10 rows") as refusal:
+    with pytest.raises(DoubtfulInputError, match=r"mm is -99\.9 in 10 rows") as refusal:
         read_predictions(path, label="mm >= 0.2")
     assert dict(refusal.value.readings[0].options) == {"where": "mm > -99.9"}
     assert read_predictions(path, label="mm >= 0.2", where="mm > -99.9").n == 190
@@ -325,7 +325,7 @@ def test_nines_far_from_all_values_are_asked_about(tmp_path):
 
 def test_a_percentage_below_one_is_asked_about(tmp_path):
     path = tmp_path / "clicks.csv"
-    path.write_text("ctr_pct,click\n" + "0.4,0\n0.9,1\n0.2,0\n" * 20)
+    path.write_text("ctr_pct,click\n" + "0.4,0\n0.9,1\n0.2,0\n0.3,1\n" * 20)
     with pytest.raises(DoubtfulInputError, match="ctr_pct is called a percentage"):
         read_predictions(path, "ctr_pct", "click")
     read = read_predictions(path, "ctr_pct / 100", "click")
