@@ -210,7 +210,8 @@ def page(found):
     rows = [
         [d.key.removeprefix("majority, ").partition(", spread")[0],
          "right item by item" if d.spread is None else "right on average only",
-         *("–" if (rate := found.means(d.key, name)) is None else f"{rate[0]:.3f}" for name in WAYS)]
+         *("–" if (rate := found.means(d.key, name)) is None else f"{rate[0]:.3f}"
+           for name in WAYS)]
         for d in MAJORITY if d.key in shown
     ]  # fmt: skip
     lines += ["", "## Other ways to use votes", "", OTHER, ""]

@@ -264,8 +264,13 @@ def _text(path: Path, folder: Path) -> Table:
         text = "\n".join(re.sub(_BLANKS, " ", row.strip()) for row in text.split("\n"))
     elif delimiter not in line:
         delimiter = ","
-    csv.field_size_limit(2**31 - 1)
-    rows = [row for row in csv.reader(StringIO(text), delimiter=delimiter) if row][:200]
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        rows = [row for row in csv.reader(StringIO(text), delimiter=delimiter) if row][:200]
+    except csv.Error as error:
+        raise InvalidPredictionsError(f"these lines cannot be parsed as CSV: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
     header = [cell.strip() for cell in rows[0]]
     _check_header(header)
     cells = [cell for row in rows[1:] for cell in row]
