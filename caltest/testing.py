@@ -1,7 +1,7 @@
 """Calibration as a test: :func:`assert_calibrated`, as a function or as a fixture of pytest.
 
-The line ``pytest_plugins = ["caltest.testing"]`` in the ``conftest.py`` at the root of the tests
-makes a fixture of the same name. Nothing else here needs pytest.
+pytest finds the fixture of the same name by itself (:mod:`caltest.pytest_plugin`). Nothing here
+needs pytest.
 """
 
 from __future__ import annotations
@@ -36,15 +36,3 @@ def assert_calibrated(
     if result.verdict is not GateVerdict.PASSED:
         raise AssertionError(f"the calibration gate says {result.verdict!r}\n\n{result}")
     return result
-
-
-def pytest_configure(config: Any) -> None:
-    """Offer the fixture."""
-    import pytest
-
-    class Fixtures:
-        fixture = pytest.fixture(name="assert_calibrated", scope="session")(
-            staticmethod(lambda: assert_calibrated)
-        )
-
-    config.pluginmanager.register(Fixtures(), "caltest.testing.fixtures")
