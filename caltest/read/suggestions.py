@@ -131,8 +131,10 @@ class _Head:
         numbers = [n for n in self.free if self.frame[n].dtype.is_numeric()]
         known = [n for n in numbers if FAMILY.fullmatch(n) and n not in listed]
         families = [f for f in self.families(numbers) if not {*f} & {*known}]
-        families += [known] if len(known) > 1 and not listed else []
-        found = [quoted(n) for n in listed]
+        # Two columns that do not sum to 1 are two models of one event, not its two classes
+        two_models = len(known) == 2 and not self.sum_to_one(known)
+        families += [known] if len(known) > 1 and not listed and not two_models else []
+        found = [quoted(n) for n in (known if two_models and not listed else listed)]
         found += [", ".join(map(quoted, in_order(f))) for f in families]
         others = [n for n in numbers if n not in (*self.two, *self.times)]
         found = found or [quoted(n) for n in others if self.within(n, 0.0, 1.0)]
@@ -154,11 +156,15 @@ class _Head:
                 stems.setdefault(stem, []).append(n)
         found: list[list[str]] = []
         for members in sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len):
-            sums = self.frame.select(members).drop_nulls().sum_horizontal().to_numpy()
             apart = not any({*family} & {*members} for family in found)
-            if apart and sums.size and np.allclose(sums, 1.0, atol=0.02):
+            if apart and self.sum_to_one(members):
                 found.append([*members])
         return found
+
+    def sum_to_one(self, names: Sequence[str]) -> bool:
+        """Return whether there are rows with all of these columns, and all of them sum to 1."""
+        sums = self.frame.select(names).drop_nulls().sum_horizontal().to_numpy()
+        return bool(sums.size and np.allclose(sums, 1.0, atol=0.02))
 
     def labels(self, probs: Sequence[str | None]) -> list[str]:
         """Return columns that may be labels, as SQL; of text the expressions with a place."""

@@ -330,3 +330,13 @@ def test_a_percentage_below_one_is_asked_about(tmp_path):
         read_predictions(path, "ctr_pct", "click")
     read = read_predictions(path, "ctr_pct / 100", "click")
     assert read.probs[:, 1].max() == pytest.approx(0.009)
+
+
+def test_two_models_of_one_event_are_not_its_two_classes(tmp_path):
+    path = tmp_path / "both.csv"
+    path.write_text("p_new,p_old,defect\n" + "0.4,0.5,0\n0.9,0.7,1\n0.2,0.1,0\n0.3,0.3,1\n" * 20)
+    with pytest.raises(InvalidPredictionsError) as refusal:
+        read_predictions(path)
+    offered = [dict(reading.options).get("probs") for reading in refusal.value.readings]
+    assert offered == ["p_new", "p_old"]
+    assert all(reading.when for reading in refusal.value.readings)
