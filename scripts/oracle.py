@@ -29,6 +29,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -125,7 +126,8 @@ class Recorder:
             raise
         finally:
             warnings.showwarning = show
-            text = re.sub(r"/tmp/\S+|/work/\S+", "PATH", "\n".join(said))
+            folders = (re.escape(folder) for folder in (tempfile.gettempdir(), os.getcwd()))
+            text = re.sub(rf"(?:{'|'.join(folders)})\S*", "PATH", "\n".join(said))
             test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].rpartition("/")[2]
             self.calls.setdefault(key, (name, digest(text), test))
 
