@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest._base.arrays import N_RESAMPLES, RNG, BoolArray, FloatArray, IntArray, fraction
-from caltest._base.written import name_of
+from caltest._base.written import name_of, several
 from caltest.data import Facts, Predictions
 from caltest.data.lenses import Canonical
 from caltest.data.utilities import Costs, Threshold, Utility, UtilityLike, UtilityTable
@@ -109,6 +109,11 @@ def promise(
     ends = min(known[0], table.gains.min()), max(known[1], table.gains.max())
     low, high = _limits(realised, *ends, PSEUDO_ROWS, level)
     actions, shares = _actions(utility, data.probs)
+    impossible = int(np.count_nonzero(data.probs[np.arange(data.n), data.labels] == 0.0))
+    notes = [
+        f"{several(impossible, 'outcome')} had probability 0: a single one refutes calibration, "
+        "whatever the total gained"
+    ] * (impossible > 0)
     return analysis.result(
         PromiseResult,
         utility=name_of(utility),
@@ -124,6 +129,7 @@ def promise(
         actions=actions,
         shares=shares,
         n_resamples=0 if exact else n_resamples,
+        notes=notes,
     )
 
 

@@ -411,7 +411,14 @@ def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArr
                 f"outcomes has shape {values.shape}; it takes one value for each of the "
                 f"{number.size} rows, or a mapping from ids to outcomes"
             )
-    numbers = np.array([np.nan if v is None or v != v else float(v) for v in values])
+    numbers = np.full(values.size, np.nan)
+    for row, value in enumerate(values):
+        try:
+            numbers[row] = np.nan if value is None or value != value else float(value)
+        except (TypeError, ValueError):
+            raise InvalidPredictionsError(
+                f"outcomes: row {row} is {value!r}, not 0 or 1 (or missing while it is open)"
+            ) from None
     known_rows = ~np.isnan(numbers)
     for row in np.flatnonzero(known_rows & (numbers != 0.0) & (numbers != 1.0))[:1]:
         raise InvalidPredictionsError(f"outcomes: row {row} is {numbers[row]:g}, not 0 or 1")

@@ -141,3 +141,8 @@ def test_missing_utilities_and_foreign_observations_are_refused():
         ct.decision_curve(p, y, against=p[:10])
     with pytest.raises(StatisticError, match="clusters"):
         ct.decision_curve(p, y, clusters=np.arange(20) // 2)
+
+
+def test_outcomes_of_probability_0_are_noted():
+    result = ct.promise([0.0, 1.0, 0.5], [1, 0, 1], ct.Costs.threshold(0.2))
+    assert any("2 outcomes had probability 0" in note for note in result.notes)

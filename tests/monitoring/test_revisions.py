@@ -191,6 +191,7 @@ def test_dates_are_times():
         (([1, 1], [1, 2], [0.2, 20.0]), {}, "row 1 is 20, outside"),
         (([1, 1], [1, 2], [0.2, 0.3], [0, 1]), {}, "question 1 has outcome 0 in row 0 and 1"),
         (([1, 1], [1, 2], [0.2, 0.3], [0, 2]), {}, "row 1 is 2, not 0 or 1"),
+        (([1, 1], [1, 2], [0.2, 0.3], ["yes", "yes"]), {}, "row 0 is 'yes', not 0 or 1"),
         (([1, 1], [1, 2], [0.2, 0.3], {9: 1}), {}, "there is no question 9"),
         (([1, 1], [1, 2], [0.2, 0.3]), {"groups": [1, 2]}, "question 1 is in two groups"),
         (([1], [1], [[0.2, 0.8]]), {}, r"shape \(1, 2\)"),
