@@ -1,4 +1,8 @@
-"""How far labels depend within clusters, in one or two ways, and labels drawn so."""
+"""Dependence of labels within clusters (one column or two), and draws with that dependence.
+
+:class:`Agreement` measures it, ``Agreement.degree`` turns it into upper limits of λ, and
+:func:`dependent` prepares draws with a given λ. Start with :class:`Agreement`.
+"""
 
 from __future__ import annotations
 
@@ -65,18 +69,18 @@ def association(
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far residuals of the same cluster agree, for any labels: N and ρ of the notes below.
+    """Agreement of residuals within clusters, N and ρ, for any label vectors.
 
     Notes
     -----
-    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g), Q_g = Σ_{i∈g} w_i² |x_i|², for residuals r or,
-    ``centred``, for r less its mean among the rows with about the same prediction (quarters by
-    rank), which keeps miscalibration from passing for dependence. Of two classes one component
-    counts. The coupling "correctness" looks at whether the likeliest label is right, with its
-    probability. ρ = N / Σ_g Q_g does not fall where few residuals vary: labels that are all alike
-    say nothing of dependence, and N would call them independent. Next to both stand their parts:
-    pairs of rows of one quarter of the predictions, or of clusters of about one size (quarters of
-    the rows by it). O(n + G K) a label vector.
+    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g) with Q_g = Σ_{i∈g} w_i² |x_i|². Here x are the residuals
+    r or, if ``centred``, r less its mean among the rows with about the same prediction (quarters by
+    rank), which keeps miscalibration from passing for dependence. Binary data have one component.
+    The coupling "correctness" looks at whether the likeliest label is right, with its probability.
+    ρ = N / Σ_g Q_g does not fall where few residuals vary: identical labels carry no information
+    about dependence, and N would call them independent. Both come with eight parts: pairs of rows
+    within each quarter of the predictions, and within each quarter of the rows by cluster size.
+    O(n + G K) for a label vector and G clusters.
     """
 
     data: Predictions
@@ -90,7 +94,11 @@ class Agreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling = "label") -> Agreement:
-        """Rank the rows by the prediction of the event, or by the largest; O(n log n) once."""
+        """Return the agreement for these data, from a cache if they were seen; O(n log n) once.
+
+        Quarters of the rows are taken by the predicted probability of the event, or by the largest
+        probability for K > 2.
+        """
         known = _AGREEMENTS.setdefault(data, {})
         if coupling not in known:
             # With a copy of the data, as what is kept by an object must not keep the object.
@@ -100,7 +108,7 @@ class Agreement:
     @classmethod
     def _ranked(cls, data: Predictions, coupling: Coupling) -> Agreement:
         most = largest(data.probs)
-        # Of two classes rows of one quarter miss in one direction, whatever they share.
+        # With two classes, rows of one quarter err in one direction, whatever they share.
         position = data.probs[:, 0] if data.n_classes == 2 else most
         if coupling == "correctness":
             columns = most[:, None]
@@ -114,17 +122,20 @@ class Agreement:
         return cls(data, coupling, likeliest, cluster, *parts, columns, weights)
 
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return N and its parts for label vectors of shape (B, n): (B, 9)."""
+        """Return N (column 0) and its eight parts, shape (B, 9), for label vectors (B, n)."""
         return self._sums(labels, centred)[0]
 
     def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return ρ and its parts, (B, 9); infinite where residuals do not vary at all."""
+        """Return ρ (column 0) and its eight parts, shape (B, 9), for label vectors (B, n).
+
+        Entries are infinite where no residual varies.
+        """
         values, squares = self._sums(labels, centred)
         varying = squares > 1e-12 * (self.weights**2).sum()
         return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
 
     def _sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
-        """Return N and Σ_g Q_g, and their parts."""
+        """Return (N, Σ_g Q_g), two arrays of shape (B, 9), each with its eight parts."""
         if self.coupling == "correctness":
             labels = (labels != self.likeliest).astype(np.int64)
         values, squares = np.empty((2, len(labels), 9))
@@ -134,7 +145,7 @@ class Agreement:
 
     @property
     def counts(self) -> IntArray:
-        """The number of rows of every cluster."""
+        """Number of rows of every cluster, shape (G,)."""
         return np.bincount(self.cluster)
 
     def size_effect(self) -> float:
@@ -172,7 +183,10 @@ class Agreement:
         return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
 
     def _replicates(self, step: int) -> FloatArray:
-        """Return ρ and its parts, centred and not, (B, 2, 9), for labels with λ = step / 10."""
+        """Return ρ and its parts for labels drawn with λ = step / 10.
+
+        The shape is (B, 2, 9): replicate; centred residuals or not; ρ and its eight parts.
+        """
         draw = dependent(self.data, step / STEPS, self.coupling)
         if isinstance(draw, Lanes):
             read = AgreementReader.of(self)
@@ -184,18 +198,18 @@ class Agreement:
         return np.concatenate(parts)
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
-        """Return λ of every row, the larger of those of its two parts."""
+        """Return λ of every row, shape (n,): the larger limit of its two quarters."""
         by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
 
     def degree(self, dependence: Degree | None) -> Dependence:
-        """Return λ, given or at its limits."""
+        """Return the limits of λ, either given or estimated from the labels."""
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return what draws labels with this dependence."""
+        """Return a drawer of labels with this dependence."""
         return dependent(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
     def observed(self, centred: bool = False) -> float:
@@ -235,13 +249,13 @@ class Agreement:
 
 
 def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
-    """Yield the labels that are drawn for a degree of dependence, as many as fit in memory."""
+    """Yield 199 label vectors in batches (b, n) that fit in memory."""
     at_once = max(1, AT_ONCE // n)
     return (draw(SEED, first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once))
 
 
 def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
-    """Return the largest s for which draws with λ = s / 10 are ≤ ``most`` in 5 %, or else 0."""
+    """Return the largest s in 1 … 10 whose draws with λ = s / 10 are ≤ ``most`` in 5 %, or 0."""
     highest = 0
     for step in range(1, STEPS + 1):
         if (replicates(step) <= most).mean() >= POSSIBLE:
@@ -348,7 +362,7 @@ class AgreementReader:
         return cls(order, starts, rows, size, expected, mass, fixed, total)
 
     def __call__(self, events: AnyArray) -> FloatArray:
-        """Return ρ and its parts, centred and not, (B, 2, 9)."""
+        """Return ρ and its parts, shape (B, 2, 9), as ``Agreement._replicates``."""
         lanes = events.shape[1]
         products, with_mass = np.zeros((2, 4, 4, 4, lanes))
         hits, squared_hits, slopes = np.zeros((3, 4, 4, lanes))
@@ -358,7 +372,7 @@ class AgreementReader:
         return np.moveaxis(np.array(parts), 2, 0)
 
     def _mean(self, hits: FloatArray) -> FloatArray:
-        """Return the mean residual of every quarter, (4, B)."""
+        """Return the mean residual of every quarter of the predictions, shape (4, B)."""
         rows = np.maximum(self.mass.sum(axis=0), 1e-300)[:, None]
         return np.asarray((hits.sum(axis=0) - self.total) / rows)
 
@@ -366,7 +380,10 @@ class AgreementReader:
         self, m: FloatArray, products: FloatArray, with_mass: FloatArray, hits: FloatArray,
         squared_hits: FloatArray, slopes: FloatArray,
     ) -> FloatArray:  # fmt: skip
-        """Return ρ and its parts, (9, B), with these means of the quarters."""
+        """Return ρ and its eight parts.
+
+        The shape is (9, B), for mean residuals ``m`` of the quarters (4, B).
+        """
         of_sizes = [self.mass[self.size == s] for s in range(4)]
         masses = np.array([x.T @ x for x in of_sizes])[..., None]
         alone, squared, squares = self.fixed
@@ -382,7 +399,7 @@ class AgreementReader:
 
 
 def _summed(code: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Return the sums of values with equal codes, by fours."""
+    """Return the sums of ``values`` with equal codes, shape (size / 4, 4)."""
     return np.bincount(code, values, size).astype(np.float64).reshape(-1, 4)
 
 
@@ -436,7 +453,7 @@ def _shared_hits(a, b, ratio):  # type: ignore[no-untyped-def]
 
 @kernel
 def _joint_hits(p, w, starts, out):  # type: ignore[no-untyped-def]
-    # Of large clusters every row meets as many others, at evenly spread distances on a circle.
+    # In large clusters every row meets equally many others, at evenly spread distances on a circle.
     ratio = np.empty(p.shape[1])
     for g in range(starts.size - 1):
         first, size = starts[g], starts[g + 1] - starts[g]
@@ -456,9 +473,10 @@ def _joint_hits(p, w, starts, out):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class CrossedAgreement:
-    """How far residuals of rows agree that share a first cluster, a second, or both.
+    """Agreement of residuals of rows that share a cluster of the first column, the second, or both.
 
-    ``columns`` are the agreements of either, ``both`` that of rows which share both, if any do.
+    ``columns`` are the agreements within either column; ``both`` is the agreement of rows that
+    share both clusters, None if there are no such rows.
     """
 
     columns: tuple[Agreement, Agreement]
@@ -466,7 +484,7 @@ class CrossedAgreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling) -> CrossedAgreement:
-        """Take the columns apart; rows that share both clusters count once."""
+        """Return the agreements of both columns; rows that share both clusters count once."""
         assert data.clusters is not None
         assert data.crossed is not None
         codes = data.clusters * (int(data.crossed.max()) + 1) + data.crossed
@@ -479,13 +497,13 @@ class CrossedAgreement:
 
     @cached_property
     def limits(self) -> Pair:
-        """The limit of each column, with the other λ 0."""
+        """Upper limit of λ for each column, with the λ of the other column 0."""
         first, second = (column.limits().overall for column in self.columns)
         return first, second
 
     @cached_property
     def joint(self) -> Pair:
-        """Σ c_ij over pairs of rows of one cluster, of each column: V1."""
+        """Σ c_ij over pairs of rows of one cluster, for each column (V1)."""
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
 
@@ -506,10 +524,10 @@ class CrossedAgreement:
 
 @dataclass(frozen=True, eq=False)
 class TwoColumns:
-    """Agreement along two columns, of which the first may share one thing and the second another.
+    """Dependence along two columns of clusters, each with its own coupling.
 
     Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij, which needs √λ₁ +
-    √λ₂ ≤ 1. Each λ is the limit of what its column shows when the other is 0.
+    √λ₂ ≤ 1. Each λ is the upper limit for its column when the other λ is 0.
     """
 
     data: Predictions
@@ -520,7 +538,7 @@ class TwoColumns:
     def degree(self, dependence: Degree | None) -> Pair:
         """Return (λ₁, λ₂), given or at the limits.
 
-        Where √λ₁ + √λ₂ > 1 one is cut: of both ways that which allows the larger λ₁ V1_a + λ₂ V1_b.
+        Where √λ₁ + √λ₂ > 1 one λ is cut: the one whose cut leaves the larger λ₁ V1_a + λ₂ V1_b.
         """
         if isinstance(dependence, tuple):
             return dependence
@@ -535,12 +553,12 @@ class TwoColumns:
         return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return the larger κ of what either column shares."""
+        """Return the larger κ of the two columns."""
         limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return what draws labels with this dependence."""
+        """Return a drawer of labels with this dependence."""
         return dependent(self.data, np.array(self.degree(dependence)), *self.couplings)
 
 
@@ -564,7 +582,7 @@ COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 
 @dataclass(frozen=True)
 class Dependence:
-    """Limits of λ: of all rows, and of those of each quarter of the predictions and of sizes."""
+    """Upper limits of λ: overall, by quarter of the predictions, and by quarter of cluster size."""
 
     overall: float
     by_prediction: tuple[float, ...]
@@ -572,7 +590,10 @@ class Dependence:
 
     @classmethod
     def of(cls, degree: Degree, column: int = 0) -> Dependence:
-        """Return one λ for all rows, of two columns that of one, or what are limits already."""
+        """Return limits with one λ for all rows.
+
+        A pair gives the λ of ``column``, limits stay as given.
+        """
         if isinstance(degree, Dependence):
             return degree
         one = degree[column] if isinstance(degree, tuple) else degree
@@ -580,7 +601,7 @@ class Dependence:
 
     @property
     def largest(self) -> float:
-        """The limit of the part that depends most."""
+        """The largest of the limits."""
         return max(self.overall, *self.by_prediction, *self.by_size)
 
 
@@ -589,11 +610,11 @@ Degree = float | Pair | Dependence
 
 
 def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Coupling) -> Drawer:
-    """Return what draws labels of clusters, or of times with a horizon, which share draws with λ.
+    """Return a drawer of labels that are dependent within clusters, or near times with a horizon.
 
-    λ is one number, one for every row, or of two columns of clusters a pair of numbers.
-    ``couplings`` say what the draws of a column decide: the label, or whether the likeliest label
-    is right. Of more than two classes those of two columns decide the same.
+    λ is one number, one for every row, or a pair of numbers for two columns of clusters.
+    ``couplings`` name what the shared draw of a column decides: the label, or whether the likeliest
+    label is right. For more than two classes both columns decide the same.
 
     A series has offsets o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows join a
     common draw with probability √λ: residuals have E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij
@@ -623,11 +644,11 @@ def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Cou
 
 @dataclass(frozen=True, eq=False)
 class ClusterDrawer:
-    """Draws label vectors of several classes with dependence: those of a seed are always the same.
+    """Drawer of dependent label vectors for K > 2 classes; each depends on seed and number only.
 
-    ``cluster`` (C, n) numbers the clusters of one column or two, or holds times, and ``sharing``
-    (C, n) the chance √λ_i that row i takes part in the draw of its first cluster, and of either:
-    see :func:`dependent`.
+    ``cluster`` (C, n) numbers the clusters of C = 1 or 2 columns, or holds times. ``sharing`` (C,
+    n) has the probability √λ_i that row i joins the draw of its first cluster, and of either: see
+    :func:`dependent`.
     """
 
     probs: FloatArray = field(repr=False)
@@ -638,7 +659,7 @@ class ClusterDrawer:
     horizon: int = 1
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return the labels of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+        """Return the labels of replicates ``first``, …, ``first + count − 1``, shape (count, n)."""
         shape, words = (count, len(self.probs)), keys(seed, first, count)
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
         offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
@@ -651,7 +672,7 @@ class ClusterDrawer:
         return labels
 
     def _fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> None:
-        """Draw a label vector from each stream, with these clusters."""
+        """Draw one label vector from each stream into ``labels``, with the clusters ``cluster``."""
         n_common = int(cluster.max()) + 1
         if self.coupling == "label":
             common = np.empty((n_common, self.probs.shape[1]))

@@ -1,4 +1,7 @@
-"""Bets against calibration: a mixture of experts, and what it has earned."""
+"""Betting kernels: a mixture of experts bets against calibration, and keeps its wealth.
+
+A state is one vector (:func:`start`); :func:`bet` and :func:`bet_at_times` move it by rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ FAR = 0.1
 
 
 def start(n_classes: int) -> FloatArray:
-    """Return the state before the first row: 1482 numbers, and 61 K + 55 more for K > 2 classes."""
+    """Return the state before the first row, shape (1482,), or (1537 + 61 K,) for K > 2 classes."""
     two = np.zeros(TWO_CLASSES)
     two[KEPT] = 1.0
     two[FLAT] = PRIOR.sum()
@@ -39,7 +42,10 @@ def start(n_classes: int) -> FloatArray:
 
 
 def class_prior(n_classes: int) -> FloatArray:
-    """Return the shares of the flat experts of K > 2 classes: powers, noise, each class's own."""
+    """Return the prior shares of the flat experts for K > 2.
+
+    Powers, noise, and experts of a class.
+    """
     each = np.append(np.full(16, 0.15 / 16), np.full(6, 0.1 / 6)) / n_classes
     return np.concatenate([np.full(16, 0.25 / 16), np.full(6, 0.15 / 6), np.tile(each, n_classes)])
 
@@ -89,10 +95,10 @@ def bet_at_times(
     mode: int,
     state: FloatArray,
 ) -> FloatArray:
-    """Bet once on all rows of a time, which may depend on each other; as :func:`bet`.
+    """Bet once on all rows of each time, which may depend on each other; else as :func:`bet`.
 
-    ``sizes`` are the numbers of rows of the times; the log of the wealth has the shape of these.
-    Of two classes only.
+    ``sizes`` (T,) are the numbers of rows of the times. Returns the log wealth after each time,
+    shape (T,). Two classes only.
     """
     rows, path = np.column_stack([probs, labels == 0, weights]), np.empty(sizes.size)
     first = np.append(0, sizes.cumsum())
@@ -105,7 +111,10 @@ def bet_at_times(
 
 
 def scalar(states: FloatArray, which: int) -> FloatArray:
-    """Return a scalar of states of shape (h, size): of all classes, not of the top class."""
+    """Return one scalar of each state (h, size), shape (h,).
+
+    Of all classes, not of the top class.
+    """
     first = 0 if states.shape[1] == TWO_CLASSES else TWO_CLASSES
     return states[:, first + which]
 
@@ -115,7 +124,7 @@ Leader = tuple[float, str, Callable[[FloatArray], FloatArray]]
 
 
 def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
-    """Return the leader of a state; O(K)."""
+    """Return the expert with the largest wealth; O(K)."""
     with np.errstate(divide="ignore"):  # some wealth is lost for good
         earned, words, curve = _of_two(state[:TWO_CLASSES], mode)
         if n_classes == 2:
@@ -126,7 +135,7 @@ def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
 
 
 def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
-    """Return the log of what the flat experts have, static and late."""
+    """Return the log wealth of each flat expert, shape (n_flat,), static and late pool together."""
     flat, late = state[SCALARS:][:n_flat], state[SCALARS + n_flat :][:n_flat]
     moved = np.log(late) + state[LATE_SCALE]
     if mode == CHANGE:
@@ -208,8 +217,8 @@ def _shifted(shift: float) -> str:
 # ------------------------------------------------------------------------------
 # The compiled bets: what the outcome of a row does to the wealth of every expert.
 #
-# A state is one vector: scalars, the wealth of the flat experts, that of the late pool, and for two
-# classes the tree of local shifts, for more the shifts within groups of classes.
+# A state is one vector: scalars, the wealth of the flat experts, the wealth of the late pool, and
+# for two classes the tree of local shifts, for more the shifts within groups of classes.
 
 
 #: Scalars of a state: counts, logarithms of scales and of the tree, sums of the pools, the result.
@@ -238,7 +247,7 @@ def _signed(least: int, most: int) -> FloatArray:
 
 
 def _lines() -> FloatArray:
-    """Return slope, shift and share of the experts σ(bz + a), by slope."""
+    """Return the experts σ(bz + a) as rows (slope, shift, share), shape (L, 3), sorted by slope."""
     # Shifts ± 2⁻⁸ … 2 and slopes exp(± 2⁻⁷ … 1): close together where errors are small.
     shifts, slopes = _signed(-8, 1), np.exp(_signed(-7, 0))
     rows = [(1.0, a, 0.2 / 20) for a in shifts]
@@ -322,7 +331,7 @@ def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
 def settled(
     s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray, rows: float
 ) -> None:
-    """End some rows: wealth starts late after every 32nd, and pools are kept from overflow."""
+    """Finish a batch of rows: start late experts every 32 rows, and keep pools from overflow."""
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
     if mode != STATIC and starts > 0.0:
@@ -347,7 +356,7 @@ def settled(
 
 @inlined
 def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> float:
-    """Return the logarithm of all wealth."""
+    """Return the logarithm of the wealth of all experts together."""
     if s[IMPOSSIBLE] > 0.0:
         return REFUTED
     late = s[LATE_SCALE] + np.log(max(s[LATE], 1e-300))
@@ -365,7 +374,10 @@ def factors(
     p: float, rest: float, happened: int, weight: float, powers: FloatArray, e: FloatArray,
     q: FloatArray, d: FloatArray,
 ) -> int:  # fmt: skip
-    """Set the factors of the flat experts, q, and of the shifts, d; return the leaf of a row."""
+    """Write the factors of the flat experts into ``q`` and of the shifts into ``d``.
+
+    Return the leaf.
+    """
     right = p if happened else rest
     per = 1.0 / max(right, 1e-100)
     z = np.log(max(p, CLIP)) - np.log(max(rest, CLIP))
@@ -393,7 +405,7 @@ def factors(
 
 @inlined
 def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> float:
-    """Move the shares of the tree by a row's factors; return the factor of its wealth."""
+    """Update the shares of the tree by the factors of a row; return the factor of its wealth."""
     i, gained = leaf + LEAVES, 0.0
     while i >= 1:
         gain = 0.0
@@ -414,7 +426,7 @@ def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> flo
 
 @dense_kernel
 def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
-    """Bet on rows (n, 4): p of the event, p of the other, whether it happened, weight."""
+    """Bet on rows (n, 4) with columns p(event), p(no event), event 0/1, weight."""
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
     tree = state[TREE_AT:STOP_AT].reshape(2 * LEAVES, 11)
@@ -451,9 +463,10 @@ def bet_times(
 ) -> None:
     """Bet on rows as :func:`bet_two`, in groups of these sizes whose rows may depend on each other.
 
-    A factor of an expert is the mean of his factors of the rows, each of mean 1 given what was
-    before the group, and so is that of the tree. Its shares, which may be any function of the past,
-    are moved by each row as by a bet of one m-th. ``path`` has the wealth after each group.
+    The factor of an expert for a group is the mean of its factors for the rows, each of which has
+    mean 1 given the past; the tree likewise. The shares of the tree may be any function of the
+    past; each of m rows moves them as a bet of one m-th. ``path`` receives the log wealth after
+    each group.
     """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]

@@ -1,4 +1,8 @@
-"""Labels and rows redrawn where rows depend on each other, in clusters or in time."""
+"""Schemes that redraw labels or rows with dependence, within clusters or over time.
+
+:class:`SharedRedraws` is the null for clusters and series; :class:`WildSigns`,
+:class:`OneRowPerCluster` and :class:`PopulationWeights` are alternatives for special questions.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +41,16 @@ from caltest.nulls.lanes import Lanes, Seed, SharedLanes
 
 
 class Agreeing(Protocol):
-    """How far rows agree in what they share, and what draws labels that agree as far."""
+    """Protocol: dependence of rows measured from labels, with draws that have that dependence."""
 
     def degree(self, dependence: Degree | None) -> Degree:
-        """Return λ, given or at the limit of what the labels show."""
+        """Return λ, given or at the upper limit estimated from the labels."""
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ, by how much labels agree more than any λ allows."""
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return what draws labels with this dependence."""
+        """Return a drawer of labels with this dependence."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,28 +64,28 @@ class SharedRedraws(LabelScheme):
       take the largest of log p_k + γ_k with Gumbel variables γ of the cluster. Residuals then have
       E[r_i · r_j] = λ c_ij exactly, c_ij ≥ 0 the value at λ = 1.
     * their *correctness*, as in easy and difficult patients: one uniform is compared with the
-      largest probability of each row, and says whether that label is right; which other label a
-      row shows that is wrong, it draws alone.
+      largest probability of each row, and decides whether that label is right; each row draws alone
+      which other label it has if it is wrong.
 
-    A test draws both ways and takes the larger p-value, of each with its own λ. Without clusters
+    A test draws both ways, each with its own λ, and takes the larger p-value. Without clusters
     this is :class:`RedrawLabels`. It assumes that a label follows its own prediction, given the
     other predictions of its cluster and its size. O(n K) a label vector.
 
     Parameters
     ----------
     dependence : float in [0, 1] or a pair of them, optional
-        λ, of two columns of clusters (λ₁, λ₂); by default the upper 95 % confidence limit of what
-        the labels show: the largest of 0.1, 0.2, …, 1 at which labels of a cluster agree no more
-        than the observed ones in at least 5 % of 199 draws (0 if there is none). Rows of a quarter
-        of the predictions, or in clusters of about one size, have a larger λ of their own where
-        they agree too much for the common one (p ≤ 0.05), so that copies do not hide behind
+        λ, or (λ₁, λ₂) for two columns of clusters. The default is the upper 95 % confidence limit
+        estimated from the labels: the largest of 0.1, 0.2, …, 1 at which labels of a cluster agree
+        no more than the observed ones in at least 5 % of 199 draws (0 if there is none). Rows of a
+        quarter of the predictions, or in clusters of about one size, have a larger λ of their own
+        where they agree too much for the common one (p ≤ 0.05), so that copies do not hide behind
         clusters whose labels exclude each other.
     coupling : {"label", "correctness"}, optional
-        What rows share; by default both are tried.
+        Quantity that rows share; by default both are tried.
     horizon : int, optional
-        Of forecasts h steps ahead, whose fact ``horizon`` it repeats. Clusters are then blocks of h
-        times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ is the limit
-        of what rows less than h times apart show.
+        Steps ahead of the forecasts, equal to ``horizon`` of the data. Clusters are then blocks of
+        h times that begin anywhere: E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij, and λ is the
+        limit estimated from rows less than h times apart.
     """
 
     dependence: Degree | None = None
@@ -105,15 +109,15 @@ class SharedRedraws(LabelScheme):
 
     @property
     def couplings(self) -> tuple[Coupling, Coupling]:
-        """What rows share along the first column of clusters and along the second."""
+        """Couplings along the first and the second column of clusters."""
         one = self.coupling or "label"
         return one if isinstance(one, tuple) else (one, one)
 
     def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
-        """Return the schemes to try: both couplings, but one of two that draw the same.
+        """Return the schemes to try: one for each coupling, unless both draw the same labels.
 
-        Of two classes these are the same where the likelier label is one for all rows. Two columns
-        of clusters share each thing with each, of more than two classes the same.
+        With two classes they are the same where one label is the likelier in all rows. Two columns
+        of clusters try every pair of couplings, but only equal pairs for more than two classes.
         """
         if self.horizon not in (None, data.horizon):
             raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
@@ -127,7 +131,7 @@ class SharedRedraws(LabelScheme):
         return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
 
     def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
-        """Return the schemes to try, with how far rows agree in what each lets them share."""
+        """Return the schemes to try, each with the dependence measured under its coupling."""
         schemes = self.each(data)
         if data.horizon is not None:
             return [(each, Overlap(data, each.couplings[0])) for each in schemes]
@@ -179,14 +183,14 @@ def _signs(
 
 @dataclass(frozen=True, repr=False)
 class OneRowPerCluster(Scheme):
-    """Test one row of every cluster, drawn at random, and once more, and again.
+    """Within-cluster resampling: repeatedly test one randomly chosen row of every cluster.
 
-    Each of M draws gives a valid p-value; that of all is M / k times the k-th smallest, k = ⌈M / 4⌉
-    (Rüger, Metrika 25, 1978; Vovk & Wang, Biometrika 107, 2020), valid for any dependence within
-    clusters. Clusters weigh alike, whatever their size. Of 600 data sets of 100 clusters of five,
-    slope 0.5, it rejects .99 (independent rows), .96 (a shared label) and .63 (copies) at .05;
-    twice the median .91, .85 and .70, twice the mean .23, .35 and .70, a single draw .80, .77 and
-    .77. Sizes were at most .017. M is ``draws``.
+    Each of M = ``draws`` draws gives a valid p-value. They are combined as M / k times the k-th
+    smallest, k = ⌈M / 4⌉ (Rüger, Metrika 25, 1978; Vovk & Wang, Biometrika 107, 2020), which is
+    valid for any dependence within clusters. Every cluster has equal weight, whatever its size. In
+    600 data sets of 100 clusters of five, slope 0.5, it rejects .99 (independent rows), .96 (a
+    shared label) and .63 (copies) at .05; twice the median .91, .85 and .70, twice the mean .23,
+    .35 and .70, a single draw .80, .77 and .77. Sizes were at most .017.
     """
 
     draws: int = 100
@@ -196,7 +200,7 @@ class OneRowPerCluster(Scheme):
         whole("draws", self.draws)
 
     def rows(self, data: Predictions, rng: np.random.Generator) -> IntArray:
-        """Return one row of every cluster."""
+        """Return the indices of one random row of every cluster, shape (G,), increasing."""
         order = rng.permutation(data.n)
         codes = order if data.clusters is None else data.clusters[order]
         return np.sort(order[np.unique(codes, return_index=True)[1]])
@@ -204,17 +208,17 @@ class OneRowPerCluster(Scheme):
 
 @dataclass(frozen=True, repr=False)
 class PopulationWeights(Scheme):
-    """Ask whether the model is calibrated in the weighted population, not in every row.
+    """Test whether the model is calibrated in the weighted population, not in every row.
 
-    E[w (y − p) | cell] = 0, as where a survey weighs groups up that are calibrated otherwise. The
-    p-value is the larger of those of :class:`RedrawLabels` and of :class:`WildSigns`, and there is
-    none where it is known to fail (sizes of up to 0.6 at 0.05): for weights so uneven that the
-    effective number of rows is below three quarters of them, and with fewer than 100 surprising
-    outcomes to be expected, (Σ w m)² / Σ w² m with m = 1 − max_k p_k.
+    The hypothesis is E[w (y − p) | cell] = 0, as in a survey that gives more weight to groups with
+    another calibration. The p-value is the larger one of :class:`RedrawLabels` and
+    :class:`WildSigns`. It is refused where it is known to fail (sizes of up to 0.6 at 0.05): for an
+    effective number of rows below three quarters of n, and with fewer than 100 surprising outcomes
+    expected, (Σ w m)² / Σ w² m with m = 1 − max_k p_k.
     """
 
     def refuse(self, data: Predictions) -> None:
-        """Refuse data of which nothing is known, or too little."""
+        """Refuse data without weights, and data for which the test does not hold its level."""
         m, w = 1.0 - data.probs.max(axis=1), data.weights
         if w is None or data.n_clusters is not None:
             raise StatisticError(f"{self!r} is for weights, and for rows without clusters")
@@ -237,11 +241,12 @@ _DEGREES: Memo[float] = Memo()
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """How far residuals of overlapping rows agree: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
+    """Agreement of residuals of overlapping rows: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
 
     x is the residual less its mean among the rows with about the same prediction (quarters by
-    rank), of two classes one component. Beside N stands that of pairs within these quarters: rows
-    that agree there and exclude each other elsewhere have N near 0. O(n K) a label vector.
+    rank); binary data have one component. A second N sums the pairs within these quarters: rows
+    that agree there and exclude each other elsewhere have an overall N near 0. O(n K) for a label
+    vector.
     """
 
     data: Predictions
@@ -249,12 +254,18 @@ class Overlap:
 
     @cached_property
     def induced(self) -> Predictions:
-        """The labels, or whether the likeliest is right: a question of two classes."""
+        """Data whose labels are compared.
+
+        The labels, or whether the likeliest label is right (binary).
+        """
         return self.data if self.coupling == "label" else TopK(1)(self.data)
 
     @cached_property
     def windows(self) -> list[tuple[IntArray, IntArray, IntArray]]:
-        """Orders of all rows and of quarters, in which those near a row reach from first to end."""
+        """Windows of overlapping rows, over all rows and within quarters: (order, first, end) each.
+
+        Row ``order[j]`` overlaps the rows ``order[first[j]:end[j]]``; all arrays have shape (n,).
+        """
         placed, h = timed(self.data)
         apart = (np.ptp(placed) + h) * quarters(position(self.induced))
         keys = placed, placed + apart
@@ -266,7 +277,10 @@ class Overlap:
         ]
 
     def __call__(self, labels: IntArray) -> FloatArray:
-        """Return N, of all and within quarters, for the labels that are ``induced``: (B, 2)."""
+        """Return N over all pairs and within quarters.
+
+        The shape is (B, 2), for labels of ``induced`` (B, n).
+        """
         data = self.induced
         w = np.ones(data.n) if data.weights is None else data.weights
         total = np.zeros((len(labels), 2))
@@ -300,7 +314,10 @@ class Overlap:
         return overall / STEPS
 
     def _replicates(self, step: int) -> FloatArray:
-        """Return N, of all and within quarters, for labels drawn with λ = step / 10, (B, 2)."""
+        """Return N over all pairs and within quarters for draws with λ = step / 10.
+
+        The shape is (B, 2).
+        """
         draw = dependent(self.induced, step / STEPS)
         if isinstance(draw, Lanes):
             read = OverlapReader.of(self.induced)
@@ -312,13 +329,13 @@ class Overlap:
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return what draws labels with this dependence."""
+        """Return a drawer of labels with this dependence."""
         return dependent(self.data, self.degree(dependence), self.coupling)
 
 
 @dataclass(frozen=True, eq=False)
 class OverlapReader:
-    """Reads N, of all pairs and within quarters, from lanes whose rows are in order of time."""
+    """Reader of N, overall and within quarters, from lanes whose rows are in order of time."""
 
     order: IntArray
     #: Time, quarter, prediction and weight of every row.
@@ -340,7 +357,7 @@ class OverlapReader:
         return cls(order, rows, horizon, total, np.maximum(mass, 1e-300))
 
     def __call__(self, events: AnyArray) -> FloatArray:
-        """Return (B, 2)."""
+        """Return N over all pairs and within quarters, shape (B, 2)."""
         pairs = np.zeros((2, events.shape[1]))
         overlap(events, *self.rows, self.horizon, self.total, self.mass, pairs)
         return 2.0 * pairs.T
@@ -374,19 +391,22 @@ def overlap(events, time, quarter, p, w, horizon, total, mass, out):  # type: ig
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:
-    """Return the places of the rows among the distinct times, and the horizon."""
+    """Return (t, h): the rank of each row's time among the distinct times (n,), the horizon."""
     assert data.times is not None
     assert data.horizon is not None
     return data.times, data.horizon
 
 
 def position(data: Predictions) -> FloatArray:
-    """Return the prediction of the event, of more than two classes the largest."""
+    """Return the predicted probability of the event, (n,); the largest probability for K > 2."""
     return data.probs[:, 0] if data.n_classes == 2 else data.probs.max(axis=1)
 
 
 def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
-    """Return residuals of class k, (B, n), less their weighted mean in quarters of prediction."""
+    """Return residuals of class k.
+
+    The shape is (B, n), less their weighted mean in quarters of prediction.
+    """
     quarter = quarters(position(data))
     share = np.zeros((data.n, 4))
     share[np.arange(data.n), quarter] = w

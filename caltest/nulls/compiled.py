@@ -1,4 +1,4 @@
-"""Compiled kernels, the only place of compiler options; and remembered results."""
+"""Decorators for compiled kernels, the only place of compiler options; and a cache of results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class kernel:  # noqa: N801 (used as a decorator)
 
     @cached_property
     def compiled(self) -> Function:
-        """The compiled function."""
         import numba
 
         source = cast(FunctionType, self.py_func)
@@ -58,7 +57,7 @@ class kernel:  # noqa: N801 (used as a decorator)
 
 @cache
 def _say_uncached() -> None:
-    """Say once that compiled code cannot be kept."""
+    """Log, once a process, that compiled code cannot be written to the cache."""
     print(
         "caltest: no folder for compiled code can be written, so that every run compiles for some "
         "seconds: set NUMBA_CACHE_DIR to one that can",
@@ -67,25 +66,25 @@ def _say_uncached() -> None:
 
 
 class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """A kernel of sums and quotients over long arrays, which may be taken several at a time."""
+    """Kernel of sums and quotients over long arrays, compiled with reassociation (vector lanes)."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
 class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """A kernel whose loops run over lanes side by side; every operation is done as written."""
+    """Kernel whose loops run over adjacent lanes; floating-point operations keep their order."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
 
 class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """A kernel that draws from counters: products wrap at 2⁶⁴ by design, interpreted as well."""
+    """Kernel that draws from counters: products wrap at 2⁶⁴ by design, also when interpreted."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
     @cached_property
     def compiled(self) -> Function:
-        """The compiled function; interpreted, it does not warn of what is meant."""
+        """The compiled function, without NumPy's overflow warnings when interpreted."""
         import numba
         import numpy as np
 
@@ -95,7 +94,7 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
 
 
 class inlined:  # noqa: N801 (used as a decorator)
-    """A helper that is compiled into the kernels that call it."""
+    """Helper that is compiled into the kernels that call it."""
 
     def __init__(self, function: Function) -> None:
         self.py_func = function
@@ -106,7 +105,7 @@ class inlined:  # noqa: N801 (used as a decorator)
 
 
 # ------------------------------------------------------------------------------
-# Results of long computations, remembered by the content of what they were computed from.
+# A cache of the results of long computations, keyed by the content of their inputs.
 
 
 Result = TypeVar("Result")
@@ -117,13 +116,13 @@ NEWEST = 64
 
 
 class Memo(Generic[Result]):
-    """Keeps the newest results, and digests of the arrays they belong to, not the arrays."""
+    """Cache of the newest results, keyed by digests of the arrays; it does not keep the arrays."""
 
     def __init__(self) -> None:
         self._results: dict[bytes, Result] = {}
 
     def of(self, compute: Callable[[], Result], *content: object) -> Result:
-        """Return what is remembered of this content (arrays, numbers, text), or compute it."""
+        """Return the result cached for this content (arrays, numbers, text), or compute it."""
         digest = blake2b(digest_size=16)
         for part in content:
             values = np.ascontiguousarray(part)

@@ -1,4 +1,9 @@
-"""Data drawn again and again: the engine, the schemes, and labels from the predictions."""
+"""Monte Carlo draws: the engine, the schemes, and labels drawn from the predictions.
+
+:func:`simulate_by` gathers replicates that depend on seed and number only; :func:`simulate` runs
+any function of a sampler. A scheme (:class:`RedrawLabels`, :class:`Bootstrap`, …) says what is
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +80,7 @@ PATIENCE = 1.0
 
 
 class Run(TypedDict):
-    """What a simulation takes, by the names that verbs have for it."""
+    """Settings of a simulation: number of replicates, generator, threads, early stopping."""
 
     n_resamples: int
     rng: RNG
@@ -87,15 +92,15 @@ Reaching = Callable[[FloatArray], BoolArray]
 
 
 class Shortcut(Protocol):
-    """A way to replicates of which each depends on the seed and its own number only."""
+    """Source of replicates each of which depends on the seed and its own number only."""
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``: (count,) or (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """A function of label vectors on the draws of a scheme: what any statistic can do."""
+    """Replicates of any function of label vectors under a scheme."""
 
     drawer: Drawer
     n: int
@@ -107,12 +112,12 @@ class Batches:
         cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray],
         draw: Drawer | None = None,
     ) -> Batches:  # fmt: skip
-        """Prepare the draws of a scheme, unless its drawer is known."""
+        """Prepare the draws of a scheme, unless a drawer is given."""
         at_once = AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S)."""
         at_once = max(1, min(count, self.labels_at_once // self.n))
         room = np.empty((at_once, self.n), dtype=np.int64)
         parts = []
@@ -133,9 +138,9 @@ def simulate(
     *,
     stop_when: Reaching | None = None,
 ) -> tuple[FloatArray, Ended]:
-    """Evaluate a function of what a sampler draws: block by block, each with its generator.
+    """Evaluate a function on draws of a sampler, block by block, each with its own generator.
 
-    Returns the values (B,), or (B, S) of vectors, and how the run ended: with ``stop_when``, early
+    Returns the values, (B,) or (B, S) for vectors, and how the run ended: with ``stop_when``, early
     at the 20th value for which it holds (Besag & Clifford 1991). Numbers do not depend on
     ``workers``, and a longer run begins as a shorter one.
     """
@@ -151,7 +156,7 @@ def simulate_by(
     shortcut: Shortcut, n_resamples: int, rng: RNG, workers: Workers, *,
     stop_when: Reaching | None = None, at_once: int = CHUNK,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Gather replicates that are keyed by the seed and their own number; otherwise the same."""
+    """Gather replicates keyed by the seed and their own number; returns as :func:`simulate`."""
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
     if workers is None and isinstance(shortcut, Batches):
@@ -166,7 +171,7 @@ def simulate_by(
 
 
 def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
-    """Refuse what a simulation cannot run with, also where none is needed in the end."""
+    """Validate n_resamples, rng and workers, also where no simulation is needed in the end."""
     whole("n_resamples", n_resamples, most=MOST_REPLICATES)
     _seed_sequence(rng)
     if workers is None or callable(workers):
@@ -187,7 +192,7 @@ def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
 
 
 def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
-    """Return where parts of so many replicates start, and their sizes."""
+    """Return (start, size) of consecutive parts that cover ``n_resamples`` replicates."""
     starts = range(0, n_resamples, at_once)
     return [(start, min(at_once, n_resamples - start)) for start in starts]
 
@@ -196,7 +201,7 @@ def _gathered(
     block: Callable[[Task], FloatArray], tasks: Iterable[Task], n_resamples: int, workers: Workers,
     stop_when: Reaching | None,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Run the tasks in order, with progress, until the end, an early stop or Ctrl-C."""
+    """Run the tasks in order, with progress; return their values and how the run ended."""
     done: list[FloatArray] = []
     ended: Ended = "complete"
     exceeding = 0
@@ -250,7 +255,6 @@ def _mapped(
 
 
 def _cores() -> int:
-    """Return the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -279,10 +283,13 @@ Sampler = Callable[[np.random.Generator], Predictions]
 
 
 class Drawer(Protocol):
-    """Draws outcomes, mostly labels, each of which depends on the seed and its number only."""
+    """Protocol: draws of outcomes, mostly labels, each of which depends on seed and number only."""
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
-        """Return those of replicates ``first``, …, ``first + count − 1``: (count, n)."""
+        """Return the outcomes of replicates ``first``, …, ``first + count − 1``.
+
+        The shape is (count, n).
+        """
 
 
 class Scheme(ABC, Written):
@@ -299,26 +306,26 @@ class Scheme(ABC, Written):
 
 
 class LabelScheme(Scheme):
-    """A scheme that keeps the predictions and draws label vectors for them."""
+    """Scheme that keeps the predictions and draws label vectors for them."""
 
     def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
-        """Return the schemes to try, of which the one that draws the widest counts."""
+        """Return the schemes to try; the test uses the one with the largest p-value."""
         return (self,)
 
     @abstractmethod
     def drawer(self, data: Predictions) -> Drawer:
-        """Prepare to draw label vectors, in batches; what is returned is shared by threads."""
+        """Return a drawer of label vectors, which threads may share."""
 
 
 class RowScheme(Scheme):
-    """A scheme that draws whole data sets."""
+    """Scheme that draws whole data sets."""
 
     @abstractmethod
     def sampler(self, data: Predictions) -> Sampler:
-        """Prepare to draw; what is returned can be pickled and shared by threads."""
+        """Return a sampler of data sets, which can be pickled and shared by threads."""
 
     def label_chances(self, data: Predictions) -> FloatArray | None:
-        """Return P(label) (n, K) of rows that are drawn one by one; None where they are not."""
+        """Return P(label), shape (n, K), for rows that are drawn one by one; else None."""
         return None
 
 
@@ -357,10 +364,10 @@ class ConsistencyResampling(RowScheme):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap(RowScheme):
-    """Resample rows with their labels: how much the statistic would vary from sample to sample.
+    """Resample rows with their labels: the variation of the statistic from sample to sample.
 
     n rows are drawn with replacement, never stratified by outcome, or whole ``clusters`` (by
-    default those of the data), as many as there are, so that the number of rows varies;
+    default the data's own), as many as there are, so that the number of rows varies;
     StatisticError for fewer than two. Partitions that depend on the predictions are made anew.
     This is no null distribution; :func:`calibration_test` refuses it. O(n) per data set, plus the
     statistic. Efron, Annals of Statistics 7 (1979); Davison & Hinkley, "Bootstrap Methods and their
@@ -380,11 +387,11 @@ class Bootstrap(RowScheme):
     takes_clusters: ClassVar[bool] = True
 
     def clustered(self, data: Predictions) -> Predictions:
-        """Return the data with the clusters that are to be drawn whole."""
+        """Return the data with the clusters that are drawn whole."""
         return data if self.clusters is None else Predictions.of(data, clusters=self.clusters)
 
     def sampler(self, data: Predictions) -> Sampler:
-        """Prepare to draw rows, or whole clusters of rows."""
+        """Return a sampler of rows, or of whole clusters."""
         data = self.clustered(data)
         if data.crossed is not None:
             raise StatisticError("a bootstrap does not take two columns of clusters")
@@ -445,12 +452,14 @@ class LabelSampler:
 
     @classmethod
     def of(cls, probs: FloatArray) -> LabelSampler:
-        """Prepare the rows of ``probs``."""
         sums = cumulative(probs)
         return cls(np.ascontiguousarray(sums[:, :1]) if probs.shape[1] == 2 else sums)
 
     def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
-        """Return a label for every uniform; ``rows`` names its row, by default its own. O(n K)."""
+        """Return a label for every uniform, shape (m,).
+
+        ``rows`` are its rows, by default 0 … m − 1. O(m K).
+        """
         labels = np.zeros(uniforms.size, dtype=np.int64)
         for upto in self.cumulative.T:  # the number of cumulative probabilities passed
             labels += uniforms >= (upto if rows is None else upto[rows])
@@ -538,7 +547,11 @@ def _look_up(thresholds, guide, key, twist, labels_out):  # type: ignore[no-unty
 def label_tables(
     probs: FloatArray, order: IntArray, guided: bool = True
 ) -> tuple[IntArray, NDArray[np.int32]]:
-    """Return the thresholds between labels for rows in this order, and where to look for them."""
+    """Return thresholds between labels for rows in this order, (n, K), and a guide table (n, W).
+
+    The guide holds, for W equal parts of a draw, the first label to compare; W = 0 unless
+    ``guided``.
+    """
     n, n_classes = probs.shape
     # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].
     thresholds = in_words(cumulative(probs[order]))
@@ -566,13 +579,13 @@ def _guide(thresholds, guide_out):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, repr=False)
 class RedrawFollowup(Scheme):
-    """Keep the predictions, draw outcomes from them and follow-up from what was seen.
+    """Keep the predictions, draw outcomes from them and follow-up from the observed times.
 
-    The null of :class:`Followup`. Of the rows without the event a share Σ W 1{competing} / Σ W
-    1{not the event} has a competing one. Times of events are drawn from those of their kind in the
-    stratum, with probabilities ∝ W, or from those of all strata where there are fewer than 5, and
-    times of censoring from Ĝ, whose mass beyond the horizon is free. What is drawn has weights and
-    residuals of its own: Ĝ is fitted anew. Without unknown rows this is :class:`RedrawLabels`.
+    The null of :class:`Followup`. A share Σ W 1{competing} / Σ W 1{not the event} of the rows
+    without the event has a competing one. Times of events are drawn from the observed times of
+    their kind in the stratum, with probabilities ∝ W, or from all strata where there are fewer than
+    5, and times of censoring from Ĝ, whose mass beyond the horizon is free. Weights and residuals
+    of a draw are computed anew: Ĝ is refitted. Without censored rows this is :class:`RedrawLabels`.
 
     Notes
     -----

@@ -37,12 +37,11 @@ class Lanes(ABC):
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return self.place.size
 
     @property
     def at_once(self) -> int:
-        """Replicates of a block: fewer for very many rows, so that memory has a limit."""
+        """Replicates in a block; fewer for very many rows, so that memory is bounded."""
         room = MOST_BYTES // (self.n * np.dtype(self.kind).itemsize)
         return max(FEWEST, min(self.width, 1 << max(room, 1).bit_length() >> 1))
 
@@ -72,7 +71,7 @@ class Lanes(ABC):
     def gathered(
         self, read: Any, seed: Seed, first: int, count: int, at_once: int | None = None
     ) -> AnyArray:
-        """Return ``read(block)``, an array (B, …) for every block, in the order of replicates."""
+        """Return ``read(block)`` for all replicates in order, shape (count, …)."""
         values: AnyArray | None = None
         for lane, block in self.blocks(seed, first, count, at_once):
             found = read(block)
@@ -99,7 +98,7 @@ class Lanes(ABC):
 
 
 def inverse(order: IntArray) -> IntArray:
-    """Return the place of every row in an order, (n,)."""
+    """Return the inverse permutation, shape (n,): the place of every row in ``order``."""
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     return place
@@ -139,7 +138,7 @@ class SharedLanes(Lanes):
 
     @classmethod
     def independent(cls, probs: FloatArray) -> SharedLanes:
-        """Prepare rows that depend on nothing, from probabilities (n, 2)."""
+        """Return lanes of independent rows, from probabilities (n, 2)."""
         rows = np.arange(len(probs))
         return cls(rows, rows, in_words(cumulative(probs)[:, 0]))
 
@@ -188,7 +187,7 @@ class SharedLanes(Lanes):
 
 
 def cumulative(probs: FloatArray) -> FloatArray:
-    """Return cumulative probabilities (n, K); the last possible label takes what rounding left."""
+    """Return cumulative probabilities (n, K); the last possible label takes the rounding error."""
     sums = np.cumsum(probs, axis=1)
     last = probs.shape[1] - 1 - (probs[:, ::-1] > 0.0).argmax(axis=1)
     sums[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
@@ -196,7 +195,7 @@ def cumulative(probs: FloatArray) -> FloatArray:
 
 
 def in_words(values: FloatArray) -> IntArray:
-    """Return thresholds of whole words: u < c means 2⁵³ u < ⌈2⁵³ c⌉."""
+    """Return integer thresholds ⌈2⁵³ c⌉: u < c is equivalent to 2⁵³ u < ⌈2⁵³ c⌉ for 53-bit u."""
     return np.ceil(values * WHOLE).astype(np.int64)
 
 
@@ -205,7 +204,7 @@ def draw_labels(  # type: ignore[no-untyped-def]
     place, row, upto, time, horizon, begin, second, first, reach, own, turned, key, twist, out
 ):
     # O(n) per lane, in vector instructions. Rows are ordered by time, lanes by the offset o at
-    # which their blocks begin: those of offset o are begin[o] : begin[o + 1].
+    # which their blocks begin: lanes begin[o] : begin[o + 1] have offset o.
     lanes, n, largest = key.size, row.size, np.int64(WHOLE - 1)
     if reach.size == 0:
         for j in range(n):
@@ -285,7 +284,7 @@ class FollowLanes(Lanes):
 
     @classmethod
     def of(cls, p: FloatArray, censoring: Censoring) -> FollowLanes:
-        """Prepare risks (n,); O(n log n)."""
+        """Return lanes for predicted risks ``p`` (n,); O(n log n)."""
         status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
         rows, slots = np.argsort(groups, kind="stable"), censoring.starts
         row_starts = np.append(0, np.cumsum(np.bincount(groups)))
@@ -326,7 +325,7 @@ class FollowLanes(Lanes):
 
 
 def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
-    """Return the distribution function of the place of an event of some rows in slots a to b."""
+    """Return P(event time ≤ cut[j]) for j in a … b − 1, shape (b − a,), for events of one kind."""
     of_kind = rows[censoring.followup.status[rows] == kind]
     if not of_kind.size:
         return np.ones(b - a)
@@ -338,7 +337,10 @@ def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> Flo
 
 
 def _guides(times: IntArray, slots: IntArray) -> AnyArray:
-    """Return the first place for each of equal parts of a word, (3, strata, parts)."""
+    """Return the first slot to search for each of equal parts of a word.
+
+    The shape is (3, strata, parts).
+    """
     size = int(np.diff(slots).max())
     parts = 1 << max(4, min(GUIDE_BITS, (4 * size - 1).bit_length()))
     edges = np.arange(parts, dtype=np.int64) * (WHOLE // parts)
@@ -363,8 +365,8 @@ def draw_followup(  # type: ignore[no-untyped-def]
     place, row, upto, hit, miss, row_starts, slot_starts, competing, times, guide, key, twist,
     ends, ended, censored, weight, out,
 ):  # fmt: skip
-    # O(n) per lane. The words of row i are those of the counters i (the one of its redrawn label),
-    # n + i, 2 n + i and 3 n + i. ends holds 2 × the place of a known row, + 1 with the event, and
+    # O(n) per lane. Row i uses the words of the counters i (for its redrawn label), n + i, 2 n + i
+    # and 3 n + i. ends holds 2 × the place of a known row, + 1 with the event, and
     # −1 of an unknown one; weight is 1 / Ĝ at every place.
     lanes, step, shift = key.size, GAMMA * np.uint64(row.size), shift_of(guide.shape[2])
     event, kind_word = np.empty(PASS, np.bool_), np.empty(PASS, np.int64)
@@ -457,7 +459,7 @@ Seed = tuple[int, int]
 
 @inlined
 def mixed(z, twist):  # type: ignore[no-untyped-def]
-    """Return 53 random bits of a counter: the same for one replicate and row in every kernel."""
+    """Return 53 random bits of a counter, equal for a replicate and row in every kernel."""
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
     return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
@@ -465,7 +467,7 @@ def mixed(z, twist):  # type: ignore[no-untyped-def]
 
 @inlined
 def shift_of(width):  # type: ignore[no-untyped-def]
-    """Return by how much to shift a draw, to tell in which of ``width`` equal parts it lies."""
+    """Return the right shift that maps a 53-bit draw to one of ``width`` equal parts."""
     part, shift = WHOLE // width, 0
     while part >> shift > 1:
         shift += 1
@@ -473,6 +475,6 @@ def shift_of(width):  # type: ignore[no-untyped-def]
 
 
 def keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
-    """Return the four key words of streams ``first``, …, ``first + count − 1``, one row a word."""
+    """Return the four key words of streams ``first``, …, ``first + count − 1``: (4, count)."""
     philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
     return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)

@@ -1,4 +1,8 @@
-"""Null distributions, and laws of counts."""
+"""Null distributions, exact, simulated or asymptotic, and exact laws of counts.
+
+Every law has ``mean``, ``std``, ``sf``, ``ppf`` and ``rvs``. :func:`poisson_binomial` computes the
+law of a sum of unequal Bernoulli trials.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +93,7 @@ class ExactNull(NullDistribution):
             moved = replace(self, support=self.support - centre)
             sides = [law.bracket(abs(t - centre)) for law in (moved, moved._mirrored())]
             return min(sum(low for low, _ in sides), 1.0), min(sum(high for _, high in sides), 1.0)
-        # The scale of rounding is that of likely values: others may be larger by any factor.
+        # Likely values set the scale of rounding: others may be larger by any factor.
         threshold = below(t, np.array([self.ppf(1e-4), self.ppf(1.0 - 1e-4)]))
         slack = self.slack if threshold <= self.edge else self.slack_beyond
         lower = self._tail_from(threshold + slack) - self.error
@@ -129,7 +133,7 @@ class ExactNull(NullDistribution):
 
 @dataclass(frozen=True, eq=False)
 class RootNull(ExactNull):
-    """The law of √T for a T ≥ 0 whose law was computed; ``support`` is that of the root."""
+    """Law of √T for a T ≥ 0 whose law was computed; ``support`` holds the roots."""
 
     square: ExactNull | None = field(default=None, repr=False)
 
@@ -191,14 +195,14 @@ HANDOVER = {"maximum": 1.0, "range": 2.0}
 
 
 def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
-    """Return the normal law, the same for all labels."""
+    """Return the normal law; ``labels`` are not used."""
     from scipy.stats import norm
 
     return AsymptoticNull(norm(mean, deviation))
 
 
 def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
-    """Return the χ² law with ``df`` degrees of freedom, the same for all labels."""
+    """Return the χ² law with ``df`` degrees of freedom; ``labels`` are not used."""
     from scipy.stats import chi2
 
     return AsymptoticNull(chi2(df))
@@ -261,7 +265,7 @@ def _tail(extent: Extent, x: FloatArray) -> FloatArray:
 
 
 def _quantiles(extent: Extent, tails: FloatArray) -> FloatArray:
-    """Return where the tail probabilities are reached, by bisection."""
+    """Return the points at which the tail probabilities ``tails`` are reached, by bisection."""
     low, high = np.zeros(tails.size), np.full(tails.size, 64.0)
     for _ in range(64):
         middle = 0.5 * (low + high)
@@ -281,7 +285,7 @@ class MarkovNull(AsymptoticNull):
 
 
 def markov(labels: IntArray) -> MarkovNull:
-    """Return Markov's bound, the same for all labels."""
+    """Return Markov's bound; ``labels`` are not used."""
     from scipy.stats import pareto
 
     return MarkovNull(pareto(1.0))
@@ -317,14 +321,14 @@ ODD = tuple(3**i * 5**j for i in range(20) for j in range(14))
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
-    """Return the law of the number of successes in independent trials of chances ``p`` (n,).
+    """Return the law of the number of successes in independent trials, ``p`` their probabilities.
 
-    The first count, the probabilities of it and the next ones (others are negligible), and a bound
-    on the error of every tail probability: mass outside the window, wrapped mass, and rounding. Up
-    to 64 trials by recursion, beyond through the characteristic function on the window of counts
-    that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of more than
-    256 with similar p enter through Chebyshev interpolation of log(1 − p + p e^{−iω}) in p.
-    O(n + W log W), W the width of the window, about 18 standard deviations.
+    Returns the first count, the probabilities of it and the next ones (others are negligible), and
+    a bound on the error of every tail probability: mass outside the window, wrapped mass, and
+    rounding. Up to 64 trials by recursion, beyond through the characteristic function on the window
+    of counts that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of
+    more than 256 with similar p enter through Chebyshev interpolation of log(1 − p + p e^{−iω}) in
+    p. O(n + W log W), W the width of the window, about 18 standard deviations.
     """
     certain = int((p >= 1.0).sum())
     p = p[(p > 0.0) & (p < 1.0)]
@@ -351,7 +355,7 @@ def fast_length(size: int) -> int:
 
 
 def _recursion(p: FloatArray) -> FloatArray:
-    """Laws of many short cells at once: row i holds the law of the trials ``p[i]``."""
+    """Return the laws of many short cells: row i is the law of the trials ``p[i]``, (m, k + 1)."""
     pmf = np.zeros((p.shape[0], p.shape[1] + 1))
     pmf[:, 0] = 1.0
     for j in range(p.shape[1]):
@@ -424,7 +428,10 @@ def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[ComplexArray, int]:
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, level: float = 0.99
 ) -> tuple[Any, Any]:
-    """Return the Clopper–Pearson interval of a probability; numbers may be effective ones."""
+    """Return the Clopper–Pearson interval (low, high) of a probability, floats or arrays.
+
+    ``successes`` and ``trials`` may be fractional (effective numbers).
+    """
     from scipy.special import betaincinv
 
     s, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)

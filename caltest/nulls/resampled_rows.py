@@ -1,4 +1,8 @@
-"""Binned errors of resampled rows, by compiled loops."""
+"""Binned errors of resampled rows, by compiled loops over lanes of replicates.
+
+:class:`RowResamples` is the shortcut that the engine runs; :class:`RowCounts` draws how often each
+(row, label) pair occurs.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ class RowResamples:
     root: bool = False
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, which are made by up to 256."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
         lanes, size, most = LANES, self.counts.upto.size, ALL_ROWS
         if isinstance(self.error, SumError):
             size, most = self.error.n_sums, TABLES
@@ -288,7 +292,7 @@ class RowCounts:
         return cls(upto, rates, ladders, depths)
 
     def room(self, rows: int, lanes: int) -> Counts:
-        """Return zeros for the counts of so many rows; pairs that cannot occur are left so."""
+        """Return zeros for the counts of ``rows`` rows; pairs with probability 0 stay 0."""
         return np.zeros((rows, self.upto.shape[1], lanes), dtype=np.uint8)
 
     def poisson(
@@ -421,7 +425,7 @@ def _pairs(key, number, upto, row_out, label_out, uniform):  # type: ignore[no-u
 
 @counter_kernel
 def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyped-def]
-    """Make up the total of every lane to n, by single draws."""
+    """Top up the total of every lane to n by single draws."""
     # Draw j of a lane is always the same: the total of its Poisson counts says where to go on.
     n = len(upto)
     # unsigned: indices that cannot be negative
@@ -443,7 +447,7 @@ def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyp
 def add_singles(  # type: ignore[no-untyped-def]
     key, lane, upto, totals, probs, cell, n_predicted, events_out, predicted_out
 ):
-    """Make up the total of every lane to n in the sums over fixed cells, O(K) for each draw."""
+    """Top up the total of every lane to n in the sums over fixed cells, O(K) for each draw."""
     # Sums of one lane are far apart in the tables: what is new is added up beside them first.
     n = len(upto)
     row, label = np.empty(BATCH, dtype=np.uint64), np.empty(BATCH, dtype=np.uint64)
@@ -474,9 +478,8 @@ def add_singles(  # type: ignore[no-untyped-def]
 # ------------------------------------------------------------------------------
 # Errors of resampled rows in cells that are many, or made anew from each sample.
 #
-# All but that of a tree, which takes what was drawn, are functions of how often each (row, label)
-# was
-# drawn, of shape (n, K, lanes). ``code`` is the number of a distance in ``distances.NAMED``;
+# The error in a tree takes the drawn pairs. All other errors are functions of how often each
+# (row, label) pair was drawn, counts of shape (n, K, lanes). ``code`` is the number of a distance in ``distances.NAMED``;
 # ``largest`` takes the largest distance of a cell in place of the average.
 
 
