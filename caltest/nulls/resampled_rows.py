@@ -479,8 +479,8 @@ def add_singles(  # type: ignore[no-untyped-def]
 # Errors of resampled rows in cells that are many, or made anew from each sample.
 #
 # The error in a tree takes the drawn pairs. All other errors are functions of how often each
-# (row, label) pair was drawn, counts of shape (n, K, lanes). ``code`` is the number of a distance in ``distances.NAMED``;
-# ``largest`` takes the largest distance of a cell in place of the average.
+# (row, label) pair was drawn, counts of shape (n, K, lanes). ``code`` is the number of a distance
+# in ``distances.NAMED``; ``largest`` takes the largest distance of a cell, not the average.
 
 
 @inlined

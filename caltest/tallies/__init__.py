@@ -1,4 +1,8 @@
-"""Tallies: sums over fine bins of any number of observations."""
+"""Tallies: sums over fine bins of any number of observations, in place of the rows.
+
+Start with :class:`Tally` (one binary question) and :class:`Tallies` (several); :func:`scan` makes
+them from files, :func:`tally_sql` in a database.
+"""
 
 import lazy_loader
 

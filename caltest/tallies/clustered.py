@@ -1,4 +1,4 @@
-"""Sums over micro-cells of every cluster: pixels of images, or other rows that are too many."""
+"""Tallies of clusters: sums over micro-cells for every cluster, such as the pixels of an image."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class ClusteredTally(AnyTally):
 
     @classmethod
     def from_dask(cls, frame: DataFrame, p: str, label: str, cluster: str, **options: Any) -> Self:
-        """Add up a Dask data frame where its partitions are; columns are given by their names."""
+        """Tally a Dask data frame partition by partition; columns are given by name."""
         from caltest.read.formats import imported
 
         dask = imported("dask", "dask", "Dask data frames")
@@ -172,7 +172,6 @@ class ClusteredTally(AnyTally):
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return round(float(self.sums[:, 0].sum()))
 
     @property
@@ -186,7 +185,10 @@ class ClusteredTally(AnyTally):
 
     @property
     def impossible(self) -> IntArray:
-        """As many zeros as outcomes had probability 0, where all rows of a line are certain."""
+        """Array of zeros with one entry for each outcome of probability 0 that the sums reveal.
+
+        They are counted where all rows of a line are certain.
+        """
         n, p, _, y, _ = self.sums.T
         return np.zeros(int(y[p == 0.0].sum() + (n - y)[p == n].sum()), dtype=np.int64)
 
@@ -195,7 +197,7 @@ class ClusteredTally(AnyTally):
         return {"lenses": self.lens, "numbers of cells": self.n_cells, "classes": self.classes}
 
     def through(self, lens: LensLike | None) -> Self:
-        """Return the tally itself for its own lens; StatisticError else."""
+        """Return the tally itself for its own lens; StatisticError for any other."""
         if lens is None or lens == self.lens:
             return self
         raise StatisticError(f"this is a tally of {self.lens!r}: tally the rows with {lens!r}, too")
@@ -233,13 +235,17 @@ class ClusteredTally(AnyTally):
             )
 
     def mean_gap(self, level: float = 0.95) -> tuple[float, float, float]:
-        """Return the mean of y − p over all rows, and a confidence interval for that of new ones.
+        """Return the mean of y − p over all rows, and its confidence interval for new rows.
 
         m = Σ_g R_g / n with R_g = Σ (y − p) of cluster g, n = Σ_g n_g, has the jackknife's variance
         s² = (G − 1) / G Σ_g (R_g − m n_g)² / (n − n_g)² with n² / Σ_g n_g² − 1 degrees of freedom.
-        The limits are those of Clopper & Pearson for as many rows as have this variance,
+        The limits are Clopper–Pearson limits for the number of rows that has this variance,
         ȳ (1 − ȳ) (z / (t s))², less the mean prediction (Korn & Graubard, Survey Methodology 24,
-        1998), or for n² / Σ_g n_g² rows where all labels are alike. StatisticError for one cluster.
+        1998), or for n² / Σ_g n_g² rows where all labels are equal. StatisticError for one cluster.
+
+        Returns
+        -------
+        mean, low, high : float
         """
         from scipy.special import ndtri, stdtrit
 

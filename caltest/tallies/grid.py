@@ -1,4 +1,7 @@
-"""Micro-cells, one pass of rows over them, and what all tallies share."""
+"""Micro-cells of [0, 1], the compiled pass over rows, and the base class of all tallies.
+
+:class:`Grid` numbers the cells, :func:`add_up` sums rows over them, :class:`AnyTally` is the base.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class Grid:
 
     @property
     def last(self) -> int:
-        """The number of the cell of exact 1; that of exact 0 is 0."""
+        """Number of the cell of exactly 1; exactly 0 has cell 0."""
         return 2 * OCTAVES + 2 * self.size - 2
 
     @cached_property
@@ -84,7 +87,10 @@ class Grid:
         )
 
     def of(self, key: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the centres of cells, 1 − centre, half their widths, and their positions."""
+        """Return centre, 1 − centre, half width and position of the cells ``key``.
+
+        Four arrays (C,).
+        """
         centre, half, position = self.places
         low = np.minimum(key, self.last - key)
         upper, near = key > low, centre[low]
@@ -93,7 +99,10 @@ class Grid:
         return np.where(upper, far, near), np.where(upper, near, far), half[low], place
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the occupied cells of rows (n, 2), their sums (C, 8), totals (8, 2); O(n)."""
+        """Return the occupied cells (C,), their sums (C, 8) and totals (8, 2) of rows (n, 2).
+
+        O(n).
+        """
         by_outcome, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
         room = by_outcome.sum(axis=1)
         (key,) = np.nonzero(room[:, 0])
@@ -104,30 +113,30 @@ class Grid:
 
 
 def mean_position(sums: IntArray) -> FloatArray:
-    """Return the mean position of the rows of every cell."""
+    """Return the mean position of the rows in every cell, from −1 to 1, shape (C,)."""
     return np.asarray((sums[:, 1] / UNIT + sums[:, 7] / FINE) / sums[:, 0])
 
 
 def total(totals: IntArray, name: str) -> FloatArray:
-    """Return a total of every stratum as a number."""
+    """Return the total ``name`` of every stratum as floating-point numbers, shape (W,)."""
     high, low = totals[:, TOTALS.index(name)].T
     return high / HIGH + low / (HIGH * 2.0**LOW)
 
 
 def carried(totals: IntArray) -> IntArray:
-    """Return totals of which the second part lies in [0, 2⁴³)."""
+    """Return the same totals with the second part carried into [0, 2⁴³)."""
     high = totals[..., 0] + (totals[..., 1] >> LOW)
     return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
 
 
 def turned_over(sums: IntArray) -> IntArray:
-    """Return the sums of the same rows for the other event: t changes its sign, y is 1 − y."""
+    """Return the sums (C, 8) for the complementary event: t changes its sign, y becomes 1 − y."""
     n, t1, t2, t3, t4, events, events_t, rest = sums.T
     return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
 
 
 # ------------------------------------------------------------------------------
-# One pass over rows: where each lies in the grid, and what it adds to the sums.
+# One pass over rows: the cell of each, and its addends of the sums.
 
 
 #: The first and the last cell are cut into octaves, so that the smallest chances keep their digits.
@@ -199,10 +208,11 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 def add_up(
     p: FloatArray, rest: FloatArray, events: BoolArray, size: int
 ) -> tuple[IntArray, IntArray]:
-    """Return n, Σt, …, Σt⁴ and what is left of Σt by cell and outcome (cells, 2, 6), and totals.
+    """Return sums by cell and outcome, shape (cells, 2, 6), and totals, shape (7, 2).
 
-    The totals (7, 2), in multiples of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the
-    entropy, Σ v z², Σ r z, and these two of logits that are not cut off.
+    The sums are n, Σt, …, Σt⁴ and the rounding remainder of Σt. The totals, in multiples of 2⁻²⁰
+    and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the entropy, Σ v z², Σ r z, and the last two
+    again for logits that are not cut off.
     """
     cells = 2 * OCTAVES + 2 * size - 1
     sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)
@@ -342,7 +352,10 @@ def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
 
 
 class _Missing:
-    """An attribute of rows, which sums do not have."""
+    """Descriptor of an attribute that rows have and sums do not.
+
+    Reading it raises StatisticError.
+    """
 
     def __get__(self, tally: AnyTally | None, kind: type) -> Any:
         return self if tally is None else tally.__array__()
@@ -382,50 +395,56 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def n(self) -> int:
-        """Number of rows, of weight above 0."""
+        """Number of rows with weight above 0."""
 
     @property
     @abstractmethod
     def weights(self) -> FloatArray | None:
-        """The different weights of the rows; None where all rows count alike."""
+        """Distinct weights of the rows, shape (W,); None if all rows have weight 1."""
 
     @property
     @abstractmethod
     def effective_n(self) -> float:
-        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+        """Effective number of rows, (Σ w)² / Σ w²."""
 
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """As many zeros as labels had probability 0, or the sampled rows where that was so."""
+        """Outcomes of probability 0.
+
+        Sampled rows, or one zero for each where the rows are not kept.
+        """
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
-        """What was looked at."""
+        """Lenses for which sums were kept."""
         return (self.lens,)
 
     @abstractmethod
     def through(self, lens: LensLike | None) -> AnyTally:
-        """Return what a lens shows; StatisticError where no sums were kept for it."""
+        """Return the tally seen through a lens; StatisticError where no sums were kept for it."""
 
     def source(self, lens: LensLike | None) -> AnyTally:
-        """Return the tally of one lens from which another is seen."""
+        """Return the member tally from which a lens is derived."""
         return self
 
     def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
-        """Return the sampled rows that two models share; StatisticError without any."""
+        """Return the sampled rows that two models share, as two Predictions.
+
+        StatisticError if none.
+        """
         raise StatisticError(
-            "two tallies do not say which rows go together: paired=False compares those of other "
-            "observations; of the same observations compare two Tallies, which keep rows of both"
+            "two tallies do not say which rows go together: paired=False compares models on "
+            "different observations; for the same ones compare two Tallies, which keep rows of both"
         )
 
     @property
     @abstractmethod
     def question(self) -> dict[str, object]:
-        """What tallies that are added or compared must have alike, by its name."""
+        """Properties, by name, that tallies must share to be added or compared."""
 
     def refuse_other(self, other: AnyTally, what: str) -> None:
-        """Raise StatisticError for a tally of another lens, grid or other classes."""
+        """Raise StatisticError for a tally with another lens, grid, or other classes."""
         for name, value in self.question.items():
             if value != other.question.get(name):
                 raise StatisticError(
@@ -440,7 +459,7 @@ class AnyTally(NamedClasses, ABC):
         return self if other == 0 else NotImplemented  # which sum() begins with
 
     def named(self, lens: Lens) -> tuple[object, ...]:
-        """Return what a lens is, with classes by number."""
+        """Return a lens as a comparable tuple, with classes by number."""
         if isinstance(lens, OneVsRest):
             return "class", self.class_index(lens.c)
         if isinstance(lens, Partition):

@@ -1,4 +1,8 @@
-"""The problems of tallies, plain and clustered, and the laws of their cells."""
+"""Problems of tallies, plain and clustered, and the exact laws of their cells.
+
+A problem answers what statistics ask of rows: residual sums by cell, scores, laws.
+:class:`TallyProblem` reads a plain tally, :class:`ClusteredProblem` a tally of clusters.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ from caltest.tallies.tally import Tally
 
 
 class MicroCells(Problem):
-    """Units are micro-cells of a grid, of whose rows sums are known."""
+    """Base class of the tally problems: the units are micro-cells, of whose rows sums are known."""
 
     exact = False
     count: FloatArray
@@ -60,17 +64,17 @@ class MicroCells(Problem):
     @property
     @abstractmethod
     def excess(self) -> FloatArray:
-        """Σ (y − p) of the rows of every micro-cell."""
+        """Σ (y − p) over the rows of every micro-cell, shape (U,)."""
 
     @property
     @abstractmethod
     def squares(self) -> FloatArray:
-        """Σ p² of the rows of every micro-cell."""
+        """Σ p² over the rows of every micro-cell, shape (U,)."""
 
     @property
     @abstractmethod
     def event_sums(self) -> FloatArray:
-        """Σ y p of the rows of every micro-cell."""
+        """Σ y p over the rows of every micro-cell, shape (U,)."""
 
     if TYPE_CHECKING:  # a field of each kind
 
@@ -87,7 +91,7 @@ class MicroCells(Problem):
 
     @property
     def merged(self) -> int:
-        """Number of classes before the lens of the tally merged some."""
+        """Number of classes before the lens of the tally merged some of them."""
         return self.tally.n_classes
 
     @property
@@ -95,7 +99,7 @@ class MicroCells(Problem):
         return self.labels
 
     def numbers(self, bins: Binning) -> IntArray:
-        if isinstance(bins, QuantileBins):  # as it cuts rows, with those of one micro-cell for ties
+        if isinstance(bins, QuantileBins):  # cut as rows are, rows of one micro-cell tied
             cell = self.levels
             ends = np.cumsum(np.bincount(cell, self.count))
             j, n = np.arange(1, bins.n_bins), round(float(ends[-1]))
@@ -120,11 +124,11 @@ class MicroCells(Problem):
         return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
 
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return the slopes of scores (T, U, 2) in the residuals, (T, U)."""
+        """Return the slopes of scores (T, U, 2) in the residuals, shape (T, U)."""
         return np.asarray(scores[:, :, 0] - scores[:, :, 1])
 
     def of_means(self, name: str, table: FloatArray) -> LinearTerm:
-        """Return a score of mean predictions by its table (U, 2)."""
+        """Return the score given by a table (U, 2) at the mean predictions of micro-cells."""
         w = 1.0 if self.weight is None else self.weight
         slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
         return LinearTerm(
@@ -133,7 +137,7 @@ class MicroCells(Problem):
             promised=float(self.mass @ mean),
             variance=float(self.variance @ slope**2),
             covariance=float(self.variance @ slope),
-            remark=f"{name} scores are those of mean predictions of micro-cells",
+            remark=f"{name} scores are taken at the mean predictions of micro-cells",
         )
 
 
@@ -143,7 +147,7 @@ AT_ONCE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Numbers of events of micro-cells (B, U), and the sums of their predictions where known."""
+    """Numbers of events in micro-cells, (B, U), with the sums of their predictions where known."""
 
     events: FloatArray
     products: FloatArray | None = None
@@ -176,7 +180,7 @@ class TallyProblem(MicroCells):
 
     @classmethod
     def of(cls, source: AnyTally) -> Self:
-        """Read the sums of a tally, of several that of its usual lens; O(U)."""
+        """Return the problem of a tally, or of the member for the usual lens; O(U)."""
         tally = source.through(None)
         assert isinstance(tally, Tally)
         if tally.n == 0:
@@ -213,11 +217,17 @@ class TallyProblem(MicroCells):
 
     @property
     def levels(self) -> IntArray:
-        """A number for every micro-cell: equal for those that differ by the weight of rows only."""
+        """Numbers of micro-cells.
+
+        The shape is (U,), equal where cells differ only in the weight of their rows.
+        """
         return np.unique(self.key, return_inverse=True)[1].ravel()
 
     def moment(self, *coefficients: FloatArray | float) -> FloatArray:
-        """Return Σ_i Σ_k c_k (p_i − centre)^k of every micro-cell, for coefficients (U,)."""
+        """Return Σ_i Σ_k c_k (p_i − centre)^k of every micro-cell.
+
+        The shape is (U,), for coefficients (U,).
+        """
         sums = [self.count, self.count * mean_position(self.moments)]
         sums += [self.moments[:, k] / UNIT for k in range(2, 5)]
         powers = (self.half**k * sums[k] for k in range(5))
@@ -250,12 +260,12 @@ class TallyProblem(MicroCells):
         return self.labels * self.centre + self.half * self.moments[:, 6] / UNIT
 
     def total(self, name: str, power: int = 1) -> float:
-        """Return a total over all rows, weighted by a power of their weights."""
+        """Return a total over all rows, weighted by a power of the row weights."""
         return float(in_whole_numbers(self.tally.strata) ** power @ total(self.tally.totals, name))
 
     @cached_property
     def atoms(self) -> Atoms:
-        """Predictions that stand for the rows."""
+        """Gauss quadrature nodes that stand for the rows of every micro-cell."""
         return Atoms.of(self.moments, self.centre, self.rest, self.half)
 
     @property
@@ -265,7 +275,7 @@ class TallyProblem(MicroCells):
         return probs, self.atoms.times[some]
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a score: exact for those whose moments a tally keeps, else of mean predictions."""
+        """Return a linear score: exact if the tally keeps its moments, else at mean predictions."""
         w, p, a_total = self.row_weight, self.probs, self.total
         cut = np.clip(p, 1e-300, None) if name == "log" else p
         table = np.where(cut > 0.0, score(cut), 0.0)
@@ -304,7 +314,7 @@ class TallyProblem(MicroCells):
         return ResidualSums(sums, added, linear)
 
     def _squares(self, outcomes: Counts, cells: Cells, squares: Squares) -> FloatArray:
-        """Return the sums of squares of residuals, which are linear in counts that are drawn."""
+        """Return sums of squared residuals by cell, shape (B, L), linear in the drawn counts."""
         if outcomes.products is not None:
             return gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
         squared = self.row_weight**2
@@ -314,7 +324,11 @@ class TallyProblem(MicroCells):
         return np.asarray(cells.sum(outcomes.events * slope, axis=1) + cells.sum(rest))
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the law of the weight of the events of some micro-cells, by their moments."""
+        """Return the law of the weighted number of events of the micro-cells ``units``.
+
+        Returns the first value, the probabilities from it on, and a bound on the error of every
+        tail.
+        """
         low, pmf, lost = 0, np.ones(1), 0.0
         weights = self.row_weight[units]
         for weight in np.unique(weights):
@@ -352,10 +366,13 @@ class TallyProblem(MicroCells):
         return (f"from sums over micro-cells of like predictions (Tally, grid {self.grid})",)
 
     def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
-        """Return a row for the events of each micro-cell, and one for what was none.
+        """Return weighted rows that stand for the tally.
 
-        Each has their mean prediction; with ``tied`` both have that of the cell. Besides, how many
-        rows it stands for, and its micro-cell.
+        One for events, one for non-events, of each cell.
+
+        Their prediction is the mean of the events or of the non-events; with ``tied`` the mean of
+        the cell. Returns the rows, how many observations each stands for (m,), and its micro-cell
+        (m,).
         """
         events = np.concatenate([self.labels, self.count - self.labels])
         (some,) = np.nonzero(events)
@@ -400,7 +417,7 @@ class CountDraws:
     value: Callable[[Counts], FloatArray]
 
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
         p, rest = np.clip(self.problem.probs, 0.0, 1.0).T
         rows = self.problem.count.astype(np.int64)
         at_once = max(1, AT_ONCE // rows.size)
@@ -417,7 +434,7 @@ class CountDraws:
 
 @dataclass(frozen=True, eq=False)
 class ClusteredProblem(MicroCells):
-    """Sums of every cluster; outcomes are :class:`Flips` of its residuals, (B, G)."""
+    """Problem of a tally of clusters; outcomes are :class:`Flips` of its residuals, (B, G)."""
 
     tally: ClusteredTally = field(repr=False)
     n_clusters: int
@@ -434,7 +451,7 @@ class ClusteredProblem(MicroCells):
 
     @classmethod
     def of(cls, tally: ClusteredTally) -> ClusteredProblem:
-        """Look at a tally; StatisticError for fewer than 100 clusters."""
+        """Return the problem of a tally; StatisticError for fewer than 100 clusters."""
         if tally.n_clusters < FEWEST:
             raise StatisticError(
                 f"{tally.n_clusters} clusters are too few: random signs of whole clusters hold "
@@ -475,7 +492,7 @@ class ClusteredProblem(MicroCells):
 
     @property
     def clusters(self) -> IntArray:
-        """Refused: what is asked pairs rows of different clusters."""
+        """Refused with StatisticError: it would pair rows of different clusters."""
         raise StatisticError(
             "pairs of clusters are not kept in a tally of clusters: take ECE or CoxScore, or pass "
             "the rows"
@@ -497,7 +514,7 @@ class ClusteredProblem(MicroCells):
         return self.of_means(name, score(np.clip(self.probs, 1e-12, 1.0)))
 
     def of_clusters(self, cells: Cells) -> FloatArray:
-        """Return the summed residuals of every cluster in every cell, (G, L)."""
+        """Return the summed residuals of every cluster in every cell, shape (G, L)."""
         if cells not in self._sums:
             size = len(cells)
             where = self.tally.cluster * size + cells.of_unit
@@ -550,7 +567,7 @@ class ClusteredProblem(MicroCells):
 
 
 def problem_of_tally(tally: AnyTally) -> MicroCells:
-    """Return the problem of a tally, which its lens has chosen."""
+    """Return the problem of a tally, plain or clustered."""
     if isinstance(tally, ClusteredTally):
         return ClusteredProblem.of(tally)
     return TallyProblem.of(tally)
@@ -593,7 +610,7 @@ class Atoms:
 
     @classmethod
     def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
-        """Return the atoms of micro-cells, which are those of Gauss's quadrature."""
+        """Return one or two Gauss quadrature nodes for each micro-cell, from its moments (C, 8)."""
         n = sums[:, 0].astype(np.float64)
         mean = mean_position(sums)
         square, cube, fourth = (sums[:, k] / (n * UNIT) for k in range(2, 5))
@@ -621,11 +638,11 @@ class Atoms:
         )
 
     def take(self, cells: IntArray) -> Atoms:
-        """Return the atoms of some of the micro-cells."""
+        """Return the nodes of the micro-cells ``cells``."""
         return Atoms(*(column[..., cells] for column in vars(self).values()))
 
     def law(self) -> tuple[int, FloatArray, float]:
-        """Return the law of the number of events, as ``poisson_binomial`` does."""
+        """Return the law of the number of events, in the form of ``poisson_binomial``."""
         if (self.times * self.p).sum() <= (self.times * self.rest).sum():
             return self._of(self.p.ravel())
         lowest, pmf, lost = self._of(self.rest.ravel())  # the rarer label has all its digits
@@ -679,7 +696,7 @@ class Atoms:
 
 
 def _logarithm(p: FloatArray, times: FloatArray, omega: FloatArray) -> NDArray[np.complex128]:
-    """Return Σ times · log(e^{ipω} (1 − p + p e^{−iω})), both parts without cancellation."""
+    """Return Σ times · log(e^{ipω} (1 − p + p e^{−iω})), shape (W,), without cancellation."""
     total = np.zeros(omega.size, dtype=np.complex128)
     at_once = max(1, LAWS_AT_ONCE // max(1, omega.size))
     for first in range(0, p.size, at_once):
@@ -703,7 +720,7 @@ ENDS = 1e-19
 def binomials(
     rows: IntArray, p: FloatArray, rest: FloatArray, seed: Seed, first: int, count: int
 ) -> FloatArray:
-    """Draw numbers of events of cells, (count, C), by seed, replicate (from ``first``) and cell."""
+    """Draw numbers of events of cells, shape (count, C), keyed by seed, replicate and cell."""
     draws, chance = np.empty((count, rows.size)), np.minimum(p, rest)
     spread = float((rows * chance * (1.0 - chance)).max())
     reach = int(32.0 + np.sqrt(1024.0 + 92.0 * spread))  # of e⁻⁴⁴ by Bernstein's inequality

@@ -1,4 +1,4 @@
-"""A uniform sample of rows: what answers the questions that sums leave open."""
+"""A uniform sample of rows, kept beside sums to answer the questions that sums leave open."""
 
 from __future__ import annotations
 
@@ -75,18 +75,24 @@ class RowSample:
 
     @property
     def bound(self) -> np.uint64:
-        """No row of a larger rank can still enter the sample."""
+        """Largest rank that can still enter the sample."""
         full = self.rank.size == most_rows(self.probs.shape[1])
         return np.uint64(self.rank[-1]) if full else UNBOUNDED
 
     @property
     def remark(self) -> str:
-        """What a result says of it; nothing where all rows are in the sample."""
+        """Description of the sample for results, such as "a sample of 8192 of 100000 rows".
+
+        Else "".
+        """
         whole = self.rank.size == self.n
         return "" if whole else f"a sample of {self.rank.size} of {self.n} rows"
 
     def _smallest(self) -> Self:
-        """Sort by rank, equal ranks by content, so that no order of adding up is seen."""
+        """Return the rows of smallest rank.
+
+        Equal ranks are sorted by content, whatever their order.
+        """
         content = self.labels.astype(np.uint64)
         for column in np.ascontiguousarray(self.probs.T).view(np.uint64):
             content = mixed(content * GAMMA + column)
@@ -96,7 +102,7 @@ class RowSample:
         return type(self)(self.n, *columns, weights)
 
     def __add__(self, other: RowSample) -> RowSample:
-        """Return the sample of the rows of both: those of smallest rank."""
+        """Return the sample of both sets of rows: the rows with the smallest ranks."""
         weights = None
         if not (self.weights is None and other.weights is None):
             each = (np.ones(s.rank.size) if s.weights is None else s.weights for s in (self, other))
@@ -106,7 +112,7 @@ class RowSample:
         return RowSample(self.n + other.n, rank, probs, labels, weights)._smallest()
 
     def described(self) -> dict[str, object]:
-        """Return the sample as JSON takes it, bit by bit."""
+        """Return the sample as a dictionary for JSON, exact to the bit."""
         columns = {"rank": self.rank, "probs": self.probs, "labels": self.labels}
         columns |= {} if self.weights is None else {"weights": self.weights}
         texts = {name: b64encode(c.tobytes()).decode() for name, c in columns.items()}
@@ -114,7 +120,7 @@ class RowSample:
 
     @classmethod
     def of_description(cls, content: dict[str, Any]) -> Self:
-        """Rebuild from :meth:`described`; InvalidPredictionsError for anything else."""
+        """Rebuild a sample from :meth:`described`; InvalidPredictionsError for anything else."""
 
         def column(name: str, kind: str) -> AnyArray:
             return np.frombuffer(b64decode(content[name], validate=True), dtype=kind)
@@ -139,7 +145,10 @@ class RowSample:
 
 
 def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
-    """Return where the rows lie that both samples have; StatisticError for other observations."""
+    """Return the places (i, j) in two samples of the rows that both have, arrays of shape (m,).
+
+    StatisticError for samples of other observations.
+    """
     alone = [np.unique(s.rank, return_counts=True) for s in (a, b)]
     once = [np.isin(s.rank, rank[n == 1]) for s, (rank, n) in zip((a, b), alone, strict=True)]
     places = [np.flatnonzero(which) for which in once]
@@ -149,25 +158,25 @@ def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
     if a.n != b.n or 2 * shared.size < least or (a.labels[i] != b.labels[j]).any():
         raise StatisticError(
             "these tallies are not of the same observations, cut into the same parts: "
-            "paired=False compares those of other observations"
+            "paired=False compares models on different observations"
         )
     return i, j
 
 
 def most_rows(n_classes: int) -> int:
-    """Return how many rows a sample has at most."""
+    """Return the largest number of rows that a sample keeps."""
     return min(SIZE, max(1, NUMBERS // n_classes))
 
 
 def part_of(labels: IntArray) -> np.uint64:
-    """Return what tells a part of the rows from others: a hash of its first labels."""
+    """Return a hash of the first labels, which tells one part of the rows from another."""
     few = labels[:TELLING].astype(np.uint64)
     number = np.arange(1, few.size + 1, dtype=np.uint64)
     return np.uint64(np.bitwise_xor.reduce(mixed(number * GAMMA + few)))
 
 
 def mixed(z: UIntArray) -> UIntArray:
-    """Return 64 bits of each number that look random (Steele, Lea & Flood 2014)."""
+    """Return 64 pseudo-random bits for each number (Steele, Lea & Flood 2014), same shape."""
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
     return z ^ (z >> np.uint64(31))

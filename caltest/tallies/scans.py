@@ -1,4 +1,4 @@
-"""Files of any size, tallied in one pass: batch by batch, part by part."""
+"""Files of any size tallied in one pass, batch by batch and part by part; :func:`scan`."""
 
 from __future__ import annotations
 
@@ -64,50 +64,51 @@ def scan(
 ) -> Tally | Tallies:
     r"""Tally files that need not fit into memory.
 
-    Parquet, Arrow and text files are read in batches and forgotten, all others one by one as
-    :func:`read_predictions` does. Numbers do not depend on batches, nor on the order of the files.
+    Parquet, Arrow and text files are read in batches, every other format whole, one file at a time,
+    as :func:`read_predictions` does. Numbers do not depend on batches, nor on the order of the
+    files.
 
     Parameters
     ----------
     paths : path, pattern such as ``"part-*.parquet"``, or sequence of them
         The parts. Patterns take files in the order of their names.
     probs, label, where, predicted_label, weights, classes
-        As in :func:`read_predictions`; columns are those that the first part has.
+        As in :func:`read_predictions`; the first part decides which columns are read.
     from_logits, renormalise, drop_missing, format, as_is
         As in :func:`read_predictions`. Guards look at the first 32 768 rows.
     lens : Lens, sequence of them or "usual", optional
-        What is looked at; by default all that :func:`audit` asks, and with ``"usual"`` what
-        :func:`calibration_test` does.
+        Which probabilities are assessed; by default all lenses of :func:`audit`, with ``"usual"``
+        the lens of :func:`calibration_test`.
     grid : int, optional
         As in :meth:`Tallies.of`.
     resume : path, optional
         A file that keeps the tally of whole parts; parts that it has counted are not read again.
-        A part is the same if its size, time of change (in ns), inode and device are, and otherwise
-        if the BLAKE2 hash of its whole content is.
+        A part counts as unchanged if its size, modification time (in ns), inode and device are, and
+        otherwise if the BLAKE2 hash of its whole content is.
     verify : bool, default False
-        Compare the content of every counted part, also of those that look unchanged.
+        Compare the content of every counted part, even if its metadata is unchanged.
 
     Returns
     -------
     Tally or Tallies
-        The latter of several lenses, or without one of more than two classes. Notes say what was
-        read.
+        Tallies for several lenses, or for more than two classes without a lens. Notes say how the
+        files were read.
 
     Raises
     ------
     FileNotFoundError
         When there is no such file.
     InvalidPredictionsError
-        When a part cannot be read; the message names it and says what was counted before, as a
-        KeyboardInterrupt does on Ctrl-C.
+        When a part cannot be read; the message names it and the parts counted before. A
+        KeyboardInterrupt on Ctrl-C says the same.
     StatisticError
-        When ``resume`` is of another question, or one of its parts has changed, also while it was
-        read.
+        When ``resume`` belongs to another question, or one of its parts has changed, even while it
+        was being read.
 
     Notes
     -----
     One pass, some 0.15 µs a row. Numbers of 32 bits within half a step of a decimal of 6 digits are
-    read as that decimal, those of 16 bits of 3 digits, row by row.
+    read as that decimal, numbers of 16 bits within half a step of 3 digits, row by row.
 
     Examples
     --------
@@ -139,7 +140,10 @@ def scan(
 
 @dataclass
 class _Run:
-    """The parts of a scan, and what is known of those counted, by their content, and the tally."""
+    """State of a running scan.
+
+    Its parts, the content hashes of counted parts, and the tally so far.
+    """
 
     parts: list[Path]
     reading: TallyReading
@@ -154,7 +158,7 @@ class _Run:
     write_time: float = field(default_factory=time.monotonic)
 
     def tally_parts(self) -> Tally | Tallies:
-        """Tally the parts that are not counted yet."""
+        """Tally the parts that are not counted yet, and return the tally of all."""
         self.reading.choose(self.parts)
         left = [part for part in self.parts if self.marks.get(part) not in self.counted[0]]
         try:
@@ -195,7 +199,7 @@ class _Run:
             self._write()
 
     def account(self) -> str:
-        """Return what has been counted, in words."""
+        """Return a sentence on the rows and parts counted so far and where they are kept."""
         names, tally = self.counted
         n = several(0 if tally is None else tally.n, "row")
         place = f"kept in {self.state}" if self.state else "with resume= (--resume) a file keeps it"
@@ -210,7 +214,7 @@ class _Run:
         self.write_time = time.monotonic()
 
     def load_state(self) -> None:
-        """Take up what an earlier run has counted, of the same question and parts."""
+        """Load the counts of an earlier run with the same question and parts."""
         assert self.state is not None
         if not self.state.exists():
             return
@@ -244,7 +248,7 @@ class _Run:
         self.counted = names, tally
 
     def _identify(self, names: dict[str, Any]) -> None:
-        """Find the marks of parts that may have been counted; others are hashed when read."""
+        """Hash the parts that may have been counted before; other parts are hashed when read."""
         stamps = {mark: _stamp_in(record) for mark, record in names.items()}
         sizes = {stamp.size for stamp in stamps.values()}
         for part in self.parts:
@@ -257,7 +261,7 @@ class _Run:
 
 
 def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], Counts]:
-    """Return the records of parts, the question and the tally that a state holds."""
+    """Return the records of parts, the question, and the tally kept in a state file."""
     foreign = (
         f"{state} is not the state of a scan, as audit, report, test and interval write it with "
         "--resume"

@@ -1,4 +1,7 @@
-"""The query whose result is a tally, and tallies of what is counted already."""
+"""The SQL query whose result is a tally, and tallies of tables of counts (grades, bins).
+
+:func:`tally_sql` writes the query; :class:`Counted` reads its result.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +161,7 @@ def tally_sql(
     """Return the query that tallies a table where it is; :meth:`Tally.from_table` reads its result.
 
     A GROUP BY over micro-cells: a row for each occupied cell (of each weight) with the sums of
-    :class:`Tally`, which are those of :meth:`Tally.of` to the last bit, and its part of the totals,
+    :class:`Tally`, equal to those of :meth:`Tally.of` to the last bit, and its part of the totals,
     where logarithms may differ in their last bits (below 1e-9 of a total, unless it cancels). All
     are whole numbers, so that the order of rows and the number of threads change nothing.
 
@@ -170,13 +173,17 @@ def tally_sql(
         Columns: the probability of an event, and whether it occurred (0, 1 or boolean). Names are
         quoted as they stand, so that upper and lower case matter in PostgreSQL.
     weights, cluster : str, optional
-        Columns of weights ≥ 0, up to 1024 different ones, of which rows of 0 are left out; or of
-        clusters, such as images, whose result is for :meth:`ClusteredTally.from_table`.
+        Column of weights ≥ 0, up to 1024 different ones; rows of weight 0 are left out. Or column
+        of clusters, such as images; :meth:`ClusteredTally.from_table` reads that result.
     grid : int, optional
         Cells of equal width: 4800 as in :meth:`Tally.of`, with ``cluster`` 120.
     dialect : {"duckdb", "postgresql"}
         Both round as IEEE 754 says. DuckDB is tested with every change, PostgreSQL (15) where a
         server is at hand.
+
+    Returns
+    -------
+    str
 
     Raises
     ------
@@ -227,7 +234,7 @@ def tally_sql(
 
 
 def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
-    """Return the query of a tally of clusters; what is no row comes under cell −1."""
+    """Return the query of a tally of clusters; invalid rows are counted in cell −1."""
     rows = f"SELECT {cluster} AS cluster, {p} AS p, {y} AS y FROM {origin}"
     cell = f"GREATEST(CEIL((p - {EDGE_TOLERANCE!r}) * {cells}) - 1, 0)"
     right = "p >= 0 AND p <= 1 AND (y = 0 OR y = 1) AND cluster IS NOT NULL"
@@ -241,14 +248,14 @@ def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
 
 
 def quoted(name: object) -> str:
-    """Return an identifier in quotes, which it cannot leave."""
+    """Return an SQL identifier in double quotes, with quotes inside it doubled."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise StatisticError(f"{name!r} is not the name of a table or column")
     return '"' + name.replace('"', '""') + '"'
 
 
 def _result(word: Mapping[str, str]) -> str:
-    """Return the columns of the result."""
+    """Return the SELECT list of the result."""
 
     def total(value: str) -> str:
         return f"SUM(CAST(CASE WHEN refused < 0 THEN 0 ELSE {value} END AS BIGINT))"
@@ -267,7 +274,7 @@ def _result(word: Mapping[str, str]) -> str:
 
 
 # ------------------------------------------------------------------------------
-# Tallies of what is counted already: micro-cell sums of a warehouse, and grades or bins.
+# Tallies of tables of counts: micro-cell sums of a warehouse, and grades or bins.
 
 
 #: What the two classes are called, if anything.
@@ -275,7 +282,7 @@ Names = tuple[str, ...] | None
 
 
 class Counted:
-    """The way from tables of counts to a tally."""
+    """Mixin of tallies that can be made from tables of counts."""
 
     @classmethod
     def from_table(
@@ -283,24 +290,25 @@ class Counted:
         probability: str | None = None, classes: Sequence[object] | None = None,
         grid: int | None = None,
     ) -> Self:  # fmt: skip
-        """Tally what is counted already: the result of :func:`tally_sql`, or grades or bins.
+        """Tally a table of counts: the result of :func:`tally_sql`, or grades or bins.
 
         Parameters
         ----------
         table : data frame, mapping of columns, duckdb relation or path
-            The result of a query of :func:`tally_sql`, also those of several days below each other;
-            or a row for each grade, which stands for its ``n`` rows of one prediction.
+            The result of a query of :func:`tally_sql`; the results of several days may be
+            concatenated. Or a row for each grade, which stands for its ``n`` rows with one
+            prediction.
         n, events, probability : str, optional
             Columns of grades or expressions over them, as in :func:`grade_tests`.
         classes : sequence of two, optional
-            What is called not to have occurred, and to have occurred.
+            Names of "did not occur" and "occurred".
         grid : int, optional
-            Cells of equal width; 4800 for grades, for a query its own.
+            Cells of equal width; 4800 for grades, the query's own grid for its result.
 
         Returns
         -------
         Tally
-            Of the event, ``OneVsRest(1)``; of grades it equals that of their rows.
+            Of the event, ``OneVsRest(1)``; the tally of grades equals the tally of their rows.
 
         Raises
         ------
@@ -310,7 +318,7 @@ class Counted:
 
         Notes
         -----
-        Linear in the rows of the table; of grades with up to n rows of a kind, log₂ n passes.
+        Linear in the rows of the table; log₂ n passes for grades with up to n rows of a kind.
 
         Examples
         --------
@@ -330,7 +338,7 @@ class Counted:
 
 
 def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
-    """Add up rows of each grade by the binary digits of their number, from the highest one down."""
+    """Return the tally of grades, added up by the binary digits of their counts, highest first."""
     _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])
     p, event = np.tile(grades.probability, 2), np.arange(times.size) < grades.n.size
@@ -354,7 +362,7 @@ def _refuse_more(n: IntArray) -> None:
 
 
 def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: int | None) -> Any:
-    """Tally the result of a query, or of several below each other."""
+    """Return the tally of a query's result, or of several results concatenated."""
     whole = {name: whole_numbers(columns[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
     refusals = [f"{several(int(n[key == code].sum()), 'row')} {why}"

@@ -1,4 +1,8 @@
-"""Tallies of one question and of several, as JSON, and from rows batch by batch."""
+"""Tallies of one question and of several, their JSON, and their making from rows in batches.
+
+:class:`Tally` holds one binary question, :class:`Tallies` several lenses and a sample of rows;
+:class:`TallyReading` reads columns of tables and files in batches.
+"""
 
 from __future__ import annotations
 
@@ -60,12 +64,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Tally(AnyTally, Counted):
-    """What a two-class question needs to know of any number of rows: sums over micro-cells.
+    """Sums over micro-cells that answer a binary calibration question for any number of rows.
 
     [0, 1] is cut into ``grid`` cells of equal width, the first and the last of them into octaves,
-    with cells of their own for 0, 1 and the inner edges. Each occupied cell keeps, with t the
-    position of a prediction in it, from −1 to 1, and y whether the event occurred, n, Σt, …, Σt⁴,
-    Σy and Σyt, and all rows together the sums that log scores and Cox's score test need. All sums
+    with cells of their own for 0, 1 and the inner edges. With t the position of a prediction in its
+    cell, from −1 to 1, and y whether the event occurred, each occupied cell keeps n, Σt, …, Σt⁴,
+    Σy and Σyt; all rows together keep the sums that log scores and Cox's score test need. All sums
     are of whole numbers, so that batches, their order and the number of processes change no bit.
     Tallies add up by ``+``.
 
@@ -76,24 +80,24 @@ class Tally(AnyTally, Counted):
     Attributes
     ----------
     lens : Lens
-        What was looked at.
+        Which probabilities are assessed.
     grid : int
-        Cells of equal width; bins that are made of them are answered as if from the rows.
+        Cells of equal width; bins that are unions of cells are answered exactly as from the rows.
     n_classes : int
         Number of classes before the lens; ``classes`` are their names, if any.
     strata : ndarray of shape (W,)
-        The different weights of the rows, increasing; 1 without weights.
+        The distinct weights of the rows, increasing; 1 without weights.
     key : ndarray of shape (C,), int64
         The occupied micro-cells, numbered from 0 to 1, for each weight in turn.
     stratum : ndarray of shape (C,), int64
-        The number of its weight.
+        Index of the cell's weight in ``strata``.
     sums : ndarray of shape (C, 8), int64
-        The sums above, those of t in multiples of 2⁻³⁰; the last has what is left of Σt, in
+        The sums above, powers of t in multiples of 2⁻³⁰; the last column is the remainder of Σt, in
         multiples of 2⁻⁵².
     totals : ndarray of shape (W, 8, 2), int64
         The sums over all rows, in multiples of 2⁻²⁰ and of 2⁻⁶³.
     notes : tuple of str
-        What was done to the rows on the way in; not part of the value.
+        How the rows were read and changed; not part of the value.
 
     Notes
     -----
@@ -220,7 +224,7 @@ class Tally(AnyTally, Counted):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tally) -> Tally:
-        """Return the tally of the rows of both; lenses, grids and classes must be the same."""
+        """Return the tally of both sets of rows; lenses, grids and classes must be equal."""
         if not isinstance(other, Tally):
             return NotImplemented
         self.refuse_other(other, "do not add up")
@@ -246,18 +250,21 @@ class Tally(AnyTally, Counted):
         )  # fmt: skip
 
     def through(self, lens: LensLike | None) -> Tally:
-        """Return the tally as its lens or the top class of two sees it; StatisticError else."""
+        """Return the tally seen through its own lens, or the top class of two.
+
+        StatisticError otherwise.
+        """
         if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
             return self
         if lens == TopK(1) and self.lens == OneVsRest(1) and self.n_classes == 2:
             return self.top()
         raise StatisticError(
             f"this is a tally of {self.lens!r}, which cannot be looked at through "
-            f"{name_of(lens)}: tally the rows with that lens, too"
+            f"{name_of(lens)}: tally the rows with that lens as well"
         )
 
     def top(self) -> Tally:
-        """Return the tally of the top class of two, from that of the event ``OneVsRest(1)``.
+        """Return the tally of the top class of two classes, from the tally of ``OneVsRest(1)``.
 
         Where both have probability ½ (to 1e-12) the top class is class 0, as for ``TopK(1)``.
         """
@@ -282,12 +289,12 @@ class Tally(AnyTally, Counted):
         return half(True) + half(False)
 
     def to_json(self) -> str:
-        """Return the tally as JSON, of whole numbers only."""
+        """Return the tally as JSON text, in whole numbers only."""
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        """Rebuild a tally from :meth:`to_json`; InvalidPredictionsError for anything else."""
         return cls(**fields_of(parse_json(text, "this is not a tally of caltest: it")))
 
     def __repr__(self) -> str:
@@ -298,7 +305,10 @@ class Tally(AnyTally, Counted):
 def rows_of(
     lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
-    """Return rows that a tally may hold, and its lens."""
+    """Return validated rows for a tally, and the lens.
+
+    StatisticError for designs it cannot hold.
+    """
     facts.setdefault("rounded", False)
     data = read_arguments(probs, labels, **facts).labelled("a tally")
     if data.provenance:
@@ -323,7 +333,7 @@ def rows_of(
 
 
 def event_through(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
-    """Return what a lens shows of two classes: predictions (n, 2), and whether the first is it."""
+    """Return (predictions (n, 2), events (n,)) of the binary question that a lens leaves."""
     if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
         c = data.class_index(through.c)
         return data.probs[:, ::-1] if c else data.probs, data.labels == c
@@ -355,7 +365,7 @@ FORM = "caltest tally"
 
 
 def to_json(tally: Tally) -> str:
-    """Return a tally as JSON."""
+    """Return a tally as JSON text."""
     lens = {"name": type(tally.lens).__name__, **vars(tally.lens)}
     columns = {"stratum": tally.stratum, "key": tally.key}
     columns |= dict(zip(SUMS, tally.sums.T, strict=True))
@@ -369,7 +379,7 @@ def to_json(tally: Tally) -> str:
 
 
 def fields_of(content: Any) -> Fields:
-    """Return the fields of a tally from parsed JSON, and check that rows can have its sums."""
+    """Return the fields of a tally from parsed JSON, checked for sums that no rows can have."""
     try:
         cells = content["cells"]
         if content[FORM] != VERSION:
@@ -403,7 +413,10 @@ def fields_of(content: Any) -> Fields:
 
 
 def _whole_column(name: str, values: object) -> IntArray:
-    """Return a column of whole numbers below 2⁶³; InvalidPredictionsError names another value."""
+    """Return a column of whole numbers below 2⁶³, (C,).
+
+    InvalidPredictionsError names a bad value.
+    """
     if not isinstance(values, list):
         raise InvalidPredictionsError(f"this tally is damaged: {name} is no list")
     for row, value in enumerate(values):
@@ -415,7 +428,7 @@ def _whole_column(name: str, values: object) -> IntArray:
 
 
 def _refuse_impossible(fields: Fields, n: object) -> None:
-    """Refuse cells, sums and totals that no rows have, by name."""
+    """Raise InvalidPredictionsError, naming the field, for cells or sums that no rows can have."""
     key, stratum, strata = fields["key"], fields["stratum"], fields["strata"]
     last, size = Grid(fields["grid"]).last, strata.size
     order = stratum * (last + 1) + key
@@ -557,7 +570,10 @@ class Tallies(AnyTally):
         part: np.uint64 | None = None,
         bound: np.uint64 = UNBOUNDED,
     ) -> Self:
-        """Tally rows of a part that is read in batches, as :meth:`RowSample.of` knows them."""
+        """Tally the rows of a batch of a part, with their ranks in the sample.
+
+        See ``RowSample.of``.
+        """
         chosen = usual_lenses(data) if lenses is None else list(lenses)
         if not chosen:
             raise StatisticError("the list of lenses is empty")
@@ -594,7 +610,10 @@ class Tallies(AnyTally):
 
     @cached_property
     def rows(self) -> Predictions | None:  # type: ignore[override]
-        """The sampled rows, as predictions whose notes say of how many they are."""
+        """The sampled rows as Predictions, with a note on how many rows they stand for.
+
+        Else None.
+        """
         s = self.sample
         if s is None:
             return None
@@ -616,7 +635,7 @@ class Tallies(AnyTally):
 
     @property
     def lens(self) -> Lens:
-        """What is looked at without a lens: the event of two classes, the top class of more."""
+        """Default lens: the event for two classes, the top class for more."""
         usual: Lens = OneVsRest(1) if self.n_classes == 2 else TopK(1)
         return self.members[0].lens if len(self.members) == 1 else usual
 
@@ -626,12 +645,11 @@ class Tallies(AnyTally):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes before the lens."""
         return self.members[0].n_classes
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """Their names."""
+        """Names of the classes, if any."""
         return self.members[0].classes
 
     @property
@@ -646,7 +664,7 @@ class Tallies(AnyTally):
     def impossible(self) -> IntArray:
         if self.rows is not None and self.rows.impossible.size:
             return self.rows.impossible
-        # Of a row that lies in several tallies the one of its class counts
+        # A row may lie in several tallies: the tally of its class counts
         classes = [m for m in self.members if isinstance(m.lens, OneVsRest)]
         events = (m.sums[m.key == 0, SUMS.index("events")].sum() for m in classes)
         return np.broadcast_to(np.int64(0), (int(sum(events)),))
@@ -656,11 +674,11 @@ class Tallies(AnyTally):
         return {"lenses": self.lenses}
 
     def through(self, lens: LensLike | None) -> Tally:
-        """Return the tally of a lens; StatisticError, which names the lenses, if there is none."""
+        """Return the tally for a lens; StatisticError names the lenses if there is none."""
         return self.source(lens).through(self.lens if lens is None else lens)
 
     def source(self, lens: LensLike | None) -> Tally:
-        """Return the tally from which a lens is seen; errors as of :meth:`through`."""
+        """Return the member tally from which a lens is derived; raises as :meth:`through`."""
         lens = self.lens if lens is None else lens
         if isinstance(lens, Lens):
             names = {self.named(each): j for j, each in enumerate(self.lenses)}
@@ -674,7 +692,7 @@ class Tallies(AnyTally):
             there, more = there[:5], f" and {len(there) - 5} more"
         raise StatisticError(
             f"these tallies cannot be looked at through {name_of(lens)}, but through "
-            f"{', '.join(there)}{more}: tally the rows with that lens, too"
+            f"{', '.join(there)}{more}: tally the rows with that lens as well"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -683,7 +701,7 @@ class Tallies(AnyTally):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tallies) -> Tallies:
-        """Return the tallies of the rows of both; lenses, grids and classes must be the same."""
+        """Return the tallies of both sets of rows; lenses, grids and classes must be equal."""
         if not isinstance(other, Tallies):
             return NotImplemented
         self.refuse_other(other, "do not add up")
@@ -694,7 +712,7 @@ class Tallies(AnyTally):
         return Tallies(tuple(one + more for one, more in both), sample, notes)
 
     def to_json(self) -> str:
-        """Return the tallies as JSON, numbers exactly as they are."""
+        """Return the tallies as JSON text, numbers exact to the bit."""
         parts = ", ".join(member.to_json() for member in self.members)
         head = f'"caltest tallies": {TALLIES_VERSION}, "notes": {json.dumps(self.notes)}'
         sample = None if self.sample is None else self.sample.described()
@@ -702,7 +720,7 @@ class Tallies(AnyTally):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild from :meth:`to_json`; InvalidPredictionsError for anything else."""
+        """Rebuild tallies from :meth:`to_json`; InvalidPredictionsError for anything else."""
         content = parse_json(text, "these are no tallies of caltest: it")
         try:
             if content["caltest tallies"] != TALLIES_VERSION:
@@ -734,14 +752,14 @@ class Tallies(AnyTally):
 
 
 def usual_lenses(data: Predictions) -> list[Lens]:
-    """Return the lenses of an audit that leave two classes."""
+    """Return the lenses of an audit that leave a binary question."""
     if data.n_classes == 2:
         return [OneVsRest(1)]
     return [TopK(1), *map(OneVsRest, range(data.n_classes))]
 
 
 def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
-    """Say whether a lens shows whole vectors."""
+    """Return whether a lens leaves more than two classes."""
     if isinstance(lens, Partition):
         return len(lens.groups) > 2
     return lens.k > 1 if isinstance(lens, TopK) else lens == Canonical() and data.n_classes > 2
@@ -756,7 +774,7 @@ Counts: TypeAlias = Tally | Tallies | None
 
 
 #: What is looked at, as a state says it.
-LOOKS = {None: "all that an audit asks", "usual": "'usual', that of a test"}
+LOOKS = {None: "all that an audit asks", "usual": "'usual', as a test"}
 
 
 #: Rows that say what columns mean.
@@ -765,7 +783,10 @@ FIRST = 2**15
 
 @dataclass
 class TallyReading:
-    """Which columns are read, through which lens, and what the first rows say of their meaning."""
+    """Reading of tables into tallies.
+
+    Requested columns, lenses, and the choices of the first rows.
+    """
 
     wanted: Wanted = field(default_factory=Wanted)
     #: One, several, "usual" for that of tests, or None for all that an audit asks.
@@ -780,23 +801,26 @@ class TallyReading:
 
     @property
     def question(self) -> dict[str, str]:
-        """What decides what is counted, in words."""
+        """Everything that decides what is counted, as text by name."""
         given = {f.name: repr(getattr(self.wanted, f.name)) for f in fields(Wanted)}
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
         return {"lens": lens or repr(self.lens), "grid": repr(self.grid), **given}
 
     def choose(self, parts: Sequence[Path]) -> None:
-        """Find out what columns mean, from the first part that has rows."""
+        """Choose columns and lenses from the first part that has rows."""
         for part in parts:
             with named(part), opened_part(part, self.wanted) as table:
                 head = table.frame.head(FIRST).collect()
                 if head.height:
-                    # Of text the types of columns are those of its first rows, in all parts
+                    # In text files the first rows decide the types of columns, for all parts
                     return self.choose_in(replace(table, frame=head.lazy(), text=None))
         raise InvalidPredictionsError(f"{parts[0].name}: there are no rows, nor in others")
 
     def choose_in(self, head: Table) -> None:
-        """Find out what columns mean, from the first rows, and ask about doubts."""
+        """Choose columns and lenses from the first rows of a table.
+
+        DoubtfulInputError if in doubt.
+        """
         alike = replace(self.wanted, weights=None)  # the first rows may have no weight
         data, _ = read_table(head, alike)
         self.chosen = chosen_of(head, self.wanted)
@@ -804,7 +828,7 @@ class TallyReading:
         self._look(data)
 
     def _look(self, data: Predictions) -> None:
-        """Find out through which lenses."""
+        """Resolve the lenses for these rows."""
         if isinstance(self.lens, str) and self.lens != "usual":
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
         if not (self.lens is None or isinstance(self.lens, Sequence) or callable(self.lens)):
@@ -818,13 +842,13 @@ class TallyReading:
         self.looks = tuple(looks)
 
     def steps(self, part: Path) -> Iterator[tuple[Counts, int]]:
-        """Yield tallies of batches of the rows of a file, and the number of these rows."""
+        """Yield (tally, number of rows) for every batch of a file."""
         with opened_part(part, self.wanted) as table:
             refuse_repeated_samples(table, self.wanted)
             yield from self.batches(table)
 
     def batches(self, table: Table) -> Iterator[tuple[Counts, int]]:
-        """Yield tallies of batches of the rows of a table, and the number of these rows."""
+        """Yield (tally, number of rows) for every batch of a table."""
         assert self.chosen is not None
         refuse_lacking(self.chosen, table)
         key, before = self.part_key(table), 0
@@ -893,7 +917,7 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
 
 
 def refuse_lacking(chosen: Chosen, table: Table) -> None:
-    """Refuse a part without a column that is read from the first part."""
+    """Refuse a part that lacks a column of the first part."""
     lacking = sorted(chosen.used - {*table.schema})
     if lacking:
         raise InvalidPredictionsError(
@@ -902,7 +926,7 @@ def refuse_lacking(chosen: Chosen, table: Table) -> None:
 
 
 def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
-    """Tally a frame where its partitions are; what columns mean is read off its first rows."""
+    """Tally a Dask frame partition by partition; its first rows decide how columns are read."""
     dask = imported("dask", "dask", "Dask data frames")
     if not hasattr(frame, "npartitions"):
         raise TypeError(

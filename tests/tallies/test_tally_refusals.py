@@ -92,7 +92,7 @@ REFUSED = [
     (STATISTIC, lambda: ct.report(THREE, recalibrated=np.full((100, 3), 1 / 3)),
      "recalibrated= needs the rows"),
     # comparisons
-    (STATISTIC, lambda: ct.compare(PAIR[0], PAIR[0]), "paired=False compares those of other obs"),
+    (STATISTIC, lambda: ct.compare(PAIR[0], PAIR[0]), "paired=False compares models on different"),
     (STATISTIC, lambda: ct.compare(*PAIR[:1] * 2, paired=False, method="swap"), "compared by 'z'"),
     (STATISTIC, lambda: ct.compare(*PAIR, paired=False),
      "different grids cannot be compared: 4800 and 60"),
