@@ -1,4 +1,8 @@
-"""Sample sizes: how many observations a test, an interval or a monitor needs."""
+"""Sample sizes: how many observations a test, an interval, a comparison or a monitor needs.
+
+Start with :func:`plan`. :class:`Population` draws data sets, :class:`Task` evaluates one; true
+probabilities are :class:`Slope`, :class:`Shift`, :class:`Bump` or fitted maps.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +65,12 @@ def plan(
     rng: RNG = None,
     **facts: Unpack[Facts],
 ) -> Plan:
-    """Say how many rows are needed: to find a fault, to bound an error, to show that it is small.
+    """Compute the sample size for a test, an interval of a given width, or an equivalence test.
 
-    What is planned follows from what is given: a test; with ``width`` an interval; with
+    The arguments decide what is planned: by default a test; with ``width`` an interval; with
     ``tolerance`` a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as
-    the statistic the rows until its alarm. Where there is no formula, rows like those given are
-    drawn, labels from what is true of them, and the verb is called.
+    the statistic the rows until its alarm. Without a formula, data sets are simulated: predictions
+    are drawn from those given, labels from the true probabilities, and the verb is called.
 
     Parameters
     ----------
@@ -76,35 +80,38 @@ def plan(
     labels, statistic, lens, tolerance, rng, **facts
         As in :func:`equivalence_test`; weights and subgroups are refused. ``clusters`` are drawn
         whole, with the dependence of the labels given, and multiply formulas by their design
-        effect. "O:E", "intercept" (given slope 1) and "slope" stand for intervals of known length.
+        effect. "O:E", "intercept" (calibration-in-the-large) and "slope" plan intervals by formula.
     alternative : callable, optional
         From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
-        fitted recalibration; by default what the labels ask for (Platt scaling, temperature scaling
-        for several classes), and without labels the model is calibrated.
+        fitted recalibration. The default is fitted to the labels (Platt scaling, temperature
+        scaling for several classes); without labels the model is calibrated.
     against : array_like or Predictions, optional
         A second model's predictions of the same rows, which are true (through ``alternative``, if
         there is one): how many rows show that the first is worse?
     width : float, optional
-        The length that intervals of level 1 − ``alpha`` shall have, on average.
+        Target length of intervals of level 1 − ``alpha``, on average.
     power, alpha : float, default 0.8, 0.05
-        Share of data sets that shall find what is there, and level of the test; a monitor has its
-        own.
+        Target power, and level of the test; a monitor has its own level.
     n_datasets : int, default 400
         Data sets that are simulated, at least; for a width about half as many.
+
+    Returns
+    -------
+    Plan
 
     Raises
     ------
     StatisticError
-        When two things are planned at once, nothing is wrong that a test could find, the error that
-        is assumed exceeds the tolerance, fewer than 50 rows, or 10 of either label of two, shall
-        say what is wrong, or two million do not do.
+        When two things are planned at once; when the alternative is calibrated; when the assumed
+        error exceeds the tolerance; when fewer than 50 rows, or 10 of either label of two, are to
+        estimate the alternative; or when two million rows do not suffice.
 
     Notes
     -----
-    By formula, with p the predictions, q what is true and z = logit p: n = (1 − φ) / (φ SE²) for
-    log O:E, φ = E q; n = 1 / (a SE²) for the intercept and a / ((a c − b²) SE²) for the slope,
-    a, b, c = E q (1 − q) z^{0, 1, 2} (Riley et al., Statistics in Medicine 40, 2021); and
-    ((u √E p(1 − p) + v √(E q(1 − q) + Var(q − p))) / E(q − p))² for the test
+    By formula, with p the predictions, q the true probabilities and z = logit p: n = (1 − φ) / (φ
+    SE²) for log O:E, φ = E q; n = 1 / (a SE²) for calibration-in-the-large and a / ((a c − b²) SE²)
+    for the slope, a, b, c = E q (1 − q) z^{0, 1, 2} (Riley et al., Statistics in Medicine 40,
+    2021); and ((u √E p(1 − p) + v √(E q(1 − q) + Var(q − p))) / E(q − p))² for the test
     :class:`CalibrationInTheLarge`, u and v normal quantiles. The search regresses successes on √n
     (probit; Zimmer & Debelak, Psychological Methods 2023); rows to an alarm are a quantile.
 
@@ -129,8 +136,8 @@ def plan(
         )
     if purpose in ("test", "monitoring") and alternative is not None and population.nothing_wrong:
         raise StatisticError(
-            f"under alternative={population.assumed} the predictions are true: no number of rows "
-            "finds a fault that is not there. Say what is wrong, such as planning.Slope(0.8)"
+            f"under alternative={population.assumed} the model is calibrated, and no sample size "
+            "shows an error that is not there: name one, such as planning.Slope(0.8)"
         )
     generator = np.random.default_rng(rng)
     first, _ = population.draw(generator, 2)
@@ -154,7 +161,7 @@ def plan(
 
 
 def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
-    """Return the rows needed, by the design effect of clusters more, and a note on these."""
+    """Return the answer, scaled by the design effect for clusters, and notes on that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
         answer = formula(task) if by_formula else task.search()
@@ -170,7 +177,7 @@ def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
 
 
 def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
-    """Return what is planned, and refuse two things at once."""
+    """Return the kind of plan ("test", "interval", …); StatisticError for two kinds at once."""
     if isinstance(statistic, str):
         one_of("statistic", statistic, FORMULAS)
         if width is None:
@@ -186,7 +193,7 @@ def _purpose(statistic: object, width: object, tolerance: object, against: objec
 def _looked_through(
     statistic: Any, lens: LensLike | None, data: Predictions
 ) -> tuple[Any, Lens, str]:
-    """Return the statistic, the lens that it looks through, and its name."""
+    """Return the statistic, the lens, and the name of the statistic."""
     if not isinstance(statistic, Monitor):
         named = statistic if isinstance(statistic, str) else name_of(statistic)
         return statistic, as_lens(lens, data), named
@@ -221,7 +228,7 @@ APART = 0.5
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows needed, the ends of a 95 % interval for Monte Carlo error, and what came out where."""
+    """Sample size, its 95 % Monte Carlo interval, and the (n, power) points of the search."""
 
     n: int
     low: int
@@ -270,14 +277,14 @@ def by_power(
 
 
 def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> Answer:
-    """Return an answer whose logarithm has this standard error."""
+    """Return an answer from an estimate of n and the standard error of its logarithm."""
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
     return Answer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
 
 
 def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
-    """Return the rows with this power by a probit regression, and the error of their logarithm."""
+    """Return the n with this power by probit regression on √n, and the error of its logarithm."""
     from scipy.special import ndtr, ndtri
 
     near = [(m, *tried[m]) for m in tried if about / NEAR <= m <= about * NEAR]
@@ -306,7 +313,7 @@ def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple
 def by_width(
     width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
 ) -> Answer:
-    """Search the rows at which intervals are as long as wanted on average: by secants in logs."""
+    """Search for the n at which intervals have the target length on average, by secants in logs."""
     tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
     with progress(4 * few + 2 * size, "data sets") as advance:
@@ -333,7 +340,7 @@ def by_width(
 def by_alarms(
     alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng
 ) -> Answer:
-    """Find the rows after which an alarm has rung in this share of data sets: a quantile."""
+    """Return the n by which an alarm is raised in a share ``power`` of data sets: a quantile."""
     from scipy.special import bdtr
 
     alarms: list[float] = []
@@ -369,7 +376,7 @@ MANY, SURE = 100_000, 0.999
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is planned: data sets are drawn, and its verb is called on each."""
+    """One planning problem: data sets are drawn, and the verb is called on each."""
 
     purpose: str
     statistic: Any
@@ -383,7 +390,7 @@ class Task:
     rng: Rng
 
     def search(self) -> Answer:
-        """Search the rows that are needed."""
+        """Search for the sample size by simulation."""
         if self.tolerance is not None and self.population.truth is not None:
             self._refuse_larger_error(self.tolerance)
         if self.width is not None:
@@ -393,7 +400,7 @@ class Task:
         return by_power(self._succeeds, self.power, self.n_datasets, self.rng)
 
     def _refuse_larger_error(self, tolerance: float) -> None:
-        """Say at once that the error is larger than the tolerance, which no rows would refute."""
+        """Refuse a tolerance below the assumed error, which no sample size could show."""
         *question, run = self._question(np.random.default_rng(0), MANY)  # no draw of the search
         error = confidence_interval(*question, side="lower", level=SURE, n_resamples=9999, **run)
         if error.low is not None and error.low > tolerance:
@@ -404,12 +411,15 @@ class Task:
             )
 
     def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
-        """Return what verbs take: a data set, no labels beside it, the statistic, and options."""
+        """Return the arguments of the verb: a data set of n rows, no labels, statistic, options."""
         data, _ = self.population.draw(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
 
     def _succeeds(self, rng: Rng, n: int) -> bool:
-        """Say whether n rows show what is planned; few rows may have no answer."""
+        """Draw n rows and return whether the verb shows the effect.
+
+        False if n is too small for it.
+        """
         try:
             if self.purpose == "comparison":
                 return self._first_is_worse(rng, n)
@@ -438,7 +448,7 @@ class Task:
         return difference.value > 0.0 and difference.pvalue() <= self.alpha
 
     def _length(self, rng: Rng, n: int) -> float:
-        """Return the length of an interval from n rows."""
+        """Draw n rows and return the length of the interval."""
         *question, run = self._question(rng, n)
         run |= {"level": 1.0 - self.alpha, "n_resamples": N_DRAWS}
         result = confidence_interval(*question, **run)
@@ -447,7 +457,7 @@ class Task:
         return result.high - result.low
 
     def _alarm(self, rng: Rng) -> int | None:
-        """Return after how many rows a monitor rings, if it does."""
+        """Draw rows and return after how many the monitor raises an alarm; None if it does not."""
         monitor, block = self.statistic, BLOCK
         while monitor.alarm is None and monitor.n < MOST:
             monitor = monitor.update(self.population.draw(rng, block)[0])
@@ -457,7 +467,7 @@ class Task:
 
 
 def formula(task: Task) -> Answer:
-    """Compute what needs no simulation, as the notes of :func:`caltest.plan` say."""
+    """Return the answer by a closed formula: see the notes of :func:`caltest.plan`."""
     from scipy.special import logit, ndtri
 
     p, q = task.population.event(task.lens, task.rng)
@@ -482,7 +492,7 @@ def formula(task: Task) -> Answer:
 
 
 # ------------------------------------------------------------------------------
-# Rows that a plan draws: what is predicted, what is true, and what may be wrong.
+# Rows that a plan draws: predictions, true probabilities, and alternatives.
 
 
 #: Probabilities below this count as this in logarithms.
@@ -497,10 +507,10 @@ def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -
 
 @dataclass(frozen=True)
 class Slope:
-    """The true log-odds are ``slope`` times those predicted; below 1 a model is overconfident.
+    """True log-odds are ``slope`` times the predicted ones; below 1 a model is overconfident.
 
-    At most 10. Of several classes, true probabilities are proportional to p^slope: temperature T is
-    Slope(1/T).
+    At most 10. For several classes, true probabilities are proportional to p^slope: temperature T
+    is Slope(1/T).
     """
 
     slope: float
@@ -546,12 +556,12 @@ class Bump:
 
 @dataclass(frozen=True)
 class LogisticNormal:
-    """Risks of an event whose log-odds are normal: a model of which two numbers are known.
+    """Risks of an event whose log-odds are normal: a model given by event rate and c-statistic.
 
-    ``rate`` is how often the event happens, ``concordance`` the c-statistic, or area under the ROC
-    curve, ½ to 1. Mean and variance are those of Pavlou et al., "Estimation of required sample size
-    for external validation of risk models for binary outcomes", Statistical Methods in Medical
-    Research 30, 2021.
+    ``rate`` is the event rate, ``concordance`` the c-statistic (area under the ROC curve), ½ to 1.
+    Mean and variance follow Pavlou et al., "Estimation of required sample size for external
+    validation of risk models for binary outcomes", Statistical Methods in Medical Research 30,
+    2021.
     """
 
     rate: float
@@ -562,7 +572,7 @@ class LogisticNormal:
         number("concordance", self.concordance, 0.5, 1.0)
 
     def of_normals(self, z: FloatArray) -> FloatArray:
-        """Return the risks that belong to standard normal numbers."""
+        """Return risks for standard normal numbers ``z``, same shape."""
         from scipy.special import expit, ndtri
 
         apart = 2.0 * ndtri(self.concordance) ** 2
@@ -591,14 +601,14 @@ STEPS, DRAWS = 10, 20
 
 @dataclass(frozen=True, eq=False)
 class LikeTally:
-    """Predictions of the event of a tally, drawn by how often its micro-cells have them."""
+    """Sampler of predictions of the event, with the frequencies of a tally's micro-cells."""
 
     n: int
     probs: FloatArray
     up_to: FloatArray
 
     def at(self, shares: FloatArray) -> FloatArray:
-        """Return what is predicted up to such shares of the rows."""
+        """Return the quantiles of the predictions at ``shares``, shape (m, 2)."""
         return self.probs[np.searchsorted(self.up_to, shares)]
 
     def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -607,7 +617,7 @@ class LikeTally:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Predictions like those given, of a second model too, and the probabilities that are true."""
+    """Sampler of predictions, of a second model if given, and of their true probabilities."""
 
     like: Any
     data: Predictions | None
@@ -619,7 +629,10 @@ class Population:
     def of(
         cls, like: object, labels: object, against: object, alternative: Truth | None, facts: Facts
     ) -> Population:
-        """Read what is given; labels without an alternative show what is true."""
+        """Build the population from the arguments of :func:`plan`.
+
+        Labels may fit the alternative.
+        """
         if alternative is not None and not callable(alternative):
             raise StatisticError(
                 f"alternative is a function from predicted to true probabilities, such as "
@@ -653,12 +666,12 @@ class Population:
 
     @property
     def present(self) -> int | None:
-        """The rows that were given."""
+        """Number of rows that were given; None for a function."""
         source = self.like if isinstance(self.like, LikeTally) else self.data
         return None if source is None else source.n
 
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
-        """Draw n rows of predictions, and the probabilities that are true of them."""
+        """Draw n rows of predictions; return them and their true probabilities, (n, K) each."""
         if self.data is None:
             probs = read_arguments(
                 self.like(rng, n), np.zeros(n, dtype=np.int64), rounded=False
@@ -670,7 +683,7 @@ class Population:
 
     @property
     def nothing_wrong(self) -> bool:
-        """Whether predictions are true to within 1e-12, in 256 rows."""
+        """True if predictions equal the true probabilities to 1e-12 in 256 rows."""
         probs, truth = self.probs(np.random.default_rng(0), 256)
         return truth.shape == probs.shape and bool((np.abs(truth - probs) <= 1e-12).all())
 
@@ -678,7 +691,7 @@ class Population:
         return probs if self.truth is None else np.asarray(self.truth(probs))
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
-        """Draw n rows with their labels; the second model predicts the same rows."""
+        """Draw n labelled rows, and the second model's predictions of the same rows or None."""
         if self.clustered:
             assert self.data is not None
             rows, clusters = self._clusters(rng, n)
@@ -696,7 +709,7 @@ class Population:
 
     @property
     def clustered(self) -> bool:
-        """Whether rows come in clusters."""
+        """True if rows come in clusters."""
         return self.data is not None and self.data.clusters is not None
 
     @cached_property
@@ -726,7 +739,10 @@ class Population:
         return observed, low
 
     def _clusters(self, rng: np.random.Generator, n: int) -> tuple[IntArray, IntArray]:
-        """Draw clusters until there are n rows: which rows they are, and their clusters."""
+        """Draw whole clusters until there are n rows.
+
+        Return row indices and cluster numbers, (n,) each.
+        """
         assert self.data is not None
         clusters = by_appearance(self.data.clusters)
         order = np.argsort(clusters, kind="stable")
@@ -740,7 +756,7 @@ class Population:
         return np.concatenate(parts)[:n], numbers[:n]
 
     def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return predictions of the event that a lens shows, and how likely it is, for formulas."""
+        """Return predictions and true probabilities of the event of a lens, (m,) each."""
         shares = (np.arange(MANY_ROWS) + 0.5) / MANY_ROWS
         if isinstance(self.like, LogisticNormal):
             from scipy.special import ndtri
@@ -769,7 +785,7 @@ class Population:
 def _labels(
     rng: np.random.Generator, truth: FloatArray, clusters: IntArray, correlation: float
 ) -> IntArray:
-    """Draw labels of given chances from normal variables that are correlated within clusters."""
+    """Draw labels (n,) with the probabilities ``truth`` from normals correlated within clusters."""
     from scipy.special import ndtr
 
     shared = rng.standard_normal(int(clusters.max()) + 1)[clusters]
@@ -780,7 +796,7 @@ def _labels(
 
 
 def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally, Predictions]:
-    """Return predictions to be drawn from, and rows, each of a weight, that a map is fitted to."""
+    """Return a sampler of predictions, and weighted rows to fit a map to, from a tally."""
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
     problem = problem_of_tally(take_tally("plan", tally, labels, facts, OneVsRest(1)))
@@ -792,13 +808,13 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
 
 
 def _fitted(data: Predictions, n: int) -> tuple[Truth, str]:
-    """Return what the labels say is true, if they are enough to say it."""
+    """Return a map fitted to the labels as the true probabilities, and its description."""
     each = np.bincount(data.labels, data.weights, data.n_classes)
     if n < LEAST or (data.n_classes == 2 and each.min() < LEAST_RARE):
         raise StatisticError(
-            f"{n} rows, {each.min():.0f} of the rarest label, are too few to learn from what is "
-            f"true of the model; it takes {LEAST}, of two classes {LEAST_RARE} of either label. "
-            "Say it instead, such as alternative=planning.Slope(0.8)"
+            f"{n} rows, {each.min():.0f} of the rarest label, are too few to estimate the true "
+            f"probabilities; this takes {LEAST} rows and, for two classes, {LEAST_RARE} of either "
+            "label. Name them instead, such as alternative=planning.Slope(0.8)"
         )
     method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
     return method.fit(data), f"{method!r}, fitted to the labels"

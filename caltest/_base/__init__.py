@@ -1,4 +1,4 @@
-"""Shared by every room: array types, checks, progress, number formats."""
+"""Array types, checks of parameters, progress and number formats, shared by every room."""
 
 import lazy_loader
 

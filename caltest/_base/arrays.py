@@ -1,4 +1,4 @@
-"""Types of arrays, which values count as equal, refusals of parameters, and progress."""
+"""Array types, equality up to rounding, checks of parameters, and progress."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ FEW_COLUMNS = 16
 
 
 def largest(rows: FloatArray) -> FloatArray:
-    """Return the largest value of each row."""
+    """Return the largest value of each row, shape (n,)."""
     few = rows.shape[1] <= FEW_COLUMNS
     return np.array(reduce(np.maximum, rows.T) if few else rows.max(axis=1))
 
 
 def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the places of p in increasing order, and where each group of equal values ends."""
+    """Return the increasing order of p (n,), and where groups of equal values end (m,)."""
     order = np.argsort(p, kind="stable")
     return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
 
 
 def codes(values: ArrayLike) -> IntArray:
-    """Return the number of every value among the distinct ones, which increase: 0, 1, …; (n,)."""
+    """Return the rank of every value among the distinct values, from 0, shape (n,)."""
     return np.unique(values, return_inverse=True)[1].ravel()  # NumPy 2.0 keeps the shape
 
 
 def quarters(values: FloatArray | IntArray) -> IntArray:
-    """Return the quarter of the rows, by rank, in which each lies; equal values in one."""
+    """Return the quarter (0 to 3) of each row by rank, shape (n,); equal values share one."""
     # The rank of a value is the number of smaller ones; partitions are ten times as fast as sorts.
     last = (np.arange(1, 4) * values.size + 3) // 4 - 1
     return np.searchsorted(np.partition(values, last)[last], values)
@@ -82,7 +82,7 @@ def below(t: float, values: FloatArray) -> float:
 def reaching(
     t: float, values: FloatArray, two_sided: bool = False, centre: float = 0.0
 ) -> BoolArray:
-    """Return which values speak at least as loudly against calibration as t, ties included."""
+    """Return which values are at least as extreme as t, ties included, booleans (B,)."""
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)
     return values >= below(t, values)
@@ -93,7 +93,7 @@ def reaching(
 
 
 def one_of(name: str, value: object, choices: Collection[object]) -> None:
-    """Refuse what is not one of these words."""
+    """Refuse a value that is not among the choices."""
     if value not in choices:
         words = [repr(word) for word in choices]
         choice = " or ".join(words) if len(words) == 2 else f"one of {', '.join(words)}"
@@ -101,7 +101,7 @@ def one_of(name: str, value: object, choices: Collection[object]) -> None:
 
 
 def number(name: str, value: object, low: float, high: float, ends: str = "()") -> None:
-    """Refuse what is no number of an interval; square brackets include its ends."""
+    """Refuse a value that is not a number in an interval; square brackets include its ends."""
     inside = False
     if isinstance(value, (float, np.floating)) or is_whole(value):
         at_end = (value, ends[0]) == (low, "[") or (value, ends[1]) == (high, "]")
@@ -113,7 +113,7 @@ def number(name: str, value: object, low: float, high: float, ends: str = "()") 
 
 
 def fraction(name: str, value: object) -> None:
-    """Refuse what does not lie strictly between 0 and 1."""
+    """Refuse a value that is not strictly between 0 and 1."""
     number(name, value, 0.0, 1.0)
 
 
@@ -122,12 +122,12 @@ MOST_REPLICATES, MOST_BINS = 10**7, 10**6
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Say whether a value is a whole number, which a boolean is not."""
+    """Return whether a value is an integer; booleans are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Refuse what is not a whole number from ``least`` on, and up to ``most``."""
+    """Refuse a value that is not an integer from ``least`` to ``most``."""
     if not is_whole(value) or value < least:
         shown = in_few_digits(value)
         raise StatisticError(f"{name} must be a whole number ≥ {least}, not {shown}")
@@ -136,7 +136,7 @@ def whole(name: str, value: object, least: int = 1, most: int | None = None) -> 
 
 
 def in_few_digits(value: object) -> str:
-    """Return a value as it prints, a whole number of more than 64 bits by the number of them."""
+    """Return a value as text; an integer of more than 64 bits by its number of digits."""
     if is_whole(value) and int(value).bit_length() > 64:
         return f"a whole number of {int(value).bit_length()} bits"
     return repr(value)

@@ -1,4 +1,4 @@
-"""Where tables and tensors of other libraries become arrays; none of them is imported for it."""
+"""Tables and tensors of other libraries as arrays, without importing any of these libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from caltest.errors import InvalidPredictionsError
 
 
 class Foreign(Protocol):
-    """What tables and tensors of other libraries offer, each of them a part: see :func:`can`."""
+    """Protocol of tables and tensors of other libraries; each has some of it, see :func:`can`."""
 
     dtype: object
     columns: Iterable[object]
@@ -33,17 +33,20 @@ class Foreign(Protocol):
 
 
 def can(values: object, what: str) -> TypeGuard[Foreign]:
-    """Say whether values have an attribute by their type: columns of pandas are attributes, too."""
+    """Return whether the *type* of values has an attribute.
+
+    Columns of pandas are attributes as well.
+    """
     return hasattr(type(values), what)
 
 
 def is_table(values: object) -> bool:
-    """Say whether values are columns by their names; nothing is run to find out."""
+    """Return whether values are named columns; nothing is evaluated to find out."""
     return isinstance(values, Mapping) or any(can(values, c) for c in ("column_names", "columns"))
 
 
 def names_of(table: object) -> list[object] | None:
-    """Return the names of the columns of a table, or None for what is no table."""
+    """Return the column names of a table; None for anything else."""
     if isinstance(table, Mapping):
         return list(table)
     if can(table, "column_names"):  # Arrow's
@@ -52,18 +55,21 @@ def names_of(table: object) -> list[object] | None:
 
 
 def column_of(table: object, name: object) -> object:
-    """Return a column of a table of which :func:`names_of` returns names."""
+    """Return a column of a table by a name that :func:`names_of` returned."""
     assert can(table, "__getitem__")
     return table[name]
 
 
 def dtype_of(values: object) -> str:
-    """Return what the type of numbers is called where they come from, or "" if it has no name."""
+    """Return the name of the number type in its own library, or "" if it has none."""
     return str(values.dtype) if can(values, "dtype") else ""
 
 
 def opened(values: object, name: str) -> object:
-    """Return a table that is at hand, whose columns are indexed by their names."""
+    """Return a table whose columns can be indexed by name.
+
+    Lazy frames and relations are collected.
+    """
     if type(values).__module__.partition(".")[0] in ("dask", "dask_expr"):
         raise InvalidPredictionsError(
             f"{name} is a {type(values).__name__}, whose rows are not there yet: pass what "
@@ -79,7 +85,7 @@ def opened(values: object, name: str) -> object:
 
 
 def as_ndarray(values: object, name: str) -> AnyArray:
-    """Return an array of what can be read as one, in which nothing is masked."""
+    """Return values as a NumPy array; refuse masked entries and values that are no array."""
     values = opened(values, name)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InvalidPredictionsError(
@@ -101,7 +107,10 @@ def as_ndarray(values: object, name: str) -> AnyArray:
 
 
 def as_column(values: object, name: str) -> AnyArray:
-    """Return an array, None where a cell is masked; a table of one column is that column."""
+    """Return a column as an array (n,), with None in masked cells.
+
+    A one-column table is its column.
+    """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         cells: AnyArray = np.ma.getdata(values).astype(object)
         cells[np.ma.getmaskarray(values)] = None

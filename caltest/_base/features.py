@@ -1,4 +1,4 @@
-"""Features of the rows: numbers, dates and levels, some of them missing; and conditions on them."""
+"""Features of rows: numbers, dates and levels, some of them missing; and conditions on them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ NUMBERS = (int, float, np.integer, np.floating, Decimal)
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """One column: numbers, dates as microseconds since 1970, or places in ``levels``; or NaN."""
+    """One column: numbers, dates as microseconds since 1970, or indices into ``levels``.
+
+    NaN if missing.
+    """
 
     name: str
     values: FloatArray
@@ -53,7 +56,7 @@ class Feature:
 
     @property
     def missing(self) -> BoolArray:
-        """The rows without a value."""
+        """Rows without a value, booleans (n,)."""
         return np.isnan(self.values)
 
 
@@ -68,18 +71,21 @@ class Features:
     unnamed: bool = False
 
     def __getitem__(self, rows: IntArray | BoolArray) -> Features:
-        """Return some of the rows."""
+        """Return the features of some rows."""
         columns = tuple(replace(c, values=c.values[rows]) for c in self.columns)
         return replace(self, columns=columns)
 
     @property
     def named(self) -> dict[str, Feature]:
-        """The columns by their names."""
+        """Columns by name."""
         return {column.name: column for column in self.columns}
 
 
 def identifies(column: Feature) -> bool:
-    """Say whether a column names or numbers rows, has times of day, or ids of few rows."""
+    """Return whether a column looks like an identifier.
+
+    Row names or numbers, times of day, rare ids.
+    """
     values, n = column.values, column.values.size
     if column.dates:
         return bool((values[~column.missing] % DAY != 0.0).any())
@@ -93,13 +99,13 @@ def identifies(column: Feature) -> bool:
 
 
 def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Features:
-    """Return the columns of a frame, a mapping or an array, of ``n`` rows where these are known.
+    """Return the columns of a frame, a mapping or an array as :class:`Features` of ``n`` rows.
 
     Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
-    levels. None, NaN, NA, NaT and what is masked are missing. With ``leave_ids`` columns that name
-    or number the rows, or say the time of day, are left out. InvalidPredictionsError for another
+    levels. None, NaN, NA, NaT and masked cells are missing. With ``leave_ids`` columns that name
+    or number the rows, or hold a time of day, are left out. InvalidPredictionsError for another
     number of rows, infinite, complex or nested values, no column, two of one name, or text that
-    names the rows: of more than 20 levels and half as many as there are rows.
+    names the rows: more than 20 levels, and half as many as there are rows.
     """
     if isinstance(values, Features):
         table: dict[str, object] = {**values.named}
@@ -145,7 +151,6 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
 
 
 def _feature(name: str, values: object) -> Feature:
-    """Read one column."""
     array = as_column(values, f"features[{name!r}]")
     absent = np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "O" and array.ndim == 1:
@@ -182,7 +187,7 @@ def _feature(name: str, values: object) -> Feature:
 
 
 def _is_missing(value: object) -> bool:
-    """Say whether a cell is None, NaN, or NA of pandas, of which no comparison is true."""
+    """Return whether a cell is None, NaN, or NA of pandas, with which no comparison is true."""
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")
@@ -191,14 +196,14 @@ def _is_missing(value: object) -> bool:
 
 
 def _without_zone(moment: date | np.datetime64) -> date | np.datetime64:
-    """Return a date with a time zone in that of Greenwich, as NumPy has them."""
+    """Return a date with a time zone as UTC without one, which NumPy can hold."""
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     return moment
 
 
 def words_of(condition: Condition) -> str:
-    """Return a condition as people write it, such as "age > 71"."""
+    """Return a condition as text, such as "age > 71"."""
     name, kind, low, high, level = condition
     if kind in ("other", "missing"):
         return f"{name} {kind}"
@@ -217,7 +222,7 @@ def _edge_text(edge: float) -> str:
 
 
 def holds(condition: Condition, feature: Feature) -> BoolArray:
-    """Return the rows of a column that meet a condition."""
+    """Return which rows of a column meet a condition, booleans (n,)."""
     _, kind, low, high, level = condition
     if kind == "missing":
         return feature.missing
@@ -227,7 +232,7 @@ def holds(condition: Condition, feature: Feature) -> BoolArray:
             f"features: {feature.name!r} holds {content}, the search saw other values"
         )
     if feature.levels is not None:
-        names = np.array(("", *(feature.levels or ())))  # the first of what is missing
+        names = np.array(("", *(feature.levels or ())))  # the first name is for missing cells
         texts = names[np.where(feature.missing, 0, feature.values + 1).astype(np.int64)]
         return np.isin(texts, np.asarray(level), invert=kind == "other") & ~feature.missing
     ends = [

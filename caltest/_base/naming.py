@@ -1,4 +1,4 @@
-"""What rows and columns are called in messages: by their place, or as the file they are from."""
+"""Names of rows and columns in messages: by position for arrays, by file and line for files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Names(NamedTuple):
-    """What rows are called, by their places, the columns of predictions, files by rows, labels."""
+    """Names for messages: row numbers, probability columns, (file, rows) pairs, label column."""
 
     rows: IntArray | range
     columns: list[str]
@@ -31,7 +31,7 @@ def in_a_file(
     parts: tuple[tuple[str, int], ...] = (),
     label: str = "",
 ) -> Iterator[None]:
-    """Let messages speak of rows and columns as a file does, or several one after the other."""
+    """Within this context, messages name rows and columns as one file, or several, does."""
     token = NAMES.set(Names(rows, columns, parts, label))
     try:
         yield
@@ -40,13 +40,13 @@ def in_a_file(
 
 
 def in_column() -> str:
-    """Return in which column labels are, as a message says it, "" of arrays."""
+    """Return the phrase that names the label column in a message; "" for arrays."""
     called = NAMES.get()
     return f" in column {called.label}" if called and called.label else ""
 
 
 def nth(place: int) -> str:
-    """Return what a row is called in messages."""
+    """Return the name of the row at ``place``, such as "row 17 of scores.csv"."""
     called = NAMES.get()
     if called is None:
         return f"row {place}"

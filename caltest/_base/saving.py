@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and locks beside them that are nobody's files.
+"""Atomic writes of files, and lock files that no crash leaves in the way.
 
 Every file of the package is written by :func:`write_file`: beside its target, under a name that
 nobody can guess and that must not exist, then moved into place. A full disk, a crash or Ctrl-C
@@ -67,7 +67,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
-    """Write a temporary file beside the target and move it there; remove it when that fails."""
+    """Write a temporary file beside the target and move it into place; remove it on failure."""
     beside = target.with_name(f".caltest-{secrets.token_hex(12)}.tmp")
     mode = _NEW_MODE if old is None else stat.S_IMODE(old.st_mode) & _MODE_BITS
     # Private until the old mode is set: the umask must not widen what was narrow.
@@ -98,7 +98,7 @@ def _fill(file: BinaryIO, data: bytes) -> None:
 
 
 def _keep_owner(path: Path, old: os.stat_result) -> None:
-    """Give a file the owner and group of the old one, as far as that is allowed."""
+    """Give a file the owner and group of the old one, as far as permissions allow."""
     if sys.platform != "win32":
         new = path.stat()
         if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
@@ -107,7 +107,7 @@ def _keep_owner(path: Path, old: os.stat_result) -> None:
 
 
 def next_name(path: Path) -> Path:
-    """Return the first of ``S-2.json``, ``S-3.json``, … that does not exist, of ``S.json``."""
+    """Return the first free name among ``S-2.json``, ``S-3.json``, … for ``S.json``."""
     number = 2
     while (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
         number += 1
@@ -156,7 +156,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _opened(lock: Path) -> tuple[int, bool]:
-    """Open a lock, and say whether it was made here."""
+    """Open a lock file; return its descriptor and whether this call created it."""
     flags = os.O_RDWR | _PLAIN
     try:
         return os.open(lock, flags | os.O_CREAT | os.O_EXCL, _NEW_MODE), True
@@ -170,7 +170,10 @@ def _opened(lock: Path) -> tuple[int, bool]:
 
 
 def _is_lock(descriptor: int, lock: Path, created: bool) -> bool:
-    """Mark a new lock; refuse a file that is none. An empty file is used, but not removed."""
+    """Mark a new lock, and refuse a file that is not one.
+
+    An empty file is used, but not removed.
+    """
     content = os.read(descriptor, 64)
     if content == b"" and created:
         os.write(descriptor, _LOCK_MARK)

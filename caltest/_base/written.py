@@ -1,4 +1,4 @@
-"""Values print as they were written, so that a result carries a recipe that can be quoted."""
+"""Values that print as they were written, so that a result carries a recipe that can be quoted."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def first_of(names: Sequence[object], most: int = 5) -> str:
-    """Return a list, of many names the first."""
+    """Return a list of names as text; of a long list the first ``most``."""
     return ", ".join(map(str, names[:most])) + ", …" * (len(names) > most)
 
 
 def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
-    """Return the refusal of a keyword, with what to use in its place."""
+    """Return the TypeError for an unknown keyword, with a suggestion."""
     close = get_close_matches(word, names, 1)
     advice = f"did you mean {close[0]}=?" if close else WORDS.get(word)
     return TypeError(f"{who} has no argument {word!r}" + (f": {advice}" if advice else ""))
@@ -64,7 +64,7 @@ def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
 def refuse_misfit(
     who: str, takes: Signature, values: Iterable[object], options: Mapping[str, object]
 ) -> None:
-    """Refuse arguments that are not taken."""
+    """Raise TypeError for arguments that a signature does not take, with a suggestion."""
     try:
         takes.bind(*values, **options)
     except TypeError as error:
@@ -78,7 +78,7 @@ def refuse_misfit(
 
 
 def explained(function: Function) -> Function:
-    """Have a function say what it takes, in place of Python's refusal."""
+    """Replace Python's TypeError for wrong arguments by one that suggests a name (decorator)."""
     takes = signature(function)
 
     @wraps(function)
@@ -93,7 +93,7 @@ def explained(function: Function) -> Function:
 
 
 def refuse_form(values: object, name: str) -> None:
-    """Refuse what is no array, with the way from it to one."""
+    """Refuse a value that is no array, with the way from it to one."""
     form, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):
         form, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
@@ -125,7 +125,7 @@ NAMED = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
 def name_of(value: object) -> str:
-    """Return a value as it is written in a recipe: 0.5 of a NumPy number, a function's name."""
+    """Return a value as written in a recipe: 0.5 for a NumPy number, a function's name."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
     plain = value.item() if isinstance(value, np.generic) else value
@@ -133,24 +133,24 @@ def name_of(value: object) -> str:
 
 
 class Doubt(str):
-    """A note that puts p-values in doubt, which a verdict begins with."""
+    """Note that puts p-values in doubt; a verdict begins with it."""
 
     __slots__ = ()
 
 
 class DependenceDoubt(Doubt):
-    """A doubt of the independence of rows, with which no rejection is a verdict."""
+    """Doubt that rows are independent; with it no rejection is a verdict."""
 
     __slots__ = ()
 
 
 def several(n: int, word: str) -> str:
-    """Return a number of things: "1 row", "2 rows", "3 classes"."""
+    """Return a count with its noun: "1 row", "2 rows", "3 classes"."""
     return f"{n} {word}{'' if n == 1 else 'es' if word.endswith('s') else 's'}"
 
 
 class _OfInit:
-    """The signature of a class that is made by ``__init__``, whatever ``__new__`` takes."""
+    """Signature of a class made by ``__init__``, whatever ``__new__`` takes."""
 
     def __get__(self, value: object, kind: Any) -> Signature:
         _, *parameters = signature(kind.__init__).parameters.values()
@@ -162,7 +162,10 @@ _parameters = cache(signature)
 
 
 class Written:
-    """Prints a dataclass as it would be written: options only where they are not the default."""
+    """Mixin that prints a dataclass as it would be written.
+
+    Only options that are not the default.
+    """
 
     #: How many fields are always printed, the first of them by its place; other fields are options.
     essential: ClassVar[int] = 1

@@ -1,4 +1,8 @@
-"""Sequential monitoring: evidence that stays valid at every look."""
+"""Sequential monitoring: evidence that stays valid at every look.
+
+:class:`Monitor` watches one model, :class:`ComparisonMonitor` two, :class:`Revisions` forecasts
+that are updated before their outcome is known.
+"""
 
 import lazy_loader
 

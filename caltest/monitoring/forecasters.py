@@ -1,4 +1,4 @@
-"""Which of two forecasters is better, asked again with every row."""
+"""Sequential comparison of two forecasters: :class:`ComparisonMonitor`."""
 
 from __future__ import annotations
 
@@ -28,35 +28,44 @@ V_OPT = 10.0
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ComparisonMonitor(Watch):
-    """Evidence that one forecaster is better than another, which may be looked at after every row.
+    """Sequential evidence that one forecaster is better than another, valid at every row.
 
-    With d(y) the score of a minus that of b, smaller scores being better, and ν the probability of
-    the event at which both expect the same score, the evidence that a is better multiplies π/ν when
-    the event happens and (1 − π)/(1 − ν) when it does not, π = (p_a + ν)/2 (Henzi & Ziegel 2022):
-    for the Brier score ν = (p_a + p_b)/2. It is evidence against "b was never the worse, given the
-    past", and the other direction exchanges a and b. The mean difference of the scores is enclosed
-    by the empirical Bernstein confidence sequence of Choe & Ramdas (2024), Theorem 2. A monitor is
-    a value: :meth:`update` returns a new one; ``alarm`` is the first row, from 1, at which one of
-    the two evidences had reached 2/alpha. StatisticError for parameters out of range, or a lens
-    that does not show both the same event; InvalidPredictionsError when rows go back in time, or
-    could exceed the bound. Henzi & Ziegel, Biometrika 109, 2022; Choe & Ramdas, Operations Research
-    72, 2024; Howard et al., Annals of Statistics 49, 2021, Proposition 9.
+    Let d(y) be the score of a minus the score of b, smaller scores being better, and ν the
+    probability of the event at which both expect the same score. The evidence that a is better
+    multiplies π/ν when the event happens and (1 − π)/(1 − ν) when it does not, π = (p_a + ν)/2
+    (Henzi & Ziegel 2022); for the Brier score ν = (p_a + p_b)/2. It is evidence against "b was
+    never the worse, given the past"; the other direction exchanges a and b. The mean difference of
+    the scores is enclosed by the empirical Bernstein confidence sequence of Choe & Ramdas (2024),
+    Theorem 2. A monitor is a value: :meth:`update` returns a new one; ``alarm`` is the first row,
+    from 1, at which one of the two evidences had reached 2/alpha.
 
     Parameters
     ----------
     score : {"brier", "log"}, default "brier"
-        (p − y)², or −log of the probability of what happened.
+        (p − y)², or −log of the probability of the observed outcome.
     lens : callable, optional
         The event; by default ``OneVsRest(1)`` for two classes. A top class is not the same event
         for both.
     alpha : float, default 0.05
-        The chance that the alarm ever rings, in either direction, while neither is better, and that
+        Probability of ever raising an alarm, in either direction, while neither is better, and that
         ``low`` and ``high`` ever leave out the mean difference.
     bound : float, optional
-        What no score difference exceeds: 1 for Brier, log 1000 for log scores. Rows that could
-        exceed it are refused.
+        Largest score difference that can occur: 1 for Brier, log 1000 for log scores. Rows that
+        could exceed it are refused.
     horizon : int, default 1
         As in :class:`Monitor`; ``low`` and ``high`` add up limits at ``alpha / horizon``.
+
+    Raises
+    ------
+    StatisticError
+        For parameters out of range, or a lens that does not show both the same event.
+    InvalidPredictionsError
+        When rows go back in time, or could exceed the bound.
+
+    References
+    ----------
+    Henzi & Ziegel, Biometrika 109, 2022; Choe & Ramdas, Operations Research 72, 2024; Howard et
+    al., Annals of Statistics 49, 2021, Proposition 9.
 
     Examples
     --------
@@ -77,7 +86,10 @@ class ComparisonMonitor(Watch):
 
     @property
     def width(self) -> int:
-        """Rows, both logarithms of evidence, the sum, and the squares of every process."""
+        """Numbers in a point of the history.
+
+        Rows, two log evidences, the sum, and one square a process.
+        """
         return 4 + self.horizon
 
     def update(
@@ -122,7 +134,7 @@ class ComparisonMonitor(Watch):
         return new._after(rows, steps, times)
 
     def _scored(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the difference of the scores with and without the event, and ν."""
+        """Return the score difference with the event, without it, and ν, three arrays (n,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.score == "brier":
                 on, off = (p - q) * (p + q - 2.0), (p - q) * (p + q)
@@ -141,12 +153,12 @@ class ComparisonMonitor(Watch):
             return on, off, np.where(same, p, off / (off - on))
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows of both gains and the difference of the scores."""
+        """Return the monitor after rows (n, 3): both log gains and the difference of the scores."""
         state, n = self._processes.copy(), len(rows)
         path = np.full((n, self.width), -np.inf)
         path[:, 0] = self.n + 1.0 + np.arange(n)
         path[:, 3] = np.cumsum([self.total, *rows[:, 2]])[1:]
-        # Of h processes the best counts, with its evidence divided by h.
+        # The best of h processes counts, with its evidence divided by h.
         for j, process in enumerate(state):
             dealt = np.flatnonzero(steps % self.horizon == j)
             after = _moved_on(process, rows[dealt])
@@ -159,43 +171,46 @@ class ComparisonMonitor(Watch):
 
     @property
     def _processes(self) -> FloatArray:
-        """Both logarithms, the sum of differences, their squares, and the rows of each process."""
+        """Both log evidences, the sum of differences, their squares, and the rows.
+
+        The shape is (horizon, 5).
+        """
         return np.frombuffer(self.state or bytes(40 * self.horizon)).reshape(self.horizon, 5)
 
     @property
     def alarm_at(self) -> float:
-        """The logarithm of either evidence at which the alarm rings."""
+        """Log evidence at which the alarm is raised."""
         return log(2.0 / self.alpha)
 
     @property
     def evidence(self) -> tuple[float, float]:
-        """What gamblers on a and on b have made of 1: that a is better, and that b is."""
+        """E-values that a is better, and that b is better."""
         return odds(self.logs[0]), odds(self.logs[1])
 
     @property
     def logs(self) -> tuple[float, float]:
-        """The logarithms of both evidences; 0 before the first row."""
+        """Logarithms of both e-values; 0 before the first row."""
         first, second = self._processes[:, :2].max(axis=0) - (log(self.horizon) if self.n else 0.0)
         return float(first), float(second)
 
     @property
     def total(self) -> float:
-        """The sum of the differences of the scores."""
+        """Sum of the differences of the scores."""
         return float(self._processes[:, 2].sum())
 
     @property
     def difference(self) -> float:
-        """The mean of score a minus score b so far."""
+        """Mean of score a minus score b so far."""
         return self.total / max(self.n, 1)
 
     @property
     def low(self) -> float:
-        """The lower end for the mean, at all times with probability 1 − ``alpha``."""
+        """Lower limit for the mean difference, at all times with probability 1 − ``alpha``."""
         return self._limits(self.n, self.total, self._processes[:, 3])[0]
 
     @property
     def high(self) -> float:
-        """The upper end, as ``low``."""
+        """Upper limit, as ``low``."""
         return self._limits(self.n, self.total, self._processes[:, 3])[1]
 
     def _limits(self, n: float, total: float, squares: FloatArray) -> tuple[float, float]:
@@ -207,7 +222,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def history(self) -> FloatArray:
-        """Rows, both logarithms of evidence, low and high, (m, 5); at most 512 points."""
+        """Rows, both log evidences, low and high, shape (m, 5); at most 512 points."""
         points = self._points()
         if self.n % self.every:
             squares = self._processes[:, 3]
@@ -257,7 +272,7 @@ class ComparisonMonitor(Watch):
 
 
 def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return a process as it is and after each of its rows, shape (m + 1, 5)."""
+    """Return a process before and after each of its rows, shape (m + 1, 5)."""
     after = np.cumsum(np.vstack([process[[0, 1, 2, 4]], np.insert(rows, 3, 1.0, axis=1)]), axis=0)
     before = after[:-1, 2] / np.maximum(after[:-1, 3], 1.0)
     squares = np.cumsum([process[3], *(rows[:, 2] - before) ** 2])
@@ -275,7 +290,7 @@ def log_mixture(s: float, v: float, rho: float, c: float) -> float:
 
 @cache
 def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> float:
-    """Return the sum that one of intrinsic time v exceeds with probability alpha, at any time."""
+    """Return the sum that a process of intrinsic time v ever exceeds with probability alpha."""
     from scipy.optimize import brentq
 
     spread = 2.0 * log(1.0 / (2.0 * alpha))

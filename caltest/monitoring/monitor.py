@@ -1,4 +1,4 @@
-"""Is a classifier calibrated, asked again with every row?"""
+"""Sequential monitoring of one classifier: :class:`Monitor`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from caltest.tallies.grid import UNIT
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Monitor(Watch):
-    """Evidence against calibration that may be looked at, and acted on, after every row.
+    """Sequential evidence against calibration, valid at every row: an e-value and an alarm.
 
     A mixture of fixed experts bets on every outcome at the odds of the predictions, M_t =
     Π_s Σ_j π_j(s) q_j(y_s) / p_s(y_s): shifts, slopes, label noise, and local shifts, each from
@@ -48,45 +48,60 @@ class Monitor(Watch):
     splitting of the rows gives the same evidence.
 
     A :class:`Tally`, of a day perhaps, is a batch whose order does not matter: experts tilt all
-    predictions of a micro-cell alike, and what sums leave open never adds to the evidence. Tallies
-    and rows may follow each other. A monitor is a value: :meth:`update` returns a new one. Its
-    ``alarm`` is the row, from 1, at which it first rang, ``impossible`` counts outcomes of
-    probability 0, ``time`` and ``alarm_time`` are those of the last row and of the alarm (dates are
-    seconds since 1970), ``times`` those of ``history``. ``sums`` are rows, Σ p and Σ y of the event
-    (of the likeliest class, where the lens keeps more than two), ``alarm_sums`` those at the alarm.
-    ``onset`` and ``onset_time`` estimate where a change began, once it rings; None after tallies.
+    predictions of a micro-cell alike, and sums never add evidence that the rows would not give.
+    Tallies and rows may follow each other. A monitor is a value: :meth:`update` returns a new one.
 
     Parameters
     ----------
     lens : callable, optional
-        Which aspect is asked about; by default ``OneVsRest(1)`` for two classes, else ``TopK(1)``.
+        Which probabilities are assessed; by default ``OneVsRest(1)`` for two classes, else
+        ``TopK(1)``.
     alpha : float, default 0.05
-        The chance that a calibrated model ever rings the alarm.
+        Probability that a calibrated model ever raises the alarm.
     change : bool, default False
         Ask whether the model *has become* miscalibrated, not whether it ever was. Evidence is then
         the sum of M over all starts at every 32nd row (the e-detector of Shin, Ramdas & Rinaldo
-        2022), which rings at ``run_length`` / 32; ``alpha`` plays no part, nor is there a p-value.
+        2022), with an alarm at ``run_length`` / 32; ``alpha`` plays no part, nor is there a
+        p-value.
     run_length : int, default 100_000
-        Rows to a false alarm with ``change=True``, on average, at least.
+        Average run length to a false alarm with ``change=True``, in rows, at least.
     horizon : int, default 1
         How many rows, or with ``time`` how many times, ahead the forecasts are made: outcomes are
         not known before the next forecasts, and a plain product is wrong. Rows are dealt to
-        that many processes, whose largest, divided by their number, is the evidence.
+        this many processes; the evidence is the largest of them, divided by their number.
     rounded : bool, default False
         Whether a probability of 0 may be rounded: no bet is made on a row that has one.
     independent : bool, default False
         Rows of one ``time`` are independent given the past, each a bet of its own. Otherwise they
-        are one bet (``shared_times``): an expert's factor is the mean of his factors of the rows,
+        are one bet (``shared_times``): an expert's factor is the mean of its factors for the rows,
         of mean 1 however they depend (Vovk & Wang, Annals of Statistics 49, 2021).
+
+    Attributes
+    ----------
+    alarm, time, alarm_time
+        Row (from 1) of the first alarm, time of the last row, and of the alarm; None if there is
+        none. Dates are seconds since 1970. ``times`` are the times of ``history``.
+    impossible : int
+        Number of outcomes of probability 0.
+    sums, alarm_sums : tuple of float
+        Rows, Σ p and Σ y of the event (of the likeliest class, where the lens keeps more than two),
+        now and at the alarm.
+    onset, onset_time
+        Estimated start of the change, after an alarm; None after tallies.
+
+    Raises
+    ------
+    StatisticError
+        For parameters out of range, or a lens that does not fit the data.
+    InvalidPredictionsError
+        When rows go back in time, or weigh more than 1.
 
     Notes
     -----
-    StatisticError for parameters out of range, or a lens that does not fit the data;
-    InvalidPredictionsError when rows go back in time, or weigh more than 1. 0.6 µs a row of two
-    classes, about 0.2 K µs of K, and 10 µs for an update with one row (30 with ``change``). JSON of
-    20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of ``horizon``. Shafer, JRSS
-    A 184, 2021; Ramdas et al., Statistical Science 38, 2023; Willems, Shtarkov & Tjalkens (the tree
-    of local shifts), IEEE Trans. Inf. Theory 41, 1995.
+    0.6 µs a row for two classes, about 0.2 K µs for K, and 10 µs for an update with one row (30
+    with ``change``). JSON of 20 KB, and 0.6 KB more a class; of 14 KB more for each further unit of
+    ``horizon``. Shafer, JRSS A 184, 2021; Ramdas et al., Statistical Science 38, 2023; Willems,
+    Shtarkov & Tjalkens (the tree of local shifts), IEEE Trans. Inf. Theory 41, 1995.
 
     Examples
     --------
@@ -117,7 +132,7 @@ class Monitor(Watch):
 
     @property
     def width(self) -> int:
-        """Rows and ``log_evidence``."""
+        """Numbers in a point of the history: rows and ``log_evidence``."""
         return 2
 
     def update(
@@ -166,7 +181,7 @@ class Monitor(Watch):
         return after._moved(neighbours=doubt, notes=data.notes)
 
     def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
-        """Return the monitor with a state, of the classes of the data."""
+        """Return the monitor with an initial state for the classes of the data."""
         new = self._moved(**self._same_classes(data, time))
         if self.n:
             return new
@@ -174,7 +189,7 @@ class Monitor(Watch):
         return new._moved(lens=lens, state=state, n_induced=n_induced)
 
     def _after_tally(self, tally: AnyTally, time: object) -> Self:
-        """Return the monitor after the rows of a tally, which are one step."""
+        """Return the monitor after the rows of a tally, taken as one step."""
         if self.rounded:
             raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
         if self.change and tally.n > self.run_length:
@@ -193,7 +208,7 @@ class Monitor(Watch):
         return moved._moved(notes=tally.notes, walks=b"")
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows of probabilities, label and weight."""
+        """Return the monitor after rows (n, K + 2): probabilities, label, weight."""
         state = np.frombuffer(self.state).copy()
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
         impossible = int((rows[places, labels] == 0.0).sum())
@@ -214,7 +229,7 @@ class Monitor(Watch):
         return moved._moved(**began, shared_times=self.shared_times or first.size < len(rows))
 
     def _after_one(self, row: FloatArray) -> Self:
-        """Return the monitor after one plain row, which costs less."""
+        """Return the monitor after one plain row: a faster path of ``_after``."""
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
         mixture.bet_two(row, self.mode, state, path[0, 1:])
         p, _, y, _ = row[0].tolist()
@@ -232,7 +247,7 @@ class Monitor(Watch):
         steps: int,
         times: Times,
     ) -> Self:
-        """Move on, by the number of rows, the evidence and the sums after each of them."""
+        """Return the monitor with new state, evidence and sums, and an alarm if it is reached."""
         moved = self._traced(path, path[:, 1], times)
         if "alarm" in moved:
             row = path[:, 0].tolist().index(moved["alarm"])
@@ -249,18 +264,18 @@ class Monitor(Watch):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether a row may be two numbers."""
+        """True if a row may be given as two numbers: two classes, no time, no horizon."""
         plain = self.n > 0 and self.n_classes == 2 and self.horizon == 1 and self.time is None
         return plain and not self.rounded and isinstance(self.lens, OneVsRest) and self.lens.c == 1
 
     @property
     def mode(self) -> int:
-        """What the wealth is made of."""
+        """Kind of evidence: CHANGE (sum over starts) or MONITOR (product from the first row)."""
         return CHANGE if self.change else MONITOR
 
     @property
     def alarm_at(self) -> float:
-        """The ``log_evidence`` at which the alarm rings."""
+        """``log_evidence`` at which the alarm is raised."""
         if not self.change:
             return -log(self.alpha)
         # Overlapping processes have no common filtration: P(alarm by t) ≤ t / (2 run_length).
@@ -268,20 +283,20 @@ class Monitor(Watch):
 
     @property
     def log_evidence(self) -> float:
-        """The logarithm of the evidence; 0 before the first row."""
+        """Logarithm of the e-value; 0 before the first row."""
         if self.n == 0:
             return 0.0
         now = self._of_all(np.frombuffer(self.state).reshape(self.horizon, -1))
         return np.inf if now >= REFUTED else now
 
     def _of_all(self, states: FloatArray) -> float:
-        """Return the log evidence of all processes."""
+        """Return the log evidence of all processes together."""
         now = float(mixture.scalar(states, mixture.NOW).max())
         return now - (0.0 if self.change else log(self.horizon))
 
     @property
     def evidence(self) -> float:
-        """M_t, what a gambler has made of 1; infinite once an outcome of probability 0 occurred."""
+        """The e-value M_t; infinite once an outcome of probability 0 occurred."""
         return odds(self.log_evidence)
 
     @property
@@ -291,7 +306,7 @@ class Monitor(Watch):
 
     @property
     def history(self) -> FloatArray:
-        """Rows and ``log_evidence`` after them, (m, 2): at most 512 points, and the last."""
+        """Rows and ``log_evidence`` after them, shape (m, 2): at most 512 points, and the last."""
         points = self._points()
         if self.n % self.every and not (len(points) and points[-1, 0] == self.n):
             points = np.vstack([points, [self.n, self.log_evidence]])
@@ -299,26 +314,29 @@ class Monitor(Watch):
 
     @property
     def gain(self) -> float:
-        """``log_evidence`` a row, in nats: what recalibration has been worth."""
+        """``log_evidence`` per row, in nats: the log-score gain of the betting forecasts."""
         return self.log_evidence / max(self.n, 1)
 
     @property
     def means(self) -> tuple[float, float]:
-        """Mean prediction and frequency of the event, of the rows in ``sums``; NaN without any."""
+        """Mean prediction and observed event rate of the rows in ``sums``; NaN without rows."""
         return means_of(self.sums)
 
     @property
     def means_since_alarm(self) -> tuple[float, float]:
-        """The same of the rows after the alarm; NaN without any."""
+        """Mean prediction and observed event rate of the rows after the alarm; NaN without rows."""
         return means_of(self.sums, self.alarm_sums or self.sums)
 
     @property
     def leader(self) -> str:
-        """What the best expert says, such as "overconfident, slope 0.78 about 50 %"."""
+        """Description of the best expert, such as "overconfident, slope 0.78 about 50 %"."""
         return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
 
     def best_curve(self, p: FloatArray) -> FloatArray:
-        """Return what that expert says of predictions p of the event, 0 < p < 1."""
+        """Return the best expert's probabilities for predictions p of the event, 0 < p < 1.
+
+        The shape is (m,).
+        """
         return self._leader()[2](p)
 
     def _leader(self) -> Leader:
@@ -361,15 +379,16 @@ class Monitor(Watch):
 
 
 # ------------------------------------------------------------------------------
-# Rows as a monitor sees them: one that comes alone, what is refused, bets of several.
+# Rows as a monitor takes them: a single row, refusals, bets on several rows.
 
 
 def sums_after(
     sums: tuple[float, ...], probs: FloatArray, labels: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return 1, p and y of every row, and their sums after it, the same however rows are split.
+    """Return the addends 1, p, y of every row and their running sums, two arrays of shape (n, 3).
 
-    p and y are those of the event, of more than two classes of the likeliest.
+    p and y are of the event, or of the likeliest class for more than two classes. The running sums
+    are the same to the bit however rows are split into updates.
     """
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
@@ -400,7 +419,7 @@ def bet_dealt(
 
 
 def refuse_large(weights: FloatArray) -> None:
-    """Refuse a stake of more than there is."""
+    """Refuse weights above 1, which would stake more than the wealth."""
     if weights.max() > 1.0:
         row = int(np.argmax(weights > 1.0))
         raise InvalidPredictionsError(
@@ -410,7 +429,7 @@ def refuse_large(weights: FloatArray) -> None:
 
 
 def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
-    """Refuse rows of one time that cannot be one bet: of a time that is over, or many classes."""
+    """Refuse a time that was already bet on, and rows of one time for more than two classes."""
     if over is not None:
         raise InvalidPredictionsError(
             f"time: row 0 is of {over}, on which the bet is made, one for all rows of a time, as "
@@ -426,7 +445,10 @@ def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
 
 
 def one_row(probs: object, labels: object) -> FloatArray | None:
-    """Return p, 1 − p, label and weight of a row given as two numbers, or in lists; else None."""
+    """Return (p, 1 − p, label, weight) of a row given as two numbers, or in lists of one.
+
+    Else None.
+    """
     if isinstance(probs, (list, np.ndarray)) and isinstance(labels, (list, np.ndarray)):
         if len(probs) != 1 or len(labels) != 1:
             return None
@@ -447,13 +469,14 @@ LEAST, CUT = 1e-280, 575.0
 
 
 def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
-    """Bet on all rows of a tally at once; the state of two classes is moved on in place.
+    """Bet on all rows of a tally at once; the state of two classes is updated in place.
 
-    An expert says q of a prediction p. In micro-cell c he tilts by θ = logit q − logit p at its
-    centre, so that the rows earn exp(θ Σ y − Σ log(1 − p + p e^θ)), of mean 1 under calibration
-    for any θ that is a function of the cell. The second sum is that of the atoms, which are no
-    less: the fourth derivative of the logarithm in p is negative (the error of Gauss's quadrature),
-    and so is the second, where one atom stands for several rows. O(C) for each of 212 experts.
+    An expert says q for a prediction p. In micro-cell c it tilts by θ = logit q − logit p at the
+    cell's centre, so that the rows earn exp(θ Σ y − Σ log(1 − p + p e^θ)), of mean 1 under
+    calibration for any θ that is a function of the cell. The second sum is taken over the Gauss
+    quadrature nodes of the cell, which never makes it smaller: the fourth derivative of the
+    logarithm in p is negative (the quadrature error), and so is the second, where one node stands
+    for several rows. O(C) for each of 212 experts.
     """
     micro = TallyProblem.of(tally)
     if micro.tally.strata.tolist() != [1.0]:
@@ -488,7 +511,10 @@ def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
 
 
 def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[float, float]:
-    """Multiply wealth in place, given logarithms; return its sum and its scale."""
+    """Multiply wealth by factors given as logarithms, in place.
+
+    Return its sum and its log scale.
+    """
     with np.errstate(divide="ignore"):
         logs = np.log(pool) + earned
     top = float(logs.max())
@@ -498,7 +524,7 @@ def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[flo
 
 
 def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
-    """Return what flat experts earn, and shifts at every node of the tree, in logarithms."""
+    """Return log factors of flat experts (F,), and of shifts at the nodes of the tree (N, 11)."""
     open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
     p, rest = micro.centre[open_cells], micro.rest[open_cells]
     count, events = micro.count[open_cells], micro.labels[open_cells]
@@ -572,7 +598,7 @@ def of_change(
         began = np.where(start == first, np.nan if times is None else times[a], began)
         lower = path.min(axis=0) < low
         low, start = np.minimum(low, path.min(axis=0)), np.where(lower, first + place + 1, start)
-        if times is not None:  # that of a row that is to come is put right when it comes
+        if times is not None:  # the time of a row still to come is corrected when it comes
             began = np.where(lower, times[np.minimum(a + place + 1, len(times) - 1)], began)
     if after.alarm is None:
         return {"walks": np.array([total, low, start, began]).tobytes()}
@@ -602,13 +628,13 @@ ASK_SINCE_WHEN = (
 def means_of(
     sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)
 ) -> tuple[float, float]:
-    """Return Σ p and Σ y by the number of rows, of those that were not there before."""
+    """Return mean prediction and event rate of the rows in ``sums`` that are not in ``before``."""
     n, predicted, observed = np.subtract(sums, before).tolist()
     return (predicted / n, observed / n) if n else (nan, nan)
 
 
 def in_words(sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)) -> str:
-    """Say what was predicted and observed in the rows that were not there before."""
+    """Return "predicted x, observed y" for the rows in ``sums`` that are not in ``before``."""
     if sums[0] <= before[0]:
         return "no rows yet"
     mean, rate = means_of(sums, before)
@@ -616,7 +642,10 @@ def in_words(sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0
 
 
 def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) -> str:
-    """Say what was predicted and observed since the alarm; the side from two standard errors on."""
+    """Return the line on rows after the alarm.
+
+    It names the direction from two standard errors on.
+    """
     mean, rate = means_of(sums, before)
     noise = sqrt(mean * (1.0 - mean) / (sums[0] - before[0]))
     side = f": too {'high' if mean > rate else 'low'}" * (abs(mean - rate) > 2.0 * noise)
@@ -625,7 +654,7 @@ def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) 
 
 
 def of_impossible(count: int, rounded: bool) -> str:
-    """Say what outcomes of probability 0 mean."""
+    """Return the line on outcomes of probability 0."""
     words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
     words += "or begin anew with rounded=True (--rounded)"
     words = "not bet on, as it may be rounded" if rounded else words
@@ -633,7 +662,7 @@ def of_impossible(count: int, rounded: bool) -> str:
 
 
 def report(monitor: Monitor) -> list[str]:
-    """Return the lines of a report of a monitor, but those that end it."""
+    """Return the lines of a monitor's printed summary, except the closing ones."""
     question = "has it become miscalibrated?" if monitor.change else "is it miscalibrated?"
     value, rings = format_evalue(monitor.log_evidence), format_evalue(monitor.alarm_at)
     p, of_last = monitor.pvalue, f" (last {monitor.sums[0]:.0f} rows)"  # an older state had no sums

@@ -1,4 +1,4 @@
-"""Files of rows that a monitor has counted in part, and what its state remembers of them."""
+"""Records of files in a monitor's state: which rows were counted, which wait for their outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Count(NamedTuple):
 
 
 class FirstWaiting(NamedTuple):
-    """The first row that waits, whether its line has no end, and whether later rows have labels."""
+    """The first row that waits for its outcome: is its line complete, do later rows have labels."""
 
     row: str
     unfinished: bool
@@ -80,45 +80,48 @@ class Part:
     waited: int = 0
 
     def after(self, record: Record) -> Part:
-        """Return the part of which a record has the first rows; labels that it lost stay so."""
+        """Return the part with its first rows marked as counted by a record.
+
+        Lost labels stay lost.
+        """
         labels, lost = self.labels.copy(), record.get("lost", ())
         labels[[place for place in lost if place < labels.size]] = -1
         waited = record.get("waiting", 0)
         return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost), waited=waited)
 
     def late(self, watch: Monitor) -> BoolArray:
-        """Which of the rows that are not counted are of a time on which the bet is made."""
+        """Return which uncounted rows are of a time that was already bet on, booleans (m,)."""
         return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: Record) -> bool:
-        """Whether its first rows are those of a record."""
+        """Return whether the first rows of this file are the rows of a record."""
         count, same = record["rows"], self.after(record)
         return count <= self.labels.size and same.mark(count) == record["sha256"]
 
     def row(self, place: int, timed: bool) -> str:
-        """Return what a row is called: its number in the file, and its time."""
+        """Return the name of a row in messages: its number in the file, its time, the file."""
         when = f" ({format_time(self.times[place], self.dated)})" if timed else ""
         return f"row {self.numbers[place]}{when} of {self.path.name}"
 
     def mark(self, count: int) -> str:
-        """Return a hash of the first rows."""
+        """Return a hash of the first ``count`` rows."""
         return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
 
     def bag(self, count: int) -> str:
-        """Return a number of the first rows in any order, "" if too few of them are different."""
+        """Return an order-independent hash of the first rows, or "" if too few of them differ."""
         columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
         rows = row_numbers(np.column_stack(columns)[:count])
         return f"{count} {rows.sum():x}" if np.unique(rows).size >= TELLING else ""
 
     def begins(self, other: Part) -> bool:
-        """Whether this is another file, or the beginning of one, or holds its rows."""
+        """Return whether another file begins with the rows of this one, or holds the same rows."""
         n, m = self.labels.size, other.labels.size
         begins = TELLING <= n <= m and other.mark(n) == self.mark(n)
         return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
 
 
 def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
-    """Say on which times the bet is made."""
+    """Return which times were already bet on, booleans of the shape of ``times``."""
     if watch.time is None:
         return np.zeros(times.shape, dtype=bool)
     return times < watch.time if watch.independent else times <= watch.time
@@ -127,7 +130,7 @@ def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
 def not_given(
     records: dict[str, Record], parts: list[Part], before: Monitor, watch: Monitor
 ) -> list[str]:
-    """Say which rows wait in other files, and which later rows have been bet on without."""
+    """Return notes on rows that wait in files not given now, and rows bet on without them."""
     notes, files = list[str](), {str(part.path) for part in parts}
     for path, record in records.items():
         if path in files or not record.get("waiting"):
@@ -146,19 +149,19 @@ def not_given(
 
 
 def new_state(state: Path) -> Reading:
-    """Return the reading that keeps another state beside one."""
+    """Return the suggested reading that keeps a new state in a file beside this one."""
     return Reading({"state": str(next_name(state))}, "the rows are of another model")
 
 
 def refuse_misfits(
     watch: Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
 ) -> None:
-    """Refuse files that are not of one model, and rows that come too late or twice."""
+    """Refuse files of another model, rows that come too late, and rows that come twice."""
     state = options["state"]
     if watch.time is not None and options["time"] is None:
         raise InvalidPredictionsError(
             f"{state} has counted rows up to {format_time(watch.time, watch.dates)}: name the time "
-            "of these rows, too, with --time, or another state if they are of another model",
+            "of these rows as well, with --time, or another state if they are of another model",
             [new_state(state)],
         )
     if watch.n and watch.time is None and options["time"] is not None:
@@ -199,7 +202,7 @@ def refuse_misfits(
 def recorded(
     records: dict[str, Record], part: Part, rows: int, lost: IntArray, timed: bool
 ) -> dict[str, Record]:
-    """Return the records with the first rows of a file, in the place of those of an old name."""
+    """Return the records with the first rows of a file; a record under the file's old name goes."""
     labels = part.labels.copy()
     labels[lost] = -1  # as they are taken at the next run
     part = replace(part, labels=labels)
@@ -215,7 +218,7 @@ def recorded(
 
 
 def tally_in(path: Path) -> Tally | None:
-    """Return the tally that a file holds, if it is one."""
+    """Return the tally in a file, or None if it holds none."""
     content = path.read_bytes() if path.is_file() else b""
     if content.startswith(f'{{"{FORM}":'.encode()):
         return Tally.from_json(content.decode())
@@ -225,7 +228,10 @@ def tally_in(path: Path) -> Tally | None:
 def added(
     watch: Monitor, records: dict[str, Record], tallies: dict[Path, Tally]
 ) -> tuple[Monitor, dict[str, Record], dict[str, Count]]:
-    """Count tallies that are new, each as a batch, and say of each how many rows were."""
+    """Update the monitor by new tallies, each one batch.
+
+    Also return records and row counts by file.
+    """
     counts = {}
     for path, tally in tallies.items():
         mark = fingerprint(tally.strata, tally.stratum, tally.key, tally.sums, tally.totals)
@@ -289,7 +295,7 @@ def counted(
 
 
 def in_words(name: str, count: Count) -> str:
-    """Say how many rows of a file were counted, wait, and were left out."""
+    """Return a sentence on how many rows of a file were counted, wait, and were left out."""
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
     reasons = {"without one left out for good": count.lost}
     reasons["left out for good, as later ones were bet on"] = count.late

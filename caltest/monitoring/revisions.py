@@ -170,7 +170,10 @@ class Revisions:
             )
 
     def _least(self, least: float | str) -> float:
-        """Return the move that settles a bet, from the grid of the forecasts where it is "auto"."""
+        """Return the smallest move that settles a bet.
+
+        "auto" takes it from the grid of the forecasts.
+        """
         if least != "auto":
             checks.number("least", least, 0.0, 1.0, "[)")
             return float(least)
@@ -246,7 +249,7 @@ class Revisions:
 
     @property
     def evidence(self) -> float:
-        """The e-value after the last time."""
+        """E-value after the last time."""
         return self.test().evidence
 
     def __str__(self) -> str:
@@ -254,7 +257,10 @@ class Revisions:
 
     @cached_property
     def _rows(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return question, time and forecast of every row, outcomes as last rows, by question."""
+        """Question, time and forecast of every row, shape (m,) each, sorted.
+
+        Outcomes are last rows.
+        """
         known = np.flatnonzero(~np.isnan(self.outcomes))
         end = self.times.max() + 1.0
         question = np.concatenate([self.question, known])
@@ -265,13 +271,19 @@ class Revisions:
 
     @cached_property
     def _steps(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return question, change and forecast before it, of every row but a question's first."""
+        """Question, change, and forecast before it.
+
+        The shape is (m,) each, for all but first forecasts.
+        """
         question, _, p = self._rows
         later = np.flatnonzero(np.diff(question) == 0)
         return question[later], np.diff(p)[later], p[later]
 
     def _wealth(self) -> tuple[FloatArray, FloatArray]:
-        """Return the m times and the log wealth of the 18 experts after each, shape (m, 18)."""
+        """The distinct times (m,) and the log wealth of the 18 experts after each.
+
+        The shape is (m, 18).
+        """
         question, times, p = self._rows
         starts = np.flatnonzero(np.diff(question, prepend=-1))
         gain = np.zeros((p.size, 6 * len(STAKES)))
@@ -296,7 +308,7 @@ class Revisions:
         return clock, np.cumsum(logs, axis=0)
 
     def _movement(self) -> tuple[float, float, float]:
-        """Return Σ d², the uncertainty resolved, and the log e-value of the excess movement."""
+        """Σ d², the uncertainty resolved, and the log e-value of the excess movement."""
         question, d, before = self._steps
         count = self.names.size
         p0 = self.probs[np.flatnonzero(np.diff(self.question, prepend=-1))]
@@ -381,7 +393,7 @@ def _settled(
 
 
 def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
-    """Return which rows hold a forecast, and the forecasts, 0 where there is none."""
+    """Return which rows hold a forecast (n,), and the forecasts (n,), 0 where there is none."""
     if values.dtype.kind == "O":
         values = np.array([np.nan if v is None else v for v in values])
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.size, dtype=bool)
@@ -394,7 +406,7 @@ def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
 
 
 def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArray:
-    """Return the outcome of each question, NaN while it is open."""
+    """Return the outcome of each question, shape (Q,), NaN while it is open."""
     if outcomes is None:
         return np.full(names.size, np.nan)
     if isinstance(outcomes, Mapping):
@@ -435,7 +447,7 @@ def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArr
 
 
 def _one_a_question(marks: IntArray, number: IntArray, names: Any, what: str) -> IntArray:
-    """Return the group of each question, numbered from 0; refuse a question in two of them."""
+    """Return the group of each question, shape (Q,), numbered from 0; refuse a question in two."""
     result = np.zeros(names.size, dtype=np.int64)
     result[number] = marks
     for row in np.flatnonzero(marks != result[number])[:1]:

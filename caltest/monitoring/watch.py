@@ -1,4 +1,4 @@
-"""What monitors share: values that are moved on, a thinned history, and JSON without a row."""
+"""Base class of monitors: immutable updates, a thinned history, and JSON that contains no row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Watch(Result):
-    """A monitor as a value: an update returns a new one, and the old one stays as it was."""
+    """Base class of monitors: an update returns a new monitor, and the old one stays as it was."""
 
     n: int = 0
     n_classes: int = 0
@@ -68,21 +68,21 @@ class Watch(Result):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Numbers of a point of the history, the number of rows first."""
+        """Numbers in a point of the history, the number of rows first."""
 
     @property
     @abstractmethod
     def alarm_at(self) -> float:
-        """The logarithm of the evidence at which the alarm rings."""
+        """Log evidence at which the alarm is raised."""
 
     @property
     @abstractmethod
     def history(self) -> FloatArray:
-        """Rows, and numbers after them."""
+        """Number of rows, and the monitor's numbers after them, shape (m, width)."""
 
     @property
     def times(self) -> AnyArray | None:
-        """The times of the rows of ``history``, ``datetime64`` of dates; None without times."""
+        """Times of the points of ``history``, ``datetime64`` for dates; None without times."""
         clock = np.frombuffer(self.clock)
         if self.time is None or len(clock) != len(self._points()):
             return None
@@ -90,7 +90,7 @@ class Watch(Result):
         return as_dates(times) if self.dates else times
 
     def _evidence_card(self, numbers: tuple[tuple[str, str, str], ...], headline: str) -> Card:
-        """Return what a notebook shows of a monitor: whether it rang, and the evidence drawn."""
+        """Return the notebook card of a monitor: alarm or no alarm, numbers, evidence curve."""
         history, drawing = self.history, ""
         if len(history) > 1:
             axes = ("Rows", "log evidence; dashed: alarm")
@@ -101,7 +101,7 @@ class Watch(Result):
         return Card("alarm" if rang else "no alarm", tone, headline, numbers, (), drawing)
 
     def _history_columns(self, *names: str) -> dict[str, TypedColumn]:
-        """Return the columns of ``history`` under names, the first of whole numbers, and times."""
+        """Return the columns of ``history`` by name, and the times if there are any."""
         history, times = self.history, self.times
         columns = of_arrays(dict(zip(names, history.T, strict=True)))
         columns["n"] = int, history[:, 0].astype(np.int64).tolist()
@@ -112,21 +112,24 @@ class Watch(Result):
 
     @property
     def alarm_words(self) -> str:
-        """When the alarm rang."""
+        """Row and time of the alarm in words, or "none"."""
         return "none" if self.alarm is None else self.row_words(self.alarm, self.alarm_time)
 
     def row_words(self, row: int, time: float | None) -> str:
-        """Return a row, and its time if it has one."""
+        """Return a row number, with its time if it has one, in words."""
         return f"at row {row}" + (f", {format_time(time, self.dates)}" if time is not None else "")
 
     def _moved(self, **changes: object) -> Self:
-        """Return a changed copy, much faster than ``dataclasses.replace``; nothing is checked."""
+        """Return a copy with changed fields, without validation.
+
+        Much faster than ``dataclasses.replace``.
+        """
         new: Self = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
     def _same_classes(self, data: Source, time: object) -> dict[str, object]:
-        """Return the classes, which are those of before, and whether times are dates."""
+        """Check that classes are as before; return the fields n_classes, classes and dates."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
                 f"these rows have {data.n_classes} classes, those before {self.n_classes}"
@@ -141,13 +144,13 @@ class Watch(Result):
         return {"n_classes": data.n_classes, "classes": classes, "dates": dates}
 
     def _rules(self, name: str, *rules: str) -> list[str]:
-        """Return what a recipe says of a monitor: its name, its lens, its rules, its horizon."""
+        """Return the parts of a recipe: name, lens, rules, horizon."""
         lens = [] if self.lens is None else [repr(self.lens)]
         ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
         return [name, *lens, *rules, *ahead]
 
     def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, object]:
-        """Return what rows add: how many there are, and numbers, evidence and times after them."""
+        """Return the fields that change with new rows: n, time, alarm, and the thinned history."""
         n, every, timed = int(path[-1, 0]), self.every, times is not None
         moved: dict[str, object] = {"n": n, "time": None if times is None else float(times[-1])}
         if self.alarm is None and evidence.max() >= self.alarm_at:
@@ -168,7 +171,7 @@ class Watch(Result):
         return moved | {"every": every, "past": past, "clock": clock}
 
     def _remarks(self) -> list[str]:
-        """Return the remarks of all results, after a doubt where outcomes may have come late."""
+        """Return the remarks for printing, first a doubt if outcomes may have come late."""
         if self.horizon > 1 or self.neighbours <= AGREEING:
             return super()._remarks()
         doubt = (
@@ -184,7 +187,7 @@ class Watch(Result):
         return np.column_stack([points, np.frombuffer(self.clock)]) if timed else points
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings, lists and dictionaries; no row is among them."""
+        """Return the monitor as numbers, strings, lists and dictionaries; it contains no row."""
         return super().as_dict() | {"lens": None if self.lens is None else name_of(self.lens)}
 
     @classmethod
@@ -223,12 +226,12 @@ class Watch(Result):
 
     @classmethod
     def _kept_names(cls) -> list[str]:
-        """Return the names of the fields of the dictionary form."""
+        """Return the names of the fields in the dictionary form."""
         return [f.name for f in fields(cls) if "transient" not in f.metadata]
 
     @classmethod
     def _refuse_types(cls, content: dict[str, Any], what: str) -> None:
-        """Refuse numbers and flags of another type, numbers below 0 of rows, and NaN."""
+        """Refuse fields of another type, negative row counts, and NaN."""
         for f in fields(cls):
             value, kind = content.get(f.name), str(f.type)
             if f.name not in content or (value is None and "None" in kind):
@@ -245,7 +248,7 @@ class Watch(Result):
                 raise InvalidPredictionsError(f"{what}: its {f.name} is {value!r}")
 
     def _refuse_damage(self, what: str) -> None:
-        """Refuse numbers of rows that do not fit each other, and a history that is none."""
+        """Refuse row counts that contradict each other, and a damaged history."""
         for name, wrong in {
             "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,
             "steps": self.steps > self.n,
@@ -268,7 +271,7 @@ class Watch(Result):
 
 
 def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:
-    """Return at which step each row is, after ``start`` steps, and the times of all."""
+    """Return the step of each row, shape (n,), counted on from ``start``, and the times or None."""
     if time is None:
         if last is not None:
             raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")
@@ -287,13 +290,13 @@ def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntA
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
-    """Return the first point of every so many rows."""
+    """Return the first point of every ``every`` rows, shape (m, width)."""
     part = points[:, 0] // every
     return points[part > np.append(before, part[:-1])]
 
 
 def format_time(time: float, dated: bool) -> str:
-    """Return a time as it is printed."""
+    """Return a time as text, a date if ``dated``."""
     if not dated:
         return f"time {time:.10g}"
     when = str(as_dates(time).astype("datetime64[s]"))
@@ -301,12 +304,12 @@ def format_time(time: float, dated: bool) -> str:
 
 
 def odds(log_evidence: float) -> float:
-    """Return evidence from its logarithm; infinite once an outcome of probability 0 occurred."""
+    """Return exp of a log evidence; infinite once an outcome of probability 0 occurred."""
     return exp(log_evidence) if log_evidence < 700.0 else np.inf
 
 
 def format_evalue(log_evidence: float) -> str:
-    """Return an e-value as it is printed."""
+    """Return an e-value as text, from its logarithm."""
     if log_evidence >= REFUTED:
         return "infinite"
     if log_evidence < -600.0:

@@ -24,7 +24,7 @@ Curve = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Curves:
-    """The map of the methods of this module: one curve for two classes, else one per class."""
+    """Map of the methods of this module: one curve for two classes, else one per class."""
 
     curves: tuple[Curve, ...]
 
@@ -39,7 +39,10 @@ class Curves:
 
 
 def _log_rest(scores: FloatArray) -> FloatArray:
-    """Return log(1 − p) for every entry; next to p = 1 as the sum over the other classes."""
+    """Return log(1 − p) for every entry, shape (n, K).
+
+    Near p = 1 from the sum of the other classes.
+    """
     probs = np.exp(scores)
     rest = 1.0 - probs
     every = np.arange(len(probs))
@@ -143,7 +146,7 @@ class BetaCalibration(_ByCurves, Penalised):
         features = np.column_stack([event.log_p, -event.log_rest, np.ones(event.log_p.size)])
         identity = np.array([1.0, 1.0, 0.0])
         whole = event.logistic(features, identity, self.penalty)
-        # A convex loss with two bounds: the optimum is that of the free parameters for which no
+        # A convex loss with two bounds: the optimum frees the parameters for which no
         # gradient leads away from a bound.
         for free in ([0, 1, 2], [1, 2], [0, 2], [2]):
             theta = np.zeros(3)
@@ -207,10 +210,10 @@ class Steps:
 class HistogramBinning(_ByCurves):
     """Histogram binning: the frequency of the class in each bin (Zadrozny & Elkan 2001).
 
-    ``bins`` lie along the probability of a class; with many classes those of equal mass spend
-    themselves on small probabilities, and accuracy suffers. An empty bin of equal width keeps its
-    centre. The result has ties, may be exactly 0 or 1, and can be less likely on the fitting set
-    than the predictions. O(n log n) for each class.
+    ``bins`` lie along the probability of a class. With many classes, equal-mass bins lie mostly at
+    small probabilities, and accuracy suffers. An empty bin of equal width keeps its centre. The
+    result has ties, may be exactly 0 or 1, and can be less likely on the fitting set than the
+    predictions. O(n log n) for each class.
 
     Examples
     --------

@@ -1,4 +1,8 @@
-"""What all recalibration methods share: scores, the fitted value, and one convex optimiser."""
+"""Base classes of recalibration methods: scores, the fitted map, and one convex optimiser.
+
+A method is a :class:`Recalibration`; its ``fit`` returns a :class:`Recalibrated`. Methods with a
+convex loss minimise a :class:`SoftmaxLoss`.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +47,14 @@ Map = Callable[[FloatArray], FloatArray]
 
 
 class Recalibration(ABC):
-    """What all methods share: ``fit``."""
+    """Base class of recalibration methods, which provides ``fit``."""
 
     def fit(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> Recalibrated:
         """Fit the map on held-out predictions and their labels.
 
-        Arguments are those of :meth:`Predictions.of`, for rows that the model was not trained on.
-        Logits that differ by a constant in each row give the same map. By ``ids`` the rows of the
-        fit are known again; ``weights``, of which only ratios count, weigh the rows of the loss.
+        Arguments are as in :meth:`Predictions.of`, for rows that the model was not trained on.
+        Logits that differ by a constant in each row give the same map. ``ids`` identify the rows of
+        the fit later; ``weights`` weigh the rows of the loss, and only their ratios count.
         StatisticError when there is no optimum to be reached, or the method does not fit the data.
         """
         facts.setdefault("rounded", False)  # every row is one to fit
@@ -75,7 +79,7 @@ class Recalibration(ABC):
         )
 
     def __call__(self, *_: object, **__: object) -> Predictions:
-        """Refuse to map predictions: that is done by what ``fit`` returns."""
+        """Refuse to map predictions: call the map that ``fit`` returns."""
         raise StatisticError(f"{self!r} is not fitted: call what its fit(probs, labels) returns")
 
     @abstractmethod
@@ -84,7 +88,7 @@ class Recalibration(ABC):
 
 @dataclass(frozen=True)
 class Penalised(Recalibration):
-    """A method whose parameters a ridge of weight ``penalty`` draws to those of the identity."""
+    """Method whose parameters are drawn to the identity map by a ridge of weight ``penalty``."""
 
     penalty: float = 1e-6
 
@@ -96,27 +100,28 @@ class Penalised(Recalibration):
 class Recalibrated:
     """A fitted recalibration map: call it on new predictions.
 
-    An array gives an array of the same shape, :class:`Predictions` give :class:`Predictions` with
-    a :class:`Provenance`: which of them are rows of the fit. Tests refuse them when more than 5 %
-    are; a note says so when fewer are.
+    An array gives an array of the same shape, :class:`Predictions` give :class:`Predictions` with a
+    :class:`Provenance`, which counts the rows of the fit among them. Tests refuse predictions with
+    more than 5 % such rows; a note says so when there are fewer.
 
-    Rows are known again by their ``ids``, where both sides have them, else by log-probabilities
-    that agree to nine decimals and occur once on each side. Rounded predictions, and those of trees
-    and neighbours, agree by chance, about as often as rows occur twice in the fit. Probabilities
-    that are all multiples of 0.0001, all rows when more than 1 % of the fit occur twice, and as few
-    as would agree with a chance of 1 % count only where more than half of all rows agree.
+    Rows are recognised by their ``ids``, where both sides have them, else by log-probabilities that
+    agree to nine decimals and occur once on each side. Rounded predictions, and predictions of
+    trees and neighbours, agree by chance, about as often as rows occur twice in the fit. Matches
+    therefore count only if more than half of all rows match, for probabilities that are all
+    multiples of 0.0001, when more than 1 % of the fit occur twice, and when so few match that
+    chance explains it with probability 1 %.
 
     Attributes
     ----------
     method, map : Recalibration, Map
-        The method with its settings, and what was learned, with the parameters as attributes.
+        The method with its settings, and the learned map, with its parameters as attributes.
     n, n_classes : int
         Size of the fitting set, and number of classes.
     nll_before, nll_after : float
         Mean negative log-likelihood of the fitting set. Scaling methods, and all methods for two
         classes but :class:`HistogramBinning`, never make it worse.
     rows, alike, ids
-        Of the fit: numbers of rows that occur once, share of rows that occur twice, and names.
+        Of the fitting set: hashes of rows that occur once, share of rows that occur twice, and ids.
     """
 
     method: Recalibration
@@ -161,7 +166,7 @@ class Recalibrated:
         return replace(data, probs=repaired, notes=tuple(notes), provenance=provenance)
 
     def _overlap(self, data: Predictions, scores: FloatArray) -> BoolArray:
-        """Say which rows are rows of the fit, as far as that can be told."""
+        """Return which rows are recognised as rows of the fit, booleans of shape (n,)."""
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))
         keys = _row_numbers(scores)
@@ -187,7 +192,7 @@ class Recalibrated:
 
 
 def refuse_fitted_rows(data: Predictions) -> None:
-    """Refuse predictions of which more than 5 % of the rows are those of a recalibration's fit."""
+    """Refuse predictions of which more than 5 % were rows of the fit of their recalibration."""
     for step in data.provenance:
         if step.n_overlap > KNOWN * data.n:
             raise StatisticError(
@@ -202,7 +207,7 @@ def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _scores(data: Predictions, probs: object, from_logits: bool) -> FloatArray:
-    """Return log-probabilities of shape (n, K)."""
+    """Return log-probabilities (or logits up to a constant in each row), shape (n, K)."""
     if not from_logits:
         return np.log(np.maximum(data.probs, FLOOR))
     from scipy.special import log_softmax
@@ -220,13 +225,13 @@ def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxLoss:
-    """The mean loss of softmax(forward(θ)), plus a ridge that draws θ to the identity.
+    """Mean loss of softmax(forward(θ)), plus a ridge that draws θ to the identity.
 
         L(θ) = −(1/n) Σ_i w_i log softmax(forward(θ))_{i, y_i} + (λ/2) ‖θ − θ₀‖²
 
     with weights of mean 1. ``forward`` is linear from parameters to scores of shape (n, K),
     ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum exists
-    also for separable data, and at it the likelihood is at least that of θ₀.
+    for separable data as well, and its likelihood is at least the likelihood of θ₀.
     """
 
     forward: Callable[[FloatArray], FloatArray]
@@ -238,7 +243,7 @@ class SoftmaxLoss:
     _latest: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, repr=False)
 
     def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss and its gradient."""
+        """Return the loss and its gradient, shape (d,)."""
         from scipy.special import log_softmax
 
         logs = log_softmax(self.forward(theta), axis=1)
@@ -252,7 +257,7 @@ class SoftmaxLoss:
         return float(loss), self._mean(residual) + self.penalty * shift
 
     def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the Hessian at θ times a direction."""
+        """Return the Hessian at θ times a direction, shape (d,)."""
         q = next((q for at, q in self._latest if np.array_equal(at, theta)), None)
         if q is None:
             from scipy.special import softmax
@@ -267,7 +272,7 @@ class SoftmaxLoss:
         return self.adjoint(weighted) / self.labels.size
 
     def minimised(self) -> FloatArray:
-        """Return the optimum, by a trust-region Newton method that is checked to have converged."""
+        """Return the optimum (d,), by a trust-region Newton method with a check of convergence."""
         from scipy.optimize import minimize
 
         minimum = minimize(

@@ -51,7 +51,7 @@ class Linear:
         return softmax(self.logits(_centred(scores)), axis=1)
 
     def logits(self, z: FloatArray) -> FloatArray:
-        """Return W z + b."""
+        """Return W z + b, shape (n, K)."""
         scaled = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
         return scaled + self.bias
 
