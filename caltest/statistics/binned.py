@@ -1,4 +1,4 @@
-"""Binned errors: ECE, MCE and RMSCE, without the bias of noise, and class by class."""
+"""Binned errors (ECE, MCE, RMSCE), debiased errors, the multi-scale test, and class-wise errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from caltest.statistics.statistic import Statistic, rows_of
 
 @dataclass(frozen=True, eq=False)
 class BinnedError(CellStatistic):
-    """Distances of the cells' sums from 0, weighted by the cells, or the largest of them."""
+    """Binned error with fixed predictions.
+
+    Cell distances weighted by mass, or the largest of them.
+    """
 
     distance: str | Distance
 
@@ -37,7 +40,7 @@ class BinnedError(CellStatistic):
         cls, cells: Cells, distance: str | Distance = "tv", combine: Literal["sum", "max"] = "sum",
         root: bool = False,
     ) -> BinnedError:  # fmt: skip
-        """Take the error of a partition."""
+        """Return the error over a partition of the rows."""
         two = cells.problem.n_classes == 2
         # What one more event adds to a term that is linear in it: the grid of the exact law.
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
@@ -55,7 +58,10 @@ class BinnedError(CellStatistic):
         return DISTANCE_NORMS[str(self.distance)] if many else None
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return mass · d(observed, predicted) / total mass of the cells; for MCE d alone."""
+        """Return mass · d(observed, predicted) / total mass for every cell, (B, L).
+
+        For MCE d alone.
+        """
         mass, largest = self.cells.mass[at], self.combine == "max"
         if not isinstance(self.distance, str):
             gaps = self._by_function(sums, at)
@@ -65,11 +71,14 @@ class BinnedError(CellStatistic):
 
     @cached_property
     def _divisor(self) -> float:
-        """The total mass; a root is of the squared error of one component of two."""
+        """Total mass of the cells.
+
+        Doubled under a root of two classes, which counts one component.
+        """
         return float(self.cells.mass.sum()) * (2.0 if self.root else 1.0)
 
     def _by_function(self, sums: FloatArray, at: slice) -> FloatArray:
-        """Return the distances of observed and predicted means, for residual sums (B, L, d)."""
+        """Return distances of observed and predicted means (B, L) for residual sums (B, L, d)."""
         mass, expected = self.cells.mass[at, None], self.cells.expected[at]
         events = sums + expected
         # Counts are whole: a rate of 0 has to be 0, since a distance may take its root.
@@ -100,7 +109,7 @@ DISTANCE_NORMS = {"tv": 0, "l1": 0, "l2": 1, "sqeuclidean": 1, "max": 2}
 
 
 def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> FloatArray:
-    """Return mass · distance of the cells, for sums of the event (B, L), or for norms."""
+    """Return mass · distance of the cells, (B, L), from sums of the event (B, L) or from norms."""
     if two:
         # The second component is minus the first: ‖r‖₁ = 2 |r|, ‖r‖₂ = √2 |r|.
         factor = {"l1": 2.0, "l2": 2.0**0.5}.get(distance, 1.0)
@@ -111,7 +120,10 @@ def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> Float
 
 
 def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> Estimand | None:
-    """Return what the error estimates; of two classes a size counts the first component only."""
+    """Return the population error that the value estimates, or None.
+
+    For two classes a squared error counts the first component only.
+    """
     if root:
         return Estimand("squared", root=True)
     if not isinstance(distance, str):
@@ -131,7 +143,7 @@ def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> 
 
 @dataclass(frozen=True, repr=False)
 class _BinnedError(Statistic):
-    """What ECE and MCE share: a partition and a distance."""
+    """Base class of ECE and MCE: a partition and a distance."""
 
     bins: Binning | int = UniformBins(15)
     _: KW_ONLY
@@ -155,7 +167,7 @@ class ECE(_BinnedError):
     mean prediction in cell b (Vaicenavicius et al. 2019, Eq. 6). Empty cells count nothing. With
     the total variation distance and ``TopK(1)`` this is the ECE of Guo et al. (2017). Noise biases
     it upward; cells make it estimate a lower bound of the true error (Theorem 2 there). O(n K) for
-    a value, O(n) for each further set of labels on the same predictions. The range is that of the
+    a value, O(n) for each further set of labels on the same predictions. The range depends on the
     distance: [0, 1] for ``"tv"``.
 
     Parameters
@@ -180,7 +192,7 @@ class ECE(_BinnedError):
 class MCE(_BinnedError):
     """Maximum calibration error, the largest gap d(r̂_b, ĝ_b) over the occupied cells.
 
-    Parameters are those of :class:`ECE`. As a test it is weak: one sparse cell decides.
+    Parameters as in :class:`ECE`. As a test it has little power: one sparse cell decides.
     """
 
     combine = "max"
@@ -236,10 +248,10 @@ class Excess(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ClusterPairs(SumStatistic):
-    """The same without pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²).
+    """Debiased sum without pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²).
 
-    S_gb is the sum of the rows of cluster g in cell b, one of the ``parts``. Of two columns of
-    clusters pairs count that share neither: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² +
+    S_gb is the sum of the rows of cluster g in cell b, one of the ``parts``. With two columns of
+    clusters only pairs that share neither count: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² +
     Σ_gh |S_ghb|²). Each of ``sets`` has the cell of every part, and a factor for its squared sum.
     """
 
@@ -248,7 +260,7 @@ class ClusterPairs(SumStatistic):
 
     @classmethod
     def of(cls, cells: Cells, columns: Sequence[IntArray], estimand: Estimand) -> ClusterPairs:
-        """Divide the cells by cluster; those of one cluster count nothing. O(n log n)."""
+        """Divide the cells by cluster; cells with one cluster have no pairs. O(n log n)."""
 
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
             code = cells.of_unit
@@ -289,10 +301,10 @@ class ClusterPairs(SumStatistic):
 
 
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
-    """Return what Σ r_i · r_j over pairs of rows of each cell counts: (W_b / W) / (W_b² − Σ w²).
+    """Return the weight of Σ r_i · r_j over pairs of rows of each cell, (W_b / W) / (W_b² − Σ w²).
 
-    ``with_own`` adds pairs of a row and itself to the divisor. 0 of one row, also beside rows whose
-    weights are rounding.
+    The shape is (L,). ``with_own`` adds pairs of a row and itself to the divisor. The weight is 0
+    for cells of one row, or of one row beside rows whose weights are only rounding.
     """
     diagonal = 0.0 if with_own else cells.square_mass
     pairs = np.where(cells.counts > 1, cells.mass**2 - diagonal, 0.0)
@@ -302,17 +314,17 @@ def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class DebiasedL2(Statistic):
-    """Squared l2 calibration error without the bias of noise: signed, 0 on average if calibrated.
+    """Debiased squared l2 calibration error: signed, 0 on average if calibrated.
 
     T = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1), with r_i = onehot(y_i) − p_i, S_b = Σ_{i in b} r_i and
     Q_b = Σ_{i in b} |r_i|²: the U-statistic over pairs of rows in the same cell, which estimates
     Σ_b π_b |Δ_b|², Δ_b the mean residual of the cell, without bias for given counts. Cells with one
-    row count nothing. Of two classes only the first component enters, so that the value is
+    row do not count. For two classes only the first component enters, so that the value is
     comparable with the squared errors of Kumar et al. (2019, §5) and Lee et al. (2022), and half of
-    what ``ECE(bins, "sqeuclidean")`` estimates; of more classes all components enter. O(n K) for
+    the estimand of ``ECE(bins, "sqeuclidean")``; for more classes all components enter. O(n K) for
     each set of labels. With clusters only pairs of two clusters count, in each cell
     (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
-    not look like an error, and of two columns those that share neither. ``bins`` are those of
+    not look like an error; with two columns, pairs that share neither cluster. ``bins`` as in
     :class:`ECE`.
 
     Parameters
@@ -357,13 +369,13 @@ class DebiasedL2(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class DebiasedL1(Statistic):
-    """Calibration error less the bias that a normal approximation of its noise gives it.
+    """Calibration error debiased by a normal approximation of its noise, for two classes.
 
     T = Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), D_b = ȳ_b − p̄_b, σ_b² = ȳ_b (1 − ȳ_b) / n_b, Z
     standard normal: the debiased estimate of Kumar et al. (2019, §5) with p = 1, whose average over
-    simulated normals is here the mean of a folded normal, in closed form. For two classes. With
+    simulated normals is here the mean of a folded normal, in closed form. With
     weights, means and shares of the cells are weighted and n_b in σ_b² is (Σ w)² / Σ w².
-    ``bins`` are those of :class:`ECE`. O(n). An error of 0 is still estimated a little above 0.
+    ``bins`` as in :class:`ECE`. O(n). An error of 0 is still estimated a little above 0.
 
     Examples
     --------
@@ -384,10 +396,10 @@ class DebiasedL1(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class KumarL1(CellStatistic):
-    """The debiased l1 error of Kumar et al. for fixed predictions."""
+    """Debiased l1 error of Kumar et al. with fixed predictions."""
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return (n_b / n) (2 |D_b| − E|D_b + σ_b Z|) of residual sums of the cells."""
+        """Return (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), (B, L), from residual sums of the cells."""
         from scipy.special import erf
 
         mass, expected = self.cells.mass[at], self.cells.expected[at, 0]
@@ -402,10 +414,10 @@ class KumarL1(CellStatistic):
 
 @dataclass(frozen=True, eq=False)
 class KumarL2(CellStatistic):
-    """The debiased squared error of Kumar et al. for fixed predictions."""
+    """Debiased squared error of Kumar et al. with fixed predictions."""
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return (n_b / n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)) of residual sums of the cells."""
+        """Return (n_b / n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)) from residual sums, (B, L)."""
         counts = self.cells.counts[at]
         rate, gap = (sums[:, :, 0] + self.cells.expected[at, 0]) / counts, sums[:, :, 0] / counts
         excess = gap**2 - rate * (1.0 - rate) / np.maximum(counts - 1, 1)
@@ -414,7 +426,7 @@ class KumarL2(CellStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ScalesReader(Reader):
-    """Reads standardised excesses, merging the cells of nested scales as they close."""
+    """Reader of standardised excesses; merges the cells of nested scales as they close."""
 
     @property
     def at_once(self) -> int:
@@ -474,11 +486,11 @@ def merge(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class Scales(SumStatistic):
-    """The largest standardised excess over nested partitions; ``cells`` are the finest.
+    """Largest standardised excess over nested partitions, with fixed predictions.
 
-    The cells of a scale are runs of those of the scale before: ``first`` says which cell there each
-    starts with, ``pairs`` what a pair of rows counts in each; ``deviations`` are the standard
-    deviations of the debiased errors under calibration.
+    ``cells`` are the finest partition. The cells of a scale are runs of cells of the scale before:
+    ``first`` has the first of each run, ``pairs`` the weight of a pair of rows in each cell;
+    ``deviations`` are the standard deviations of the debiased errors under calibration.
     """
 
     m: IntArray
@@ -490,7 +502,7 @@ class Scales(SumStatistic):
 
     @cached_property
     def closing(self) -> tuple[IntArray, FloatArray, IntArray]:
-        """How many scales close a cell after each of the finest, all pairs, where scales start."""
+        """Scales that close a cell after each finest cell (L,), pair weights, starts of scales."""
         closing, ends = np.zeros(self.first[0].size, dtype=np.int64), np.arange(self.first[0].size)
         for m, first in enumerate(self.first):
             if m:
@@ -501,7 +513,7 @@ class Scales(SumStatistic):
 
     @property
     def rows_per_cell(self) -> None:
-        """Not asked for: the finest cells may hold a row each, for coarser ones count, too."""
+        """None: the finest cells may hold one row each, because coarser scales count as well."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(self.standardised(sums).max(axis=1))
@@ -530,7 +542,7 @@ class MultiScale(Statistic):
     predictions, exactly the variance (2/n²) Σ_b Σ_{i≠j in b} tr(C_i C_j) / (n_b − 1)², C_i the
     covariance of label i; for two classes tr(C_i C_j) = v_i v_j, v = p (1 − p).
 
-    The scales are those of the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone at
+    The scales follow the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone at
     level α divided by their number: powers of two, increasing, by default 2, 4, …, 2^⌊log₂ n⌋. Two
     classes are cut into m bins of equal width, more into the cells of a :class:`VarianceTree` by
     medians that keep at least n / m rows. Scales on which T_m cannot vary are left out, and
@@ -631,12 +643,14 @@ ClassBins = Callable[[FloatArray, FloatArray], tuple[IntArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class ClassCells(Prepared):
-    """Σ over the cells of a class of w |events − predicted|, for all classes, predictions fixed.
+    """Class-wise binned error with fixed predictions.
 
-    The cells of all classes are numbered through, those of class k from ``starts[k]``;
-    ``cell[i, k]`` is that of row i for class k, and one more than all of them where a threshold
-    left the row out. A label adds one event to one cell, so that a set of labels costs
-    O(n + cells) whatever K is.
+    Σ w |events − predicted| over cells of classes.
+
+    The cells of all classes are numbered consecutively, class k from ``starts[k]``; ``cell[i, k]``
+    is the cell of row i for class k, and the number of all cells where a threshold left the row
+    out. A label adds one event to one cell, so that a set of labels costs O(n + cells) whatever K
+    is.
     """
 
     cell: NDArray[np.unsignedinteger] = field(repr=False)
@@ -668,7 +682,7 @@ class ClassCells(Prepared):
             weights.append(weight)
             starts.append(starts[-1] + weight.size)
         cell[cell < 0] = starts[-1]
-        # Of the smallest type and row by row: a label looks up one entry of its row.
+        # The smallest type, row by row: a label looks up one entry of its row.
         small = np.ascontiguousarray(cell.astype(np.min_scalar_type(starts[-1])).T)
         parts = (np.array(starts), np.concatenate(sums), np.concatenate(weights))
         return cls(problem, small, *parts, aggregate, fixed=fixed)
@@ -685,7 +699,7 @@ class ClassCells(Prepared):
         # One term more, as the last class may have no cells and start beyond the others.
         gaps = np.concatenate([np.abs(sums) * self.shares, np.zeros((len(sums), 1))], axis=1)
         errors = np.add.reduceat(gaps, self.starts[:-1], axis=1)
-        # Of a class without cells reduceat gives the first term of the next.
+        # For a class without cells reduceat gives the first term of the next.
         return np.asarray(np.where(np.diff(self.starts) > 0, errors, 0.0))
 
     def _sums(self, outcomes: object) -> FloatArray:
@@ -714,7 +728,7 @@ class ClassCells(Prepared):
         return resampled_classes(*rows, self._combined)
 
     def _combined(self, errors: FloatArray) -> FloatArray:
-        """Combine the errors of the classes, shape (B, K)."""
+        """Return the mean or the largest of the class errors (B, K), shape (B,)."""
         return np.asarray(errors.max(axis=1) if self.aggregate == "max" else errors.mean(axis=1))
 
 
@@ -787,7 +801,7 @@ class ACE(Statistic):
 
     ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|: for each class the n_k predictions above the
     ``threshold`` (0 keeps all of them, zeros included) are sorted and cut into R = ``bins`` ranges
-    of ⌊n_k / R⌋, the last with what is left over; fewer than R predictions are a range each. Equal
+    of ⌊n_k / R⌋, the last with the remainder; fewer than R predictions are a range each. Equal
     predictions are never separated: ranges that end at the same value are one range, which weighs
     as many times 1/R as it replaces. A class with no prediction above the threshold contributes 0.
     Ranges do not see weights, means in them are weighted. O(n K log n) once, then O(n + R K) for

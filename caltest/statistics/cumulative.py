@@ -1,4 +1,4 @@
-"""Cumulative errors: Kolmogorov–Smirnov, Kuiper and averaged two-bin errors of summed gaps."""
+"""Cumulative errors: Kolmogorov–Smirnov, Kuiper, and averaged two-bin errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from caltest.statistics.statistic import Statistic, coarseness
 
 @dataclass(frozen=True, eq=False)
 class WalkReader(Reader):
-    """Reads how far walks go, step by step, without keeping their steps."""
+    """Reader of the extent of walks, step by step, without keeping their steps."""
 
     @property
     def at_once(self) -> int:
@@ -64,7 +64,7 @@ def walk_on(block, starts, weights, expected, lowest, highest):  # type: ignore[
 
 @dataclass(frozen=True, eq=False)
 class Walk(SumStatistic):
-    """How far a walk of residual sums of equal predictions goes; an event adds ``unit``."""
+    """Extent of the walk of residual sums along distinct predictions; an event adds ``unit``."""
 
     unit: float
     extent: Extent
@@ -81,17 +81,18 @@ class Walk(SumStatistic):
         return self.spread(lowest, highest)
 
     def spread(self, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-        """Return the values of walks between these ends, (B,)."""
+        """Return the values of walks with these extremes, (B,)."""
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
 
 
 @dataclass(frozen=True, eq=False)
 class TwoBins(SumStatistic):
-    """An averaged two-bin error whose predictions are fixed: squares of a walk and of what is left.
+    """Averaged two-bin error with fixed predictions: squared sums below and above every threshold.
 
-    ``widths`` are how far the thresholds reach that cut after each group of equal probabilities,
-    over n²; the last one counts those below all of them, too, where one bin is as empty.
+    ``widths`` are the lengths of the intervals of thresholds that cut after each group of equal
+    probabilities, over n². The last one includes thresholds below all predictions, for which one
+    bin is empty as well.
     """
 
     widths: FloatArray = field(repr=False)
@@ -120,7 +121,7 @@ def _turning_points(steps, walk, lowest, highest):  # type: ignore[no-untyped-de
 
 @dataclass(frozen=True, repr=False)
 class _CumulativeError(Statistic):
-    """What both statistics share: a walk along the sorted predictions."""
+    """Base class of Kolmogorov–Smirnov and Kuiper: a walk along the sorted predictions."""
 
     _: KW_ONLY
     scaled: bool = False
@@ -146,7 +147,7 @@ class _CumulativeError(Statistic):
 
 
 def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
-    """Return the limit law for many distinct predictions, the same for all labels."""
+    """Return the limit law for many distinct predictions; ``labels`` are not used."""
     return BrownianNull(extent, sigma)
 
 
@@ -158,7 +159,7 @@ class KolmogorovSmirnov(_CumulativeError):
     equal predictions enter together. Errors that change sign along p many times cancel.
     ``scaled=True`` divides by σ = √(Σ p (1 − p)) / n, the standard deviation of C_n under
     calibration, above 0 or StatisticError: the value is then of order 1 at every n.
-    ``null="asymptotic"`` is that of σ max|W| (:class:`BrownianNull`), slightly conservative with
+    ``null="asymptotic"`` is the law of σ max|W| (:class:`BrownianNull`), slightly conservative with
     few rows or ties. O(n log n) once, O(n) for each further set of labels.
 
     Examples

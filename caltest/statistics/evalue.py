@@ -1,4 +1,4 @@
-"""Evidence as the wealth of a gambler: e-values of all rows at once."""
+"""E-values of all rows at once: the final wealth of bets against calibration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 700.0
 
 @dataclass(frozen=True, eq=False)
 class _Mixture(LabelStatistic):
-    """The e-value of the mixture, of fixed predictions."""
+    """E-value of the mixture, with fixed predictions."""
 
     def of_labels(self, labels: IntArray) -> float:
         h = self.data.horizon or 1
@@ -37,7 +37,7 @@ class _Mixture(LabelStatistic):
 
 @dataclass(frozen=True, repr=False)
 class EValue(Statistic):
-    """What a gambler makes of 1 by betting against calibration, for any number of classes.
+    """E-value for calibration: final wealth of bets against the null, starting from 1.
 
     Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j: shifts, slopes, label noise, local shifts;
     the mixture of :class:`Monitor` without late starts. With ``horizon`` times are dealt to h such

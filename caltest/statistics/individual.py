@@ -1,4 +1,4 @@
-"""Individual error: are probabilities right item by item, where items have several outcomes?"""
+"""Individual error: squared error of the probabilities of items with several outcomes each."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class IndividualError(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class ItemErrors(LabelStatistic):
-    """The weighted mean of U with the predictions fixed: a function of counts of outcomes."""
+    """Weighted mean of U with fixed predictions: a function of counts of outcomes."""
 
     probs: FloatArray = field(repr=False)
     size: IntArray = field(repr=False)
@@ -111,7 +111,7 @@ class ItemErrors(LabelStatistic):
     weight: FloatArray = field(repr=False)
 
     def of_counts(self, counts: IntArray) -> float:
-        """Return the value for counts (I, K)."""
+        """Return the value for counts (I, K) of I items."""
         return float(self.weight @ unbiased_errors(self.probs, counts))
 
     def of_labels(self, labels: IntArray) -> float:
@@ -127,12 +127,15 @@ class ItemErrors(LabelStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ItemRedraws:
-    """Replicates by one multinomial draw an item, at a cost that does not grow with the votes."""
+    """Replicates by one multinomial draw per item, at a cost that does not grow with the votes."""
 
     statistic: ItemErrors
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``; blocks change no number."""
+        """Return replicates ``first``, …, ``first + count − 1``, (count,).
+
+        Blocks change no number.
+        """
         some = self.statistic
         values = np.empty(count)
         for j in range(count):
@@ -142,7 +145,7 @@ class ItemRedraws:
 
 
 def unbiased_errors(probs: FloatArray, counts: IntArray) -> FloatArray:
-    """Return U of every item, (I,); 0 where it has fewer than two votes."""
+    """Return U of every item, (I,); 0 for items with fewer than two votes."""
     m = counts.sum(axis=1).astype(np.float64)
     safe = np.maximum(m, 2.0)
     pairs = (counts * (counts - 1.0)).sum(axis=1) / (safe * (safe - 1.0))
@@ -159,7 +162,7 @@ def null_moments(probs: FloatArray, size: IntArray, weight: FloatArray) -> tuple
     s2, s3, s4 = ((probs**power).sum(axis=1) for power in (2, 3, 4))
     square = s2 - 2.0 * s3 + s2**2
     cube = s3 - 3.0 * s4 + 3.0 * s3 * s2 - s2**3
-    # E h³ = Σ_ab p_a p_b (c − p_a − p_b)³, c = |p|², and what the diagonal has in addition
+    # E h³ = Σ_ab p_a p_b (c − p_a − p_b)³, c = |p|², plus the terms of the diagonal
     plain = s2**3 - 6.0 * s2**3 + 3.0 * s2 * (2.0 * s3 + 2.0 * s2**2) - 2.0 * s4 - 6.0 * s3 * s2
     away = s2[:, None] - 2.0 * probs
     third = plain + (probs**2 * ((1.0 + away) ** 3 - away**3)).sum(axis=1)
@@ -171,7 +174,7 @@ def null_moments(probs: FloatArray, size: IntArray, weight: FloatArray) -> tuple
 
 
 def pearson(variance: float, third: float, labels: IntArray) -> AsymptoticNull:
-    """Return the shifted gamma law of mean 0 with these moments, or the normal law without skew."""
+    """Return the shifted gamma law of mean 0 with these moments, or a normal law for no skew."""
     from scipy.stats import norm, pearson3
 
     skew = third / variance**1.5

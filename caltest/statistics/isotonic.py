@@ -1,4 +1,4 @@
-"""Monotone curves: isotonic regression and what it finds, and the sweep over numbers of bins."""
+"""Isotonic regression (CORP) and the ECE whose number of bins is swept until it is monotone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
 
 
 def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
-    """Return the mean score of rows in groups that are predicted their share of ``hits``."""
+    """Return the mean score of groups of rows whose predictions equal their share of ``hits``."""
     share: FloatArray = hits / size
     if score == "brier":
         # Σ (s − y)² over a group of share s is hits · (1 − s).
@@ -64,7 +64,7 @@ class Pools(LabelStatistic):
     score: Score
 
     def fit(self, labels: IntArray) -> IsotonicFit:
-        """Return the isotonic fit to the outcomes, O(n)."""
+        """Return the isotonic fit to the labels (n,), O(n)."""
         from scipy.optimize import isotonic_regression
 
         first = np.append(0, self.ends[:-1])
@@ -80,7 +80,7 @@ class Pools(LabelStatistic):
         return IsotonicFit(predicted, np.repeat(means, np.diff(blocks)), count)
 
     def mean_score(self, labels: IntArray) -> float:
-        """Return S(p, y)."""
+        """Return the mean score S(p, y) of the predictions for labels (n,)."""
         scores = np.where(labels[self.order] == 0, self.hit, self.miss)
         w = self.data.weights
         return float(np.average(scores, weights=None if w is None else w[self.order]))
@@ -108,9 +108,9 @@ class CORP(Statistic):
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
     recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan, PNAS
-    118(8), 2021). ``score`` is "brier", (p − y)², or "log", −log of the probability of what
-    happened, which is infinite for a label of probability 0, and refused by the verbs then. Rows
-    with equal predictions share a bin. It is positive by chance alone, in [0, 1] or [0, ∞].
+    118(8), 2021). ``score`` is "brier", (p − y)², or "log", −log of the probability of the
+    label, which is infinite for a label of probability 0, and refused by the verbs then. Rows
+    with equal predictions share a bin. It is positive even under calibration, in [0, 1] or [0, ∞].
     :func:`caltest.corp_decomposition` has the other parts of the score. O(n log n) once, O(n) for
     each further set of labels, for which the fit is made anew.
 
@@ -223,7 +223,7 @@ class SortedRows(LabelStatistic):
     norm: Literal["l1", "l2"]
 
     def n_bins(self, labels: IntArray) -> int:
-        """Return the number of bins that these labels lead to."""
+        """Return the number of bins chosen for labels (n,)."""
         return int(self._swept(labels[None, :])[1, 0])
 
     def batch(self, labels: IntArray) -> FloatArray:
@@ -320,5 +320,5 @@ class Sweep(Statistic):
 
 
 def _from_0(values: FloatArray) -> FloatArray:
-    """Return the sums of the first 0, 1, … values."""
+    """Return the partial sums of the first 0, 1, …, m values, shape (m + 1,)."""
     return np.append(0.0, np.cumsum(values))

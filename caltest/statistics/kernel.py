@@ -1,4 +1,4 @@
-"""Kernel calibration errors: SKCE over pairs of rows, MMCE of confidences."""
+"""Kernel calibration errors: SKCE over pairs of rows, and MMCE of confidences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DRAWS = 999
 
 @dataclass(frozen=True, repr=False)
 class SKCE(Statistic):
-    """Squared kernel calibration error, of any number of classes at once.
+    """Squared kernel calibration error of the whole probability vector.
 
     With residuals r_i = onehot(y_i) − p_i and h_ij = k(p_i, p_j) r_i·r_j, the matrix-valued kernel
     being k times the identity (Widmann et al., NeurIPS 2019, arXiv:1910.11385, Table 1):
@@ -45,10 +45,10 @@ class SKCE(Statistic):
     - ``"biased"``: n⁻² Σ_{i,j} h_ij ≥ 0;
     - ``"block"``: the mean over ⌊n/m⌋ blocks of m consecutive rows of the unbiased estimate in the
       block; rows of an incomplete last block are left out;
-    - ``"linear"``: the same with m = 2.
+    - ``"linear"``: blocks of m = 2.
 
     With weights these are means of h_ij with weights w_i w_j over the same pairs; bandwidths and
-    blocks do not look at them. Of two classes r_i·r_j is 2 (y_i − p_i)(y_j − p_j), twice that of
+    blocks ignore them. For two classes r_i·r_j is 2 (y_i − p_i)(y_j − p_j), twice the value of
     tools that work with one probability and leave out the factor.
 
     Parameters
@@ -57,17 +57,17 @@ class SKCE(Statistic):
         :class:`LaplaceKernel`, :class:`GaussianKernel`, :class:`TVKernel`, or a function of rows
         (a, K) and (b, K) that returns the (a, b) values of a symmetric, positive definite kernel.
     estimator : {"unbiased", "biased", "block", "linear"}, default "unbiased"
-        See above. Blocks depend on the order of the rows, and their tests are weak; they are for an
-        n that is too large for all pairs.
+        See above. Blocks depend on the order of the rows, and their tests have little power; they
+        are for an n that is too large for all pairs.
     block_size : int, optional
         The m of ``"block"``, at least 2; by default ⌊√n⌋.
 
     Notes
     -----
     StatisticError for options that do not fit each other, and for fewer rows than 2, or m.
-    Redrawn labels are valid at every n. ``null="asymptotic"``, for rows that count alike, is of
+    Redrawn labels are valid at every n. ``null="asymptotic"``, for rows of equal weight, is for
     "unbiased" the bootstrap of Arcones & Giné (1992) for a degenerate U-statistic, as in
-    CalibrationTests.jl, by 999 multinomial draws from a fixed stream; of blocks a normal law.
+    CalibrationTests.jl, by 999 multinomial draws from a fixed stream; for blocks a normal law.
 
     Two classes with :class:`LaplaceKernel` or :class:`TVKernel` and all pairs cost O(n log n) once
     and O(n) for every set of labels; with a number as bandwidth also of a tally. Otherwise O(n² K)
@@ -142,7 +142,7 @@ class SKCE(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class TiledSKCE(Prepared):
-    """The SKCE of fixed predictions by kernel values of pairs; ``mass`` is Σ w_i w_j over these."""
+    """SKCE with fixed predictions, by kernel values of pairs; ``mass`` is Σ w_i w_j over pairs."""
 
     tiles: Tiles
     biased: bool
@@ -165,7 +165,7 @@ class TiledSKCE(Prepared):
             return factor * self._value(*tiles.sums(labels))
         # Class by class: kernel values then serve all label vectors at once.
         two = self.problem.n_classes == 2
-        # Of two classes the components are r and −r, so that r_i · r_j counts twice.
+        # For two classes the components are r and −r, so that r_i · r_j counts twice.
         each = np.tile([1.0, -1.0] if two else [1.0], (self.n, 1))
         classes = range(self.problem.d)
         residuals = (w[: self.n, None] * ((labels == k).T - probs[:, [k]]) for k in classes)
@@ -173,7 +173,7 @@ class TiledSKCE(Prepared):
         return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return draws in larger batches, which share lanes and fresh kernel values."""
+        """Return a resampler in larger batches, which share lanes and fresh kernel values."""
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
         n, at_once = self.data.n, max(LANES, AT_ONCE // self.data.n)
@@ -186,7 +186,7 @@ class TiledSKCE(Prepared):
         return (totals + squares if self.biased else totals) / self.mass
 
     def normal(self, labels: IntArray) -> AsymptoticNull:
-        """Return the normal law of the mean over blocks."""
+        """Return the normal limit law of the mean over blocks."""
         totals, _ = self.tiles.rows(residuals_of(self.tiles.probs, labels[: self.n]))
         size = self.tiles.size
         blocks = totals.reshape(-1, size).mean(axis=1) / (size - 1)
@@ -199,7 +199,7 @@ class TiledSKCE(Prepared):
         return normal(0.0, spread / blocks.size**0.5, labels)
 
     def bootstrap(self, labels: IntArray) -> SimulatedNull:
-        """Return the bootstrap of the mean over all pairs."""
+        """Return the bootstrap law of the mean over all pairs."""
         residuals = residuals_of(self.tiles.probs, labels)
         totals, squares = self.tiles.rows(residuals)
 
@@ -254,7 +254,7 @@ def _bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class LineReader(Reader):
-    """Reads sums over all pairs, level by level, without keeping the sums of the levels."""
+    """Reader of sums over all pairs, level by level, without keeping the sums of the levels."""
 
     @property
     def at_once(self) -> int:
@@ -318,7 +318,7 @@ class LineError(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
-        """Put units of equal predictions together; O(U log U). ``scale`` is Σ w_i w_j of pairs."""
+        """Group units of equal predictions; O(U log U). ``scale`` is Σ w_i w_j over pairs."""
         cells = Cells.levels(problem)
         # Nothing comes before the first level: exp(−∞) = 0.
         decay = np.exp(-rate * np.diff(cells.mean(problem.probs[:, 0]), prepend=-np.inf))
@@ -331,13 +331,13 @@ class LineError(SumStatistic):
         return self.of_pairs(self.all_pairs(sums), sums.squares[:, 0])
 
     def of_pairs(self, total: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the values (B,) for Σ_ij k_ij r_i r_j and Σ r²."""
+        """Return the values (B,) from Σ_ij k_ij r_i r_j (B,) and Σ r² (B,)."""
         total = total if self.biased else total - squares
         values = self.factor * total / self.scale
         return np.sqrt(np.maximum(values, 0.0)) if self.root else values
 
     def all_pairs(self, sums: ResidualSums) -> FloatArray:
-        """Return Σ_ij k_ij r_i r_j over all pairs, of a row and itself, too."""
+        """Return Σ_ij k_ij r_i r_j over all pairs, each row with itself included, shape (B,)."""
         totals = np.zeros(len(sums.cells))
         _all_pairs(np.ascontiguousarray(sums.cells[:, :, 0].T), self.decay, totals)
         return totals
@@ -362,7 +362,7 @@ class MMCE(Statistic):
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
     class 0 occurred (after ``TopK(1)``: the top class was right), p_i is its probability, ν the
-    ``bandwidth``, that of the paper by default, and w_i = 1/n, or the weight of the row over the
+    ``bandwidth``, by default as in the paper, and w_i = 1/n, or the weight of the row over the
     sum of weights. The value is the root, in [0, 1]; MMCE² is half of
     ``SKCE(TVKernel(0.4), estimator="biased")``. Biased upward, as an ECE is. O(n log n) once, O(n)
     for further labels.

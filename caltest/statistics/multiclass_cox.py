@@ -178,7 +178,7 @@ class ClassScores(SumStatistic):
         return self.of_sums(ResidualSums(levels, ABSENT, self._slopes(outcomes)).inflated(factor))
 
     def _slopes(self, outcomes: Outcomes) -> FloatArray:
-        """Return Σ w r log p of every class, (B, K), of labels or of residuals with signs."""
+        """Return Σ w r log p of every class, (B, K), for label vectors or for signed residuals."""
         assert self.logits is not None
         k = self.logits.shape[1]
         if isinstance(outcomes, Flips):
@@ -195,7 +195,7 @@ class ClassScores(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm(ClassScores):
-    """The squared length of whitened scores."""
+    """Squared length of the whitened scores, with fixed predictions."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(np.square(self.combinations(sums)).sum(axis=1))
@@ -203,14 +203,14 @@ class QuadraticForm(ClassScores):
 
 @dataclass(frozen=True, eq=False)
 class LargestComponent(ClassScores):
-    """The largest of the levels and slopes of all classes, in standard deviations."""
+    """Largest standardised level or slope over all classes, with fixed predictions."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(np.abs(self.combinations(sums)).max(axis=1))
 
     @property
     def components(self) -> FloatArray:
-        """The components of what was observed: the levels (d,), then the slopes (K,)."""
+        """Components of the observed outcomes: levels (d,), then slopes (K,), one array."""
         sums = self.problem.sums(self.problem.observed, self.cells, self.squares, None)
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         return self.combinations(ResidualSums(sums.cells, ABSENT, linear))[0]
@@ -222,7 +222,7 @@ class LargestComponent(ClassScores):
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """The sums besides levels, (T,), and the covariance of all, (d + T, d + T)."""
+    """Covariance (d + T, d + T) of levels and further sums, and the observed further sums (T,)."""
 
     covariance: FloatArray
     tables: FloatArray | None = None
@@ -246,7 +246,7 @@ def _scores_of(problem: Problem, part: Part) -> _Scores:
 
 
 def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArray) -> FloatArray:
-    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class, (2, K)."""
+    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class, shape (2, K)."""
     k = p.shape[1]
     taken = w * np.take_along_axis(z, labels[:, None], axis=1)[:, 0]
     levels = np.bincount(labels, w, k) - w @ p
@@ -254,7 +254,10 @@ def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArra
 
 
 def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: Part) -> FloatArray:
-    """Return the covariance of the scores of a part for labels drawn from p; ``w`` are w²."""
+    """Return the covariance of the scores of ``part`` for labels drawn from p; ``w`` are w².
+
+    The shape is (K, K) for "level", (K + 1, K + 1) for "temperature", (2 K, 2 K) for all.
+    """
     levels = _covariance(p, w)
     if part == "level":
         return levels
@@ -286,7 +289,7 @@ def _covariance(
 
 
 def _of_two(problem: Problem, part: Part) -> _Scores:
-    """Return the level of the event and the slopes of both classes, by what any problem knows."""
+    """Return the level of the event and the slopes of both classes, from sums any problem has."""
     level = float(problem.variance_of(Cells.whole(problem))[0])
     if part == "level":
         return _Scores(np.array([[level]]))
@@ -311,7 +314,7 @@ def _of_two(problem: Problem, part: Part) -> _Scores:
 def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
     """Return R with R V R' = 1 on the range of V, shape (rank, T), and the rank.
 
-    The rank is that of the correlation matrix: scores of very different sizes count alike.
+    The rank is taken from the correlation matrix, so that scores of unlike sizes count alike.
     """
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale[scale == 0.0] = 1.0
@@ -321,7 +324,10 @@ def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
 
 
 def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
-    """Return the basis of the levels (d) and slopes given the level (K); 0 where none can vary."""
+    """Return a basis of levels (d) and of slopes given the level (K), shape (d + K, d + K).
+
+    Rows are 0 where a component cannot vary.
+    """
     basis = np.zeros_like(covariance)
     for row in range(len(covariance)):
         level = min(row, d - 1) if row < d else min(row - d, d - 1)
@@ -340,7 +346,7 @@ def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
 
 
 def _rare_class(problem: Problem) -> str | None:
-    """Return why the χ² law fails, where a class that can occur hardly does."""
+    """Return why the χ² law fails, naming a class with too few expected outcomes; else None."""
     p = problem.probs
     w = np.ones(len(p)) if problem.mass is None else problem.mass
     each = p * (1.0 - p)

@@ -1,7 +1,7 @@
-"""The seam: a statistic, the same with its predictions fixed, and what that offers.
+"""Prepared statistics: a statistic with fixed predictions, a function of the outcomes.
 
-``statistic.prepare(problem)`` fixes the predictions and returns a :class:`Prepared`, a function of
-the outcomes. A subclass of one of four kinds implements one method, and the rest follows:
+``statistic.prepare(problem)`` fixes the predictions and returns a :class:`Prepared`. A subclass of
+one of four kinds implements one method, and the rest follows:
 
 * :class:`CellStatistic`, ``terms``: a sum, or the largest, of a term of every cell. Rows, weights,
   clusters, tallies, random signs, and the exact law of two classes.
@@ -43,18 +43,20 @@ Law = Callable[[IntArray], NullDistribution]
 
 @dataclass(frozen=True, eq=False)
 class Prepared(ABC):
-    """A statistic whose predictions are fixed: a function of the outcomes.
+    """A statistic with fixed predictions: a function of the outcomes.
 
     The fields:
 
-    * ``cells``: the partition whose sums it is made of;
-    * ``estimand``: which error it estimates, which opens intervals and comparisons;
+    * ``cells``: the partition whose sums it uses;
+    * ``estimand``: the population error it estimates, which opens intervals and comparisons;
     * ``two_sided``: small values are evidence as well, by their distance from ``centre``;
     * ``null_mean``: the mean under calibration, where it is known in closed form;
     * ``laws``: limit laws by the name that ``null=`` takes; ``min_surprises``, the number of
-      surprising outcomes (Σ 1 − max p) that they need, ``law_caveat``, what else is against them;
+      surprising outcomes (Σ 1 − max p) that they need, ``law_caveat``, any other reason against
+      them;
     * ``usual_null``: the law of ``null="auto"`` where it is neither exact nor redrawn labels;
-    * ``remark``: how the value differs from that of the rows, besides by cells; "" if it does not.
+    * ``remark``: how the value differs from the value of the rows, besides by cells; "" if it does
+      not.
     """
 
     problem: Problem = field(repr=False)
@@ -81,11 +83,11 @@ class Prepared(ABC):
 
     @cached_property
     def observed(self) -> float:
-        """The value of what was observed."""
+        """Value for the observed outcomes."""
         return float(self.values(self.problem.observed)[0])
 
     def __call__(self, labels: IntArray) -> float:
-        """Return the value for one label vector (n,), or the numbers of events of micro-cells."""
+        """Return the value for one label vector (n,), or for events of micro-cells (U,)."""
         if labels is self.problem.labels:
             return self.observed
         return float(self.values(self.problem.outcomes(labels[None, :]))[0])
@@ -101,16 +103,16 @@ class Prepared(ABC):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a result says of the numbers: their source, and in which ways they are coarser."""
+        """Remarks for results: the source of the numbers, and in which ways they are coarser."""
         of_cells = "" if self.cells is None else self.cells.remark
         return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the statistic of cells whose exact law is that of this one, if there is one."""
+        """Return the cell statistic that has the same exact law, or None."""
         return None
 
     def limit_caveat(self) -> str | None:
-        """Return why the limit law is known to fail in data such as these, if it is."""
+        """Return why the limit law is known to fail for data like these, or None."""
         rare, needed = self.problem.surprises, self.min_surprises
         if self.law_caveat is None and rare < needed:
             return f"only {rare:.2g} surprising outcomes are expected, it takes {needed:g}"
@@ -118,17 +120,17 @@ class Prepared(ABC):
 
     @property
     def rows_per_cell(self) -> float | None:
-        """Rows in an occupied bin, on average; None without bins."""
+        """Mean number of rows in an occupied bin; None without bins."""
         if self.cells is None or self.cells.bins is None:
             return None
         return float(self.cells.counts.mean())
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return what makes replicates on the draws of a scheme that keeps the predictions."""
+        """Return a resampler that evaluates this statistic on label redraws of a scheme."""
         return self.problem.redraws(scheme, self, factor)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return what makes replicates on resampled rows faster than one by one, if anything."""
+        """Return a faster resampler for schemes that resample rows, or None."""
         return None
 
 
@@ -150,7 +152,7 @@ class SumStatistic(Prepared):
 
     @property
     def norm(self) -> int | None:
-        """Which norm of the sums of several classes is enough: an index of ``NORMS``, or None."""
+        """Index in ``NORMS`` of the norm of the sums of several classes that suffices, or None."""
         return None
 
     @property
@@ -160,7 +162,7 @@ class SumStatistic(Prepared):
 
     @cached_property
     def tables(self) -> FloatArray | None:
-        """The scores as the problem adds them up."""
+        """Score tables as the problem adds them up, such as w (g(y) − E g), (T, n, K); or None."""
         return None if self.scores is None else self.problem.tables(self.scores)
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -179,7 +181,7 @@ class SumStatistic(Prepared):
 
     @cached_property
     def observed(self) -> float:
-        """The value of what was observed, from the rows' own score sums."""
+        """Value for the observed outcomes, from the rows' own score sums."""
         problem, outcomes = self.problem, self.problem.observed
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
@@ -188,7 +190,7 @@ class SumStatistic(Prepared):
 
     @cached_property
     def _within(self) -> float:
-        """What the rows of a tally add to the value of its units: so that ties are ties."""
+        """Contribution of rows within micro-cells to the value; 0 for rows. It keeps ties tied."""
         if self.problem.exact:
             return 0.0
         drawn_alike = self.problem.outcomes(self.problem.labels[None, :])
@@ -198,7 +200,7 @@ class SumStatistic(Prepared):
     @property
     def counted(self) -> tuple[SumStatistic, ...]:  # type: ignore[override]
         problem = self.problem
-        # Of more, labels are looked up, which takes as long as counting them: nothing is gained.
+        # With more, labels are looked up, which takes as long as counting them: nothing is gained.
         few = problem.n_classes <= LADDER_CLASSES
         plain = problem.weight is None and self.squares is None and self.scores is None
         counted = problem.n_classes == 2 or (few and plain and self.sum_cells is not None)
@@ -236,12 +238,15 @@ class CellStatistic(SumStatistic):
         return np.asarray(np.sqrt(values) if self.root else values)
 
     def cell_law(self) -> CellStatistic | None:
-        """Return it, of two classes whose cells have laws: Poisson-binomial counts, independent."""
+        """Return the statistic itself if its cells have laws.
+
+        Binary, independent Poisson-binomial counts.
+        """
         return self if self.problem.n_classes == 2 and self.cells.lawful else None
 
     def term(self, cell: int, count: IntArray) -> FloatArray:
-        """Return what a cell contributes when that much of it are events."""
-        # Of two classes d = 1, and a residual sum is a number of events less the expected one.
+        """Return the terms of one cell for each number of events in ``count``, same shape."""
+        # For two classes d = 1, and a residual sum is a number of events less the expected one.
         sums = count[:, None, None] - self.cells.expected[cell]
         return self.terms(sums, slice(cell, cell + 1))[:, 0]
 

@@ -1,4 +1,8 @@
-"""A problem: units with fixed predictions, their residuals, and their cells."""
+"""Problems: units with fixed predictions, their residuals, and partitions of them into cells.
+
+A unit is a row or a micro-cell of a tally. :class:`Problem` is the interface that statistics
+use, :class:`Cells` a partition, :class:`ResidualSums` the sums that a statistic receives.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,11 @@ Outcomes: TypeAlias = Any
 
 
 class Evaluated(Protocol):
-    """A prepared statistic, or several, as redraws evaluate it on outcomes."""
+    """Protocol: a prepared statistic, or several, that redraws evaluate on outcomes."""
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """The statistics of sums it consists of, if redrawn labels can be counted for all."""
+        """The sum statistics it consists of, if redrawn labels can be counted for all; else ()."""
 
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         """Return the values (B,) or (B, S), residuals inflated by √factor."""
@@ -48,12 +52,12 @@ ABSENT: FloatArray = np.empty((0, 0, 0))
 
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
-    """What a statistic sees of B sets of outcomes.
+    """Sums of residuals that a statistic receives, for B sets of outcomes.
 
     ``cells`` (B, L, d) are sums of the residuals in the cells, not necessarily in C order: d = 1,
-    the event, for two classes, and K for more; or their norms, d = 1. ``squares``, (B, L) or
-    (B, 1), are sums of w² |r|², in the cells or in all; ``linear`` (B, T) are sums of w r · g_t for
-    the score tables g_t of the statistic. What the statistic does not ask for is ``ABSENT``.
+    the event, for two classes, and K for more; or their norms, d = 1. ``squares``, (B, L) or (B,
+    1), are sums of w² |r|², in the cells or over all; ``linear`` (B, T) are sums of w r · g_t for
+    the score tables g_t of the statistic. A field that the statistic does not need is ``ABSENT``.
     """
 
     cells: FloatArray
@@ -122,17 +126,16 @@ class Problem(ABC):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes K."""
         return int(self.probs.shape[1])
 
     @property
     def d(self) -> int:
-        """Components of a residual that count: the event of two classes, or all."""
+        """Number of residual components in use: 1 (the event) for two classes, else K."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @cached_property
     def mass(self) -> FloatArray | None:
-        """The weight of all rows of a unit; None where it is 1."""
+        """Total weight of the rows of every unit, (U,); None where it is 1."""
         if self.count is None:
             return self.weight
         return self.count if self.weight is None else self.count * self.weight
@@ -152,62 +155,68 @@ class Problem(ABC):
     @property
     @abstractmethod
     def data(self) -> Any:
-        """Where the problem comes from: predictions, or the micro-cells of a tally."""
+        """Origin of the problem: predictions, or the micro-cells of a tally."""
 
     @property
     @abstractmethod
     def events(self) -> IntArray:
-        """How many rows of every unit show the event."""
+        """Number of rows with the event in every unit, (U,)."""
 
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """The rows, or as many zeros, whose label had probability exactly 0."""
+        """Rows whose label had probability 0; for tallies as many zeros."""
 
     @property
     @abstractmethod
     def observed(self) -> Outcomes:
-        """The outcomes that were observed, as one set of B = 1."""
+        """The observed outcomes, as one set (B = 1)."""
 
     @abstractmethod
     def outcomes(self, labels: AnyArray) -> Outcomes:
         """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
 
     def outcomes_through(self, shown: Problem) -> Callable[[Outcomes], Outcomes]:
-        """Return the function from outcomes to those of a problem that is made of this one."""
+        """Return a function from outcomes of this problem to outcomes of ``shown``."""
         return lambda outcomes: outcomes
 
     @abstractmethod
     def numbers(self, bins: Binning) -> IntArray:
-        """Return the number of the bin of every unit."""
+        """Return the bin number of every unit, (U,)."""
 
     def bins_remark(self, bins: Binning) -> str:
-        """Return in which way the cells of these bins are not those of the rows; "" if they are."""
+        """Return how the cells of these bins differ from the cells of the rows.
+
+        "" if they do not.
+        """
         return ""
 
     @property
     @abstractmethod
     def levels(self) -> IntArray:
-        """A number for every unit of two classes: equal and increasing as predictions are."""
+        """Rank of every unit's prediction, (U,), for two classes.
+
+        Equal predictions have equal ranks.
+        """
 
     @property
     @abstractmethod
     def variance(self) -> FloatArray:
-        """Σ w² Var y of every unit, of the event; (U,)."""
+        """Σ w² Var y of the event for every unit, (U,)."""
 
     def frequencies(self, cells: Cells) -> FloatArray:
-        """Return how often the event occurred in every cell, (L,)."""
+        """Return the observed frequency of the event in every cell, (L,)."""
         weight = 1.0 if self.weight is None else self.weight
         return np.asarray(cells.sum(weight * self.events) / cells.mass)
 
     def gaps(self, cells: Cells, outcomes: Outcomes) -> FloatArray:
-        """Return observed less predicted frequencies of the event in cells, (B, L)."""
+        """Return observed − predicted frequencies of the event in cells, (B, L)."""
         return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
-        """Return the variance of the residual sums of cells if the model is calibrated, (L,).
+        """Return the variance of the residual sums of cells under calibration, (L,).
 
-        With ``equal`` that of rows which all have the mean prediction of their cell.
+        With ``equal`` it is computed as if all rows had the mean prediction of their cell.
         """
         if not equal:
             return np.asarray(cells.sum(self.variance))
@@ -218,7 +227,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def squared_variance(self) -> FloatArray:
-        """Σ (w² Var y)² of every unit, of the event; (U,)."""
+        """Σ (w² Var y)² of the event for every unit, (U,)."""
 
     @property
     def squares(self) -> FloatArray:
@@ -227,11 +236,11 @@ class Problem(ABC):
 
     @abstractmethod
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a score of the units by its name and its function of probabilities (U, K)."""
+        """Return the linear score with this name and this function of probabilities (U, K)."""
 
     @abstractmethod
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return scores (T, U, K) as :meth:`sums` takes them."""
+        """Return scores (T, U, K) in the form that :meth:`sums` takes."""
 
     @abstractmethod
     def sums(
@@ -245,29 +254,29 @@ class Problem(ABC):
 
     @abstractmethod
     def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
-        """Return those of every unit, Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
+        """Return Σ w r, (B, U, d), and Σ w² |r|², (B, U), of every unit."""
 
     @abstractmethod
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the law of the weight of the events of some units, as ``poisson_binomial``."""
+        """Return the law of the weighted number of events of ``units``, as ``poisson_binomial``."""
 
     @abstractmethod
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
-        """Return what makes replicates of a prepared statistic, residuals inflated by √factor."""
+        """Return a resampler that evaluates a prepared statistic, residuals inflated by √factor."""
 
     @abstractmethod
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
-        """Return rows that stand for all, how many each stands for, and of which unit it is."""
+        """Return rows for all units, how many rows each stands for (m,), and its unit (m,)."""
 
     def quantiles(self, shares: ArrayLike) -> FloatArray:
-        """Return the nearest quantiles of the predictions of the event, to the width of a unit."""
+        """Return the nearest quantiles of the event probabilities, to the width of a unit."""
         p = self.probs[:, 0]
         order, ranks = np.argsort(p), np.rint(np.asarray(shares) * (self.n - 1))
         count = np.ones(p.size) if self.count is None else self.count[order]
         return p[order[np.searchsorted(np.cumsum(count), ranks, side="right")]]
 
     def means(self) -> tuple[float, float]:
-        """Return the mean prediction of the event, and how often it occurred."""
+        """Return the mean prediction and the observed frequency of the event."""
         w = np.ones(len(self.probs)) if self.weight is None else self.weight
         mass = w if self.count is None else w * self.count
         shares = float(mass @ self.probs[:, 0]), float(w @ self.events)
@@ -275,7 +284,7 @@ class Problem(ABC):
 
     @property
     def products(self) -> tuple[float, float]:
-        """Σ w p² and Σ w p y of all rows, over the components of a residual."""
+        """Σ w p² and Σ w p y over all rows and residual components."""
         rows = self.tied_rows()
         p, w = rows.probs[:, : self.d], 1.0 if rows.weights is None else rows.weights[:, None]
         y = rows.labels[:, None] == np.arange(self.d)
@@ -283,16 +292,16 @@ class Problem(ABC):
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Between which numbers the predictions of every unit lie, (U,) each."""
+        """Bounds (low, high) of the predictions of every unit, (U,) each."""
         return self.probs[:, 0], self.probs[:, 0]
 
     @property
     def quadrature(self) -> tuple[FloatArray, FloatArray]:
-        """Predictions (A, 2) with the moments of the rows, and how many rows each stands for."""
+        """Predictions (A, 2) with the moments of the rows, and the number of rows for each (A,)."""
         return self.probs, np.ones(len(self.probs)) if self.count is None else self.count
 
     def tied_rows(self) -> Predictions:
-        """Return rows, or weighted ones of which those of a unit have equal predictions."""
+        """Return the rows; for tallies weighted rows with equal predictions within a unit."""
         return self.expand()[0]
 
     @property
@@ -305,19 +314,19 @@ class Problem(ABC):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a result says of where its numbers come from."""
+        """Remarks for results on the source of the numbers."""
         return ()
 
 
 def gathered(squares: FloatArray, which: Squares) -> FloatArray:
-    """Return squares (B, L) by cell, or all of them (B, 1), or none."""
+    """Return squares (B, L) by cell, their sum (B, 1), or ``ABSENT``, as ``which`` says."""
     if which is None:
         return ABSENT
     return squares if which == "cells" else squares.sum(axis=1)[:, None]
 
 
 # ------------------------------------------------------------------------------
-# Partitions of the units of a problem, and the laws of what occurs in them.
+# Partitions of the units of a problem, and the laws of the events in them.
 
 
 #: Total weight of a cell up to which its exact law is computed.
@@ -326,11 +335,11 @@ MAX_MASS = 1e5
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the units: those of cell b are ``order[starts[b]:starts[b + 1]]``.
+    """A partition of the units: cell b has the units ``order[starts[b]:starts[b + 1]]``.
 
-    ``order`` (U,) are the units in the order of their cells, within a cell in their own; ``starts``
-    (L + 1,) say where each of the L occupied cells starts, and where the last ends. ``bins`` made
-    them; ``remark`` says how they are not the cells of the rows themselves, "" if they are.
+    ``order`` (U,) lists the units cell by cell, within a cell in their own order; ``starts``
+    (L + 1,) has the start of each of the L occupied cells, and the end of the last. ``bins`` made
+    them; ``remark`` says how they differ from the cells of the rows, "" if they do not.
     """
 
     problem: Problem = field(repr=False)
@@ -341,7 +350,7 @@ class Cells:
 
     @classmethod
     def of(cls, bins: Binning | int, problem: Problem) -> Cells:
-        """Partition by a binning, which has to return one integer for every row; O(U) after it."""
+        """Partition by a binning, which must return one integer for every row; O(U) after it."""
         bins = as_binning(bins)
         numbers = np.asarray(problem.numbers(bins))
         if numbers.shape != (len(problem.probs),) or numbers.dtype.kind not in "iu":
@@ -355,7 +364,7 @@ class Cells:
     def by_number(
         cls, numbers: IntArray, problem: Problem, bins: Binning | None = None, remark: str = ""
     ) -> Cells:
-        """Put units of equal numbers together, by increasing number; O(U)."""
+        """Group units with equal numbers, by increasing number; O(U)."""
         if numbers.min() >= 0 and numbers.max() < 2**16:
             numbers = numbers.astype(np.uint16)  # sorted by radix: O(U)
         order = np.argsort(numbers, kind="stable")
@@ -365,12 +374,12 @@ class Cells:
 
     @classmethod
     def levels(cls, problem: Problem) -> Cells:
-        """Put units of equal predictions together, by increasing prediction; O(U log U)."""
+        """Group units with equal predictions, by increasing prediction; O(U log U)."""
         return cls.by_number(problem.levels, problem)
 
     @classmethod
     def whole(cls, problem: Problem) -> Cells:
-        """Put all units in one cell."""
+        """Return one cell with all units."""
         size = len(problem.probs)
         return cls(problem, np.arange(size), np.array([0, size]))
 
@@ -385,7 +394,7 @@ class Cells:
 
     @cached_property
     def mass(self) -> FloatArray:
-        """Total weight of each cell, its number of rows without weights, shape (L,)."""
+        """Total weight of each cell, shape (L,); the number of rows without weights."""
         mass = self.problem.mass
         return self.counts.astype(np.float64) if mass is None else np.asarray(self.sum(mass))
 
@@ -399,7 +408,7 @@ class Cells:
 
     @cached_property
     def expected(self) -> FloatArray:
-        """Predicted weight of each label, shape (L, d)."""
+        """Predicted weight of each label in each cell, shape (L, d)."""
         problem = self.problem
         probs = problem.probs[:, : problem.d]
         mass = problem.mass
@@ -407,7 +416,7 @@ class Cells:
 
     @cached_property
     def of_unit(self) -> IntArray:
-        """The cell of every unit, shape (U,)."""
+        """Cell of every unit, shape (U,)."""
         cells = np.empty(self.order.size, dtype=np.int64)
         cells[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
         return cells
@@ -417,20 +426,20 @@ class Cells:
         return bool((np.diff(self.order) == 1).all())
 
     def sum(self, values: AnyArray, axis: int = 0) -> AnyArray:
-        """Return the sums of the cells: U along ``axis`` becomes L."""
+        """Return sums over the cells: the axis of length U becomes L."""
         ordered = values if self._in_order else np.take(values, self.order, axis=axis)
         if ordered.dtype == np.bool_:
             ordered = ordered.astype(np.int64)
         return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
 
     def mean(self, values: AnyArray) -> AnyArray:
-        """Return the weighted means of the cells: U along the last axis becomes L."""
+        """Return weighted means over the cells: the last axis, of length U, becomes L."""
         mass = self.problem.mass
         return self.sum(values if mass is None else values * mass, axis=-1) / self.mass
 
     @property
     def lawful(self) -> bool:
-        """Whether the law of the weight of the events of each cell can be computed.
+        """True if the exact law of each cell's event weight can be computed.
 
         Weights have to be whole numbers, and, where they differ, not too large.
         """
@@ -440,7 +449,7 @@ class Cells:
         return bool((weight == np.rint(weight)).all()) and float(self.mass.max()) <= MAX_MASS
 
     def laws(self) -> Iterator[tuple[int, FloatArray, float]]:
-        """Yield, for every cell, the law of the weight of its events, as ``poisson_binomial``."""
+        """Yield the law of the event weight of every cell, as ``poisson_binomial``."""
         for b in range(len(self)):
             yield self.problem.law(self.order[self.starts[b] : self.starts[b + 1]])
 
@@ -466,5 +475,5 @@ class Estimand:
         return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
 
     def unscaled(self, value: float) -> float:
-        """Return the size that a value of the statistic, at least 0, stands for."""
+        """Return the size for a value (≥ 0) of the statistic; the inverse of :meth:`scaled`."""
         return value**2 if self.root else value / self.factor

@@ -1,4 +1,4 @@
-"""Statistics of sums read from lanes: outcomes of many replicates side by side, for two classes."""
+"""Readers of sum statistics from lanes: many replicates side by side, for two classes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class Redraws:
         cls, draw: Lanes, statistics: Sequence[SumStatistic], factor: float, joint: bool,
         residuals: bool = False,
     ) -> Redraws:  # fmt: skip
-        """Lay the rows out as the statistics read them; ``residuals``, if lanes hold these."""
+        """Lay the rows out in the order the statistics read.
+
+        ``residuals`` if lanes hold W (Y − p).
+        """
         groups: list[tuple[Lanes, list[tuple[int, Reader]]]] = []
         shared: list[tuple[int, Reader]] = []
         probs = statistics[0].problem.probs[:, 0]
@@ -58,7 +61,7 @@ class Redraws:
         return cls(groups, factor, joint)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``: (count,), or (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S)."""
         values = np.empty((count, sum(len(readers) for _, readers in self.groups)))
         for draw, readers in self.groups:
             at_once = min(reader.at_once for _, reader in readers)
@@ -71,12 +74,12 @@ class Redraws:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads the residual sums of a statistic from blocks (n, B) whose rows are in one order.
+    """Reader of a statistic's residual sums from blocks (n, B) with rows in a fixed order.
 
-    Blocks hold events as 0 and 1 or, with ``residuals``, W (Y − p). Cell b are the rows
-    ``starts[b]:starts[b + 1]``, of which ``expected`` (L,) are events. A square or score of a row
-    is that of a miss, summed up in ``base``, (T, L) or (T, 1), and ``steps`` (T, n) more for an
-    event; for residuals, scores are ``steps`` times these.
+    Blocks hold events as 0 and 1 or, with ``residuals``, W (Y − p). Cell b has the rows
+    ``starts[b]:starts[b + 1]`` and ``expected[b]`` expected events. ``base``, (T, L) or (T, 1), has
+    the sums of squares and scores if no row has the event, and ``steps`` (T, n) the change if row i
+    has it; for residuals, scores are ``steps`` times residuals.
     """
 
     statistic: SumStatistic = field(repr=False)
@@ -117,7 +120,7 @@ class Reader:
 
     @property
     def at_once(self) -> int:
-        """Replicates of a block: a power of 2, so that the blocks of a chunk are of one size."""
+        """Replicates in a block, a power of 2, so that the blocks of a chunk have one size."""
         numbers = (self.starts.size - 1) * (1 + (self.statistic.squares == "cells"))
         return max(FEWEST_LANES, 1 << (ROOM // numbers).bit_length() >> 1)
 
@@ -144,12 +147,12 @@ class Reader:
 
     @property
     def _n_places(self) -> int:
-        """Where squares and scores are added up: in every cell, or in all."""
+        """Number of places where squares and scores are added up: every cell, or one."""
         return self.starts.size - 1 if self.statistic.squares == "cells" else 1
 
     @property
     def _plain(self) -> type:
-        """The type in which outcomes of a cell are counted."""
+        """Integer type that holds the counts of a cell."""
         return np.float64 if self.residuals or self.weights.size else np.int32
 
 

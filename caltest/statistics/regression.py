@@ -1,4 +1,4 @@
-"""Classical tests of two classes: in the large, O:E, Cox, Hosmer–Lemeshow, Spiegelhalter's z."""
+"""Classical tests for two classes: in the large, O:E, Cox, Hosmer–Lemeshow, Spiegelhalter's z."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAST_VARIANCE = 0.15
 
 
 def refuse_certain(statistic: object, varies: bool) -> None:
-    """Refuse predictions under which a calibrated model has one outcome only."""
+    """Refuse predictions under which a calibrated model has only one possible outcome."""
     if not varies:
         raise StatisticError(
             f"{statistic!r} is undefined: every prediction is 0 or 1, so a calibrated model has "
@@ -39,9 +39,9 @@ def refuse_certain(statistic: object, varies: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGaps(CellStatistic):
-    """centre + Σ_g (O_g − E_g)^power / scale_g over cells of two classes, predictions fixed.
+    """centre + Σ_g (O_g − E_g)^power / scale_g over cells of two classes, with fixed predictions.
 
-    O_g counts the events in cell g and E_g is what was predicted; a cell of infinite scale adds
+    O_g is the number of events in cell g and E_g its expectation; a cell of infinite scale adds
     nothing.
     """
 
@@ -49,7 +49,7 @@ class ScaledGaps(CellStatistic):
     power: int
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return what each cell adds, with its share of the centre."""
+        """Return the term of each cell, (B, L), with its share of the centre."""
         return self.centre / len(self.cells) + sums[:, :, 0] ** self.power / self.scale[at]
 
 
@@ -92,7 +92,7 @@ class OERatio(Statistic):
 
 
 def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
-    """Return the gap of all rows, in standard deviations or in expected events."""
+    """Return the gap of all rows together, in standard deviations or in expected events."""
     problem.event(statistic)
     cells = Cells.whole(problem)
     variance = float(problem.variance_of(cells)[0])
@@ -123,11 +123,11 @@ class HosmerLemeshow(Statistic):
     bins : binning, default QuantileBins(10)
         The partition, by name; the default has groups of equal size with ties kept together.
     variance : {"binomial", "exact"}, default "binomial"
-        The variance of a bin: that of equal predictions, which is too large, or the true one.
+        Variance of a bin: as for equal predictions, which is too large, or exact.
     df : int, optional
         Degrees of freedom of the χ² law under ``null="asymptotic"``; by default the number of bins
-        that are not left out, which is right for data that did not fit the model. The textbook's
-        g − 2 belongs to the data on which a logistic model was fitted.
+        that are not left out, which is right for data other than the training data. The textbook's
+        g − 2 holds for the data on which a logistic model was fitted.
 
     Examples
     --------
@@ -186,12 +186,12 @@ CLIP = 1e-12
 
 
 def log_odds(data: Predictions) -> FloatArray:
-    """Return the logit of the event, from both columns so that neither end loses its digits."""
+    """Return the logit of the event, (n,), from both columns so that neither end loses digits."""
     return logit_table(data.probs)[:, 0]
 
 
 def logit_table(probs: FloatArray) -> FloatArray:
-    """Return the score logit(p) y of both outcomes, shape (U, 2)."""
+    """Return the score logit(p) y for both outcomes, shape (U, 2)."""
     cut = np.clip(probs, CLIP, 1.0 - CLIP)
     z = np.log(cut[:, 0]) - np.log(cut[:, 1])
     return np.column_stack([z, np.zeros(z.size)])
@@ -242,7 +242,7 @@ class CoxScore(Statistic):
         if problem.exact:  # centred before it is squared, which keeps digits
             z, left = problem.linear("centred logit", lambda p: logit_table(p) - [mean, 0.0]), 0.0
         spread = z.variance - z.covariance * left
-        # Of equal predictions the spread is rounding, and one degree of freedom is left.
+        # The spread of equal predictions is rounding, and one degree of freedom is left.
         df = 2 if spread > 1e-12 * plain.variance + NO_VARIANCE else 1
         return Scores(
             problem, left, np.array([total, spread if df == 2 else np.inf]),
@@ -254,7 +254,7 @@ class CoxScore(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio(LabelStatistic):
-    """Cox's likelihood ratio with the predictions fixed."""
+    """Cox's likelihood ratio with fixed predictions."""
 
     logits: FloatArray = field(repr=False)
     df: int

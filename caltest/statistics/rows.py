@@ -1,4 +1,8 @@
-"""The problem of predictions: a unit is a row, its outcome a label or follow-up."""
+"""The problem of predictions: every unit is a row, its outcome a label or follow-up.
+
+:class:`RowProblem` is for labels, :class:`FollowupProblem` for follow-up; start with
+:func:`row_problem`.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +66,7 @@ class Flips:
 
 @dataclass(frozen=True, eq=False)
 class RowProblem(Problem):
-    """Predictions as a lens shows them: outcomes are label vectors (B, n), or :class:`Flips`."""
+    """Predictions seen through a lens; outcomes are label vectors (B, n), or :class:`Flips`."""
 
     predictions: Predictions = field(repr=False)
     exact = True
@@ -70,7 +74,7 @@ class RowProblem(Problem):
 
     @staticmethod
     def of(data: Predictions) -> RowProblem:
-        """Look at data as a statistic does: label 1 is the event, or what a lens has said."""
+        """Return the problem of predictions: the event is label 1, or label 0 of induced data."""
         plain = data.n_classes == 2 and not data.induced
         return row_problem(OneVsRest(1)(data) if plain else data)
 
@@ -81,12 +85,12 @@ class RowProblem(Problem):
 
     @property
     def weight(self) -> FloatArray | None:  # type: ignore[override]
-        """The weight of every row."""
+        """Weight of every row, (n,), or None."""
         return self.predictions.weights
 
     @property
     def n_clusters(self) -> int | None:  # type: ignore[override]
-        """How many clusters rows come in; None where they are independent."""
+        """Number of clusters; None where rows are independent."""
         return self.predictions.n_clusters
 
     @property
@@ -99,7 +103,7 @@ class RowProblem(Problem):
 
     @property
     def labels(self) -> IntArray:  # type: ignore[override]
-        """The observed labels (n,)."""
+        """Observed labels (n,)."""
         return self.predictions.labels
 
     @property
@@ -143,7 +147,7 @@ class RowProblem(Problem):
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         p, table = self.probs, score(self.probs)
         w = np.ones(self.n) if self.weight is None else self.weight
-        # A class of probability 0 may have an infinite score, which is none of what is promised.
+        # A class of probability 0 may have an infinite score, which the expected score leaves out.
         possible = np.where(p > 0.0, table, 0.0)
         mean = (p * possible).sum(axis=1)
         scores = table[np.arange(self.n), self.labels]
@@ -157,14 +161,14 @@ class RowProblem(Problem):
         )
 
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return w (g(y) − E g) for scores (T, n, K)."""
+        """Return w (g(y) − E g) for scores (T, n, K), same shape."""
         possible = np.where(self.probs > 0.0, scores, 0.0)
         table = scores - np.einsum("ik,tik->ti", self.probs, possible)[:, :, None]
         return table if self.weight is None else self.weight[:, None] * table
 
     @cached_property
     def squares(self) -> FloatArray:
-        """w² |r|² of every row under every label, (n, K); of two classes that of the event.
+        """w² |r|² of every row under every label, (n, K); for two classes of the event alone.
 
         Written so that small probabilities keep their digits.
         """
@@ -240,7 +244,10 @@ class RowProblem(Problem):
         return residuals, np.einsum("...d,...d->...", residuals, residuals)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the law of the weight of the events of some rows; weights are whole numbers."""
+        """Return the law of the weighted number of events of some rows.
+
+        Weights are whole numbers.
+        """
         p = self.probs[units]
         if self.weight is not None:
             return 0, *_weighted_law(p, self.weight[units].astype(np.int64))
@@ -250,7 +257,7 @@ class RowProblem(Problem):
         return len(p) - (lowest + pmf.size - 1), pmf[::-1], lost
 
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
-        """Return what makes replicates: drawing and counting in one where that is possible."""
+        """Return a resampler, which draws and counts in one pass where that is possible."""
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.predictions)
             return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
@@ -275,7 +282,7 @@ class RowProblem(Problem):
 
 
 def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
-    """Return the law of Σ k_i y_i, row by row in O(Σ k), and a bound on its rounding."""
+    """Return the law of Σ k_i y_i (Σ k + 1,), O(Σ k) a row, and a bound on its rounding."""
     law = np.zeros(int(multiples.sum()) + 1)
     law[0], reach = 1.0, 0
     for (p, rest), k in zip(probs, multiples, strict=True):
@@ -296,11 +303,11 @@ UIntArray = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class CountedRedraws:
-    """Replicates of a statistic of sums of several classes on redrawn labels, in one pass.
+    """Replicates of a sum statistic of several classes on redrawn labels, in one pass.
 
-    Labels are those of :class:`~caltest.nulls.draws.LabelDrawer`: statistics with the same seed
-    see the same. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1 ns per
-    row and class.
+    Labels are drawn as by :class:`~caltest.nulls.draws.LabelDrawer`: statistics with the same seed
+    see the same labels. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1
+    ns per row and class.
     """
 
     problem: RowProblem
@@ -310,14 +317,17 @@ class CountedRedraws:
 
     @classmethod
     def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
-        """Sort thresholds of labels by cells; O(n K)."""
+        """Sort the label thresholds by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
         thresholds, _ = label_tables(problem.probs, order, guided=False)
         return cls(problem, statistic, cells, thresholds)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``; blocks change no number."""
+        """Return replicates ``first``, …, ``first + count − 1``, (count,).
+
+        Blocks change no number.
+        """
         lanes, values = self._lanes(), [np.empty(0)]
         # One more than needed: NumPy adds up a single column in another order, so none is alone.
         words = keys(seed, first, count + 1)
@@ -328,7 +338,7 @@ class CountedRedraws:
         return np.concatenate(values)
 
     def _lanes(self) -> int:
-        """How many replicates share a pass: their sums stay in a near cache."""
+        """Number of replicates that share a pass, so that their sums stay in a near cache."""
         numbers = len(self.cells) * (self.problem.d if self.statistic.norm is None else 1) + 1
         # A power of 2, so that the blocks of a chunk are of one size
         return max(16, min(LANES, 1 << (ROOM // numbers).bit_length() >> 1))
@@ -351,14 +361,14 @@ class Beside:
     parts: list[CountedRedraws]
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count, S)."""
         return np.column_stack([part.replicates(seed, first, count) for part in self.parts])
 
 
 # ------------------------------------------------------------------------------
 # Compiled loops over rows: labels redrawn or given, and counted in cells.
 #
-# Sums are the work of these loops and formulas that of statistics: what a loop returns is residual
+# These loops compute sums, statistics apply formulas: what a loop returns is residual
 # sums, of which a statistic makes its value.
 
 
@@ -501,27 +511,27 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class FollowupProblem(RowProblem):
-    """Risks with follow-up as a lens shows them: outcomes are :class:`Drawn`.
+    """Predicted risks with follow-up, seen through a lens; outcomes are :class:`Drawn`.
 
     Cells hold all rows, known or not, so that divisors are numbers of rows. Variances under
-    calibration are those of 999 draws of the null, and not of formulas.
+    calibration are estimated from 999 draws of the null, not from formulas.
     """
 
     only_null = RedrawFollowup()
 
     @cached_property
     def censoring(self) -> Censoring:
-        """How rows were censored."""
+        """Censoring times and weights of the rows."""
         return self.predictions.censoring
 
     @cached_property
     def drawer(self) -> FollowLanes:
-        """What draws the null."""
+        """Lanes that draw outcomes under the null."""
         return RedrawFollowup().drawer(self.predictions)
 
     @property
     def events(self) -> FloatArray:  # type: ignore[override]
-        """W Y of every row, whose sum estimates the number of events."""
+        """W Y of every row, (n,); the sum estimates the number of events."""
         return self.censoring.weights * (self.labels == 0)
 
     @cached_property
@@ -530,7 +540,7 @@ class FollowupProblem(RowProblem):
         return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
 
     def known_rows(self, signed: FloatArray) -> Predictions:
-        """Return the rows that signed weights (n,) know, with these for weights."""
+        """Return the rows with known outcomes, their absolute signed weights as weights."""
         some = np.flatnonzero(signed)
         labels = (signed[some] < 0.0).astype(np.int64)
         return Predictions(self.probs[some], labels, weights=np.abs(signed[some]), induced=True)
@@ -542,7 +552,10 @@ class FollowupProblem(RowProblem):
         return (self.gaps(cells, self.observed) + cells.mean(self.probs[:, 0]))[0]
 
     def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
-        """Return Σ W Y / Σ W less the mean prediction of every cell; NaN where no row is known."""
+        """Return Σ W Y / Σ W less the mean prediction of every cell, (B, L).
+
+        NaN if no row is known.
+        """
         parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
         events, mass = (cells.sum(part, axis=1) for part in parts)
         with np.errstate(invalid="ignore"):
@@ -550,7 +563,7 @@ class FollowupProblem(RowProblem):
 
     @cached_property
     def residual_lanes(self) -> FollowLanes:
-        """Draws of W (Y − p)."""
+        """Lanes that draw residuals W (Y − p)."""
         return self.drawer.residuals(self.probs)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
@@ -563,11 +576,11 @@ class FollowupProblem(RowProblem):
         return np.asarray(self._drawn(squares).mean(axis=0))
 
     def _drawn(self, read: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return a function of the residuals (n, B) of 999 draws."""
+        """Return ``read`` of the residuals (n, B) of 999 draws, gathered over all draws."""
         return self.residual_lanes.laid(np.arange(self.n)).gathered(read, PILOT_SEED, 0, PILOT)
 
     def _pilot(self, step: FloatArray) -> FloatArray:
-        """Return Σ r and Σ r times a step (n,), (999, 2), remembered by content."""
+        """Return Σ r and Σ r · step for 999 draws, (999, 2), from a cache keyed by content."""
         followup = self.censoring.followup
         content = (followup.elapsed, followup.status, self.censoring.groups)
 
@@ -582,11 +595,11 @@ class FollowupProblem(RowProblem):
         return np.asarray(np.log(p[:, 0]) - np.log(p[:, 1]))
 
     def _residuals(self, signed: FloatArray) -> FloatArray:
-        """Return W (Y − p)."""
+        """Return W (Y − p), same shape as ``signed``."""
         return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a score with its variance, and covariance with the event, of the draws."""
+        """Return a score with its variance and its covariance with the event, from the draws."""
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])
         step = np.where(self.probs > 0.0, table[0], 0.0) @ [1.0, -1.0]
@@ -639,7 +652,7 @@ def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
 
 
 def row_problem(data: Predictions) -> RowProblem:
-    """Return the problem of rows; StatisticError for another event than the one followed."""
+    """Return the problem of rows; StatisticError if the lens shows another event than follow-up."""
     if data.followup is None:
         return RowProblem(data)
     if not np.array_equal(data.labels == 0, data.followup.status == EVENT):

@@ -1,4 +1,4 @@
-"""Proper scores: as estimates, and as tests by their distance from what the predictions promise."""
+"""Proper scores as estimates, and as tests of their distance from the expected score."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ NAMED: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True, eq=False)
 class ScoreSum(SumStatistic):
-    """A sum of scores whose predictions are fixed: null_mean + Σ w (s − promised) / divisor."""
+    """Sum of scores with fixed predictions: null_mean + Σ w (s − expected) / divisor."""
 
     divisor: float
     null_mean: float = field(kw_only=True)
 
     @classmethod
     def of(cls, problem: Problem, term: LinearTerm, divisor: float, mean: float) -> ScoreSum:
-        """Take the sum of a score; ``mean`` is its value as promised."""
+        """Return the sum of a score; ``mean`` is its expected value under calibration."""
         law = partial(normal, mean, _deviation(term) / divisor)
         return cls(
             problem, divisor,
@@ -93,7 +93,7 @@ def _deviation(term: LinearTerm) -> float:
 
 @dataclass(frozen=True, repr=False)
 class _MeanScore(Statistic):
-    """What the scores share: a mean over the rows of a table."""
+    """Base class of the mean scores."""
 
     name: ClassVar[str]
 
@@ -157,7 +157,7 @@ class SphericalScore(_MeanScore):
 
 @dataclass(frozen=True, eq=False)
 class ScaledScore(LabelStatistic):
-    """1 − mean score / that of the best constant prediction, with the predictions fixed."""
+    """1 − mean score / score of the best constant prediction, with fixed predictions."""
 
     mean_score: ScoreSum = field(repr=False)
     shares: FloatArray = field(repr=False)
@@ -170,7 +170,10 @@ class ScaledScore(LabelStatistic):
 
 
 def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> FloatArray:
-    """Return 1 − Σ_k ȳ_k², halved for two classes; at least that of one other, lightest row."""
+    """Return 1 − Σ_k ȳ_k², halved for two classes, same shape as ``squares``.
+
+    The value is at least what it would be if the lightest row had another label.
+    """
     lightest = shares[shares > 0.0].min()
     least = 2.0 * lightest * (1.0 - lightest)
     return np.asarray((0.5 if k == 2 else 1.0) * np.maximum(1.0 - squares, least))
@@ -180,9 +183,9 @@ def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> Flo
 class ScaledBrierScore(Statistic):
     """Scaled Brier score, the share of the uncertainty that is explained (Brier skill score, IPA).
 
-    1 − B / B(ȳ), B the :class:`BrierScore` and B(ȳ) that of always predicting the observed shares
-    of the classes: 1 is perfect, 0 as good as knowing the shares only. Larger is better; as a test
-    it is two-sided around what calibrated predictions promise, the ratio of the expected scores.
+    1 − B / B(ȳ), B the :class:`BrierScore` and B(ȳ) the score of always predicting the observed
+    shares of the classes: 1 is perfect, 0 as good as knowing the shares only. Larger is better; as
+    a test it is two-sided around its value under calibration, the ratio of the expected scores.
     Where all outcomes are equal, B(ȳ) is taken as if one were another; a single row is refused by a
     StatisticError. O(n K). Kattan & Gerds, Diagnostic and Prognostic Research 2, 2018.
 
@@ -207,19 +210,19 @@ class ScaledBrierScore(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class ScoreGap(Statistic):
-    """How far a proper score is from what the predictions promise, in standard deviations.
+    """Standardised gap between a proper score and its expectation under calibration.
 
     z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), with e_i and v_i the mean and the variance of the
     score s(p_i, Y) when Y is drawn from p_i: of mean 0 and variance 1 at every n if the model is
-    calibrated. z > 0 means worse than promised, overconfident on balance; z < 0 better than
-    promised, underconfident. Both count as evidence; errors that leave the mean score as promised
-    are not seen. With Brier scores and two classes this is the z of Spiegelhalter (Statistics in
-    Medicine 5, 1986); for K classes its Brier form is e_i = 1 − ‖p_i‖²,
-    v_i = 4 (Σ_k p_ik³ − ‖p_i‖⁴). ``score`` is "brier", "log", "spherical", or for ordered classes
-    "rps", Σ_{k < K−1} (F_k − 1{y ≤ k})² with F the cumulative probabilities (Epstein, Journal of
-    Applied Meteorology 8, 1969). StatisticError when the score of no row depends on its label other
-    than by impossible ones (all predictions uniform, or all 0 and 1). O(n K) once, O(n) for each
-    further set of labels. With "log", z is infinite when a label of probability 0 occurs.
+    calibrated. z > 0 means worse than expected, overconfident on balance; z < 0 better than
+    expected, underconfident. Both count as evidence; there is no power against errors that leave
+    the mean score as expected. With Brier scores and two classes this is the z of Spiegelhalter
+    (Statistics in Medicine 5, 1986); for K classes its Brier form is e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k
+    p_ik³ − ‖p_i‖⁴). ``score`` is "brier", "log", "spherical", or for ordered classes "rps", Σ_{k <
+    K−1} (F_k − 1{y ≤ k})² with F the cumulative probabilities (Epstein, Journal of Applied
+    Meteorology 8, 1969). StatisticError when the score of no row depends on its label other than by
+    impossible ones (all predictions uniform, or all 0 and 1). O(n K) once, O(n) for each further
+    set of labels. With "log", z is infinite when a label of probability 0 occurs.
 
     Examples
     --------

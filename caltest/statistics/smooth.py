@@ -1,4 +1,4 @@
-"""Smooth calibration errors: of a kernel as wide as the error, and of a curve."""
+"""Smooth calibration errors: kernel smoothing (smECE), and local regression (ICI, E50, Emax)."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True)
 class SmoothCurve:
-    """A kernel-smoothed reliability curve at equally spaced probabilities, from 0 to 1.
+    """Kernel-smoothed reliability curve at equally spaced probabilities, from 0 to 1.
 
-    ``predicted`` are these, ``observed`` the smoothed frequency of the event there, predicted +
-    smoothed residual: where there are next to no predictions it tends to ``predicted``, and it may
-    leave [0, 1] by a little. ``density`` is that of the predictions, smoothed in the same way, of
-    mean 1; all of shape (m,). ``width`` is the standard deviation of the kernel, and ``error`` the
-    smooth calibration error: the width, unless that is the smallest that is tried.
+    ``predicted`` are these probabilities, ``observed`` is predicted + smoothed residual: where
+    there are almost no predictions it tends to ``predicted``, and it may leave [0, 1] by a little.
+    ``density`` is the density of the predictions, smoothed in the same way, of mean 1; all have
+    shape (m,). ``width`` is the standard deviation of the kernel, and ``error`` the smooth
+    calibration error, equal to the width unless the width is the smallest that is tried.
     """
 
     predicted: FloatArray = field(repr=False)
@@ -85,10 +85,10 @@ def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> 
 
 @dataclass(frozen=True, eq=False)
 class SmoothResiduals(ResidualStatistic):
-    """A smooth calibration error whose predictions are fixed: a function of the residuals.
+    """Smooth calibration error with fixed predictions: a function of the residuals.
 
-    The value of inflated residuals is that of plain ones times √κ, as for a kernel of one width;
-    the width itself follows the residuals.
+    Inflating the residuals by √κ multiplies the value by √κ, as for a kernel of fixed width; the
+    width itself follows the residuals.
     """
 
     p: FloatArray = field(repr=False)
@@ -104,7 +104,7 @@ class SmoothResiduals(ResidualStatistic):
         return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors and widths for residuals (B, n), weighted if rows are."""
+        """Return errors (B,) and widths (B,) for residuals (B, n), weighted if rows are."""
         weights = self.data.weights
         mass = self.p.size if weights is None else weights.sum()
         error, width = np.ones(len(residuals)), np.ones(len(residuals))
@@ -159,7 +159,7 @@ class SmoothECE(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class KernelSmoother:
-    """Σ w K(t, p) r / Σ w K(t, p) at some points t, for residuals w r and a kernel of one width."""
+    """Σ w K(t, p) r / Σ w K(t, p) at points t, for residuals w r and a kernel of one width."""
 
     p: FloatArray = field(repr=False)
     weights: FloatArray | None = field(repr=False)
@@ -168,7 +168,7 @@ class KernelSmoother:
 
     @cached_property
     def density(self) -> FloatArray:
-        """Σ w K(t, p), for weights of mean 1."""
+        """Σ w K(t, p) at the points t, (m,), for weights of mean 1."""
         w = np.ones_like(self.p) if self.weights is None else self.weights
         return self._smoothed(w[None, :])[0]
 
@@ -179,7 +179,7 @@ class KernelSmoother:
 
     @cached_property
     def _waves(self) -> FloatArray:
-        """The smoothed cosines at the points t, shape (K, m)."""
+        """Smoothed cosines at the points t, shape (K, m)."""
         k = self._grid.frequencies[:, None]
         waves = np.cos(np.pi * k * self.at) * np.exp(-0.5 * (np.pi * self.width * k) ** 2)
         return np.asarray(np.where(k == 0, 0.5, 1.0) * waves)
@@ -206,12 +206,12 @@ class _Grid:
 
     @property
     def least(self) -> float:
-        """The smallest width that it serves."""
+        """Smallest kernel width that the grid serves."""
         return STEPS_PER_WIDTH / self.steps
 
     @property
     def frequencies(self) -> FloatArray:
-        """The k that are not smoothed away: exp(−(πk · least)² / 2) > 1e-14."""
+        """Frequencies k that smoothing leaves: exp(−(πk · least)² / 2) > 1e-14."""
         return np.arange(self.steps // 4 + 1.0)
 
     @cached_property
@@ -233,18 +233,18 @@ class _Grid:
         return csr_array((values.ravel(), (rows.ravel(), point.ravel())), shape=shape)
 
     def spectra(self, values: FloatArray) -> FloatArray:
-        """Return the c_k (B, K) of values (B, n)."""
+        """Return the cosine coefficients c_k (B, K) of values (B, n)."""
         k = self.frequencies
         spectra = dct(np.ascontiguousarray(values @ self.spread), type=1)[:, : k.size]
         # The B-spline's own transform, sinc⁴, is divided out.
         return np.asarray(spectra / np.sinc(0.5 * k / self.steps) ** 4)
 
     def errors(self, spectra: FloatArray, width: FloatArray) -> FloatArray:
-        """Return ∫ |Σ_i K(t, p_i) r_i| dt (B,), by the trapezoidal rule and what kinks add to it.
+        """Return ∫ |Σ_i K(t, p_i) r_i| dt (B,), by the trapezoidal rule corrected at kinks.
 
-        The rule is exact for what is smoothed; where it crosses zero between two points, at the
-        share θ of a step h, the first term of Euler & Maclaurin is h S (θ² − θ + 1/6), with S the
-        sum of the two absolute values.
+        The rule is exact for the smoothed function; where it crosses zero between two points, at
+        the share θ of a step h, the first term of Euler & Maclaurin is h S (θ² − θ + 1/6), with S
+        the sum of the two absolute values.
         """
         damped = spectra * np.exp(-0.5 * (np.pi * width[:, None] * self.frequencies) ** 2)
         smoothed = 0.5 * dct(damped, type=1, n=self.steps + 1)
@@ -256,10 +256,10 @@ class _Grid:
         return np.asarray((total + np.bincount(row, kinks, len(size))) / self.steps)
 
     def solve(self, spectra: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors and widths that are equal, from the errors at the smallest width.
+        """Return errors (B,) equal to widths (B,), starting from the errors at the smallest width.
 
         The next width is where the power law through the last two errors meets the width. As
-        errors do not increase with the width, what is sought lies between each width and its error.
+        errors do not increase with the width, the solution lies between each width and its error.
         """
         width, slope = np.full(len(error), self.least), np.full(len(error), 0.5)
         error, low, high = error.copy(), width.copy(), np.minimum(error, 1.0)
@@ -304,13 +304,13 @@ COARSEST = 1001
 
 @dataclass(frozen=True, eq=False)
 class RelplotResiduals(SmoothResiduals):
-    """The smooth ECE of relplot whose predictions are fixed: a function of the residuals."""
+    """The smooth ECE of relplot with fixed predictions: a function of the residuals."""
 
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors and widths for residuals (B, n), weighted if rows are, by bisection."""
+        """Return errors (B,) and widths (B,) for residuals (B, n), by bisection."""
         if self.data.weights is not None:
             residuals = residuals / self.data.weights.mean()
         low, width = np.zeros(len(residuals)), np.ones(len(residuals))
@@ -334,7 +334,7 @@ class RelplotResiduals(SmoothResiduals):
         return error, width
 
     def errors(self, width: float, transforms: ComplexArray) -> FloatArray:
-        """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) on a grid of points t."""
+        """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i), (B,), on a grid of points t."""
         t = np.linspace(0.0, 1.0, max(round(10 / width), 200))
         if width not in self._masses:
             w = self.data.weights
@@ -360,14 +360,14 @@ def _grid_size(width: float) -> int:
 
 
 def _neighbours(x: FloatArray, size: int) -> tuple[IntArray, FloatArray]:
-    """Return the grid point to the left of x, and how far x lies towards the next."""
+    """Return the grid point left of x, and the relative position of x up to the next, both (n,)."""
     place = x * (size - 1)
     left = np.minimum(place.astype(np.int64), size - 2)
     return left, place - left
 
 
 def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
-    """Split values of shape (B, n) between the neighbours of p; reflect, transform each row."""
+    """Return Fourier transforms of values (B, n) binned linearly on a reflected grid of p."""
     left, share = _neighbours(p, size)
     grids = np.empty((len(values), 2 * (size - 1)))
     for grid, row in zip(grids, values, strict=True):
@@ -395,7 +395,7 @@ def _smoothed(transforms: ComplexArray, width: float, t: FloatArray) -> FloatArr
     """Return the smoothed values at the points t, shape (B, len(t))."""
     values = np.fft.irfft(transforms * _kernel(width))
     left, share = _neighbours(t, _grid_size(width))
-    # Taken row by row: sums of what values[:, left] gives would depend on the other rows.
+    # Taken row by row: sums over values[:, left] would depend on the other rows.
     below = np.take(values, left, axis=1)
     return below + share * (np.take(values, left + 1, axis=1) - below)
 
@@ -433,7 +433,7 @@ class SmoothGaps(LabelStatistic):
     summary: Summary
 
     def curve(self, labels: IntArray) -> FloatArray:
-        """Return the smoothed frequency of the event at each prediction, in increasing order."""
+        """Return the smoothed event frequency at each prediction (n,), in increasing order."""
         return self._curves(labels[None, :])[0]
 
     def batch(self, labels: IntArray) -> FloatArray:
@@ -442,7 +442,7 @@ class SmoothGaps(LabelStatistic):
         return np.concatenate([self._summaries(self._curves(some), some) for some in parts])
 
     def _curves(self, labels: IntArray) -> FloatArray:
-        """Return curves at every prediction, (B, n): lines, or cubics with slopes."""
+        """Return curves at every prediction, (B, n), interpolated by lines or cubics."""
         events = (np.take(labels, self.order, axis=1) == 0).T.astype(np.float64)
         fitted = self.smoother @ events
         if len(fitted) == self.anchors.size:
@@ -469,7 +469,7 @@ class SmoothGaps(LabelStatistic):
 
 
 def _quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
-    """Return the q-quantile of each row; with weights as Akinshin (2023, type 7) does."""
+    """Return the q-quantile of each row, (B,); with weights as Akinshin (2023, type 7)."""
     if w is None or q == 1.0:
         return np.asarray(np.quantile(rows, q, axis=1))
     n, order = w.sum() ** 2 / (w**2).sum(), np.argsort(rows, axis=1)
@@ -480,7 +480,7 @@ def _quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class _SmoothGaps(Statistic):
-    """What ICI, E50, E90, Emax and ECI share: the smoother."""
+    """Base class of ICI, E50, E90, Emax and ECI: the smoother and its options."""
 
     _: KW_ONLY
     curve: Literal["lowess", "loess"] = "lowess"
@@ -525,7 +525,7 @@ class _SmoothGaps(Statistic):
         return self.of(SmoothGaps(problem, order, x, anchors, smoother, self.summary))
 
     def of(self, gaps: SmoothGaps) -> SmoothGaps:
-        """Return this summary of a curve that is fitted."""
+        """Return this summary of a fitted curve."""
         return replace(gaps, summary=self.summary)
 
 
@@ -565,7 +565,7 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
 
 
 def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first row that a local parabola uses, and the weights of value and slope."""
+    """Return the first row of a local parabola at a point, and its weights for value and slope."""
     first, weight = _window(x, w, at, nearest)
     gap = x[first : first + weight.size] - at
     root = np.sqrt(weight)[:, None]
@@ -578,7 +578,7 @@ def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[in
 
 
 def _line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first row that a local line at one point uses, and the weights of the outcomes."""
+    """Return the first row of a local line at a point, and the weights of the outcomes (m,)."""
     first, weight = _window(x, w, at, nearest)
     near = x[first : first + weight.size]
     mean = float(weight @ near)
@@ -591,7 +591,10 @@ def _line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, F
 
 
 def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first of the nearest rows, and their weights, w times what falls with distance."""
+    """Return the first of the nearest rows, and their weights (m,).
+
+    W times a tricube of distance.
+    """
     half = float(np.partition(np.abs(x - at), nearest - 1)[nearest - 1])
     first, last = np.searchsorted(x, [at - half, at + half], side="left")
     last = max(last, np.searchsorted(x, at, side="right"))

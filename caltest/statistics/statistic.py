@@ -1,4 +1,4 @@
-"""A statistic, and how it is prepared: the one place that tells it from a function."""
+"""The statistic protocol, and preparation: the one place that tells statistics from functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ StatisticLike = Callable[..., float]
 
 
 class Statistic(ABC, Written):
-    """A number that says how far predictions are from calibrated; large values speak against it."""
+    """Base class of statistics; large values are evidence against calibration."""
 
     #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
     of_known_rows: ClassVar[bool] = False
@@ -35,9 +35,9 @@ class Statistic(ABC, Written):
     of_items: ClassVar[bool] = False
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
-        """Return the value; arguments and errors are those of :meth:`Predictions.of`.
+        """Return the value; arguments and errors are as in :meth:`Predictions.of`.
 
-        Of two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
+        For two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
         """
         # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
         facts.setdefault("rounded", False)  # the value of all rows
@@ -46,15 +46,15 @@ class Statistic(ABC, Written):
 
     @abstractmethod
     def prepare(self, problem: Problem) -> Prepared:
-        """Fix the predictions of a problem; what is left is a function of the outcomes."""
+        """Fix the predictions of a problem; return a function of the outcomes."""
 
 
 def rows_of(
     problem: Problem, statistic: object, *, weights: bool = False, labels: bool = True
 ) -> Predictions:
-    """Return the rows of a problem; StatisticError for a tally, or ``weights`` not taken.
+    """Return the rows of a problem; StatisticError for a tally, or for weights unless taken.
 
-    With ``labels`` those of all rows are needed, which follow-up does not know.
+    ``labels`` says that the labels of all rows are needed, which follow-up does not know.
     """
     if not problem.exact:
         raise StatisticError(
@@ -89,7 +89,7 @@ class PreparedFunction(LabelStatistic):
 
 @dataclass(frozen=True, eq=False)
 class KnownRows(Prepared):
-    """A statistic of known rows and their weights, which is prepared anew for each draw."""
+    """A statistic of the rows with known outcomes and weights, prepared anew for each draw."""
 
     problem: FollowupProblem
     statistic: Statistic
@@ -133,7 +133,7 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
 
 
 def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
-    """Refuse two classes made of more for a statistic of the whole vector: another test."""
+    """Refuse merged classes for a statistic of the whole vector: that would be another test."""
     if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         raise StatisticError(
             f"{name_of(statistic)} tests the whole probability vector, but this lens leaves 2 of "
@@ -144,10 +144,10 @@ def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
 
 
 def problem_of(source: Problem | Predictions) -> Problem:
-    """Return the problem of predictions as a lens shows them; a problem is one."""
+    """Return the problem of predictions; a problem is returned as it is."""
     return row_problem(source) if isinstance(source, Predictions) else source
 
 
 def coarseness(statistic: object, problem: Problem) -> str:
-    """Return what a statistic along the line of predictions leaves out of micro-cells."""
+    """Return the remark that an ordered statistic ignores the order within micro-cells."""
     return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

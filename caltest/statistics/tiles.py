@@ -55,7 +55,7 @@ class Tiles:
 
     @property
     def in_memory(self) -> bool:
-        """Whether kernel values stay in memory."""
+        """True if kernel values are kept in memory."""
         return len(self.probs) * max(self.size, TILE // 4) // 2 <= IN_MEMORY
 
     def sums(self, labels: IntArray) -> Sums:
@@ -83,7 +83,7 @@ class Tiles:
         return totals, (1.0 + norms) @ self._diagonal - 2.0 * np.array(of_label)
 
     def rows(self, residuals: FloatArray) -> Sums:
-        """Return Σ_{j≠i} h_ij and h_ii of every row, (n,), for residuals (n, K); O(n² K)."""
+        """Return Σ_{j≠i} h_ij and h_ii of every row, (n,) each, for residuals (n, K); O(n² K)."""
         totals = np.einsum("ik,ik->i", residuals, self._times(residuals))
         return totals, np.square(residuals).sum(axis=1) * self._diagonal
 
@@ -102,7 +102,7 @@ class Tiles:
 
     @cached_property
     def _cuts(self) -> IntArray:
-        """Where tiles start, and where the last ends: small blocks share one, none is split."""
+        """Starts of the tiles and the end of the last; small blocks share a tile, none is split."""
         together = max(1, TILE // 4 // self.size) * self.size
         step = TILE if self.size >= TILE else together
         stride, n = max(step, self.size), len(self.probs)
@@ -120,7 +120,7 @@ class Tiles:
         return list(self._fresh())
 
     def _fresh(self) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield kernel values of tiles t ≤ u; 0 on the diagonal and between blocks."""
+        """Yield (t, u, kernel values) of tiles t ≤ u; 0 on the diagonal and between blocks."""
         first = self._cuts[:-1] // self.size
         for t, block in enumerate(first):
             rows = self._slice(t)
@@ -141,7 +141,7 @@ class Tiles:
 
     @cached_property
     def _prepared(self) -> tuple[IntArray, float, FloatArray]:
-        """The reference class of each row or −1, the constant, and what an entry (i, y) adds."""
+        """Reference class of each row or −1 (n,), a constant, and addends of entries (n, K)."""
         top, residuals = _reference(self.probs)
         if self._dense:
             top, residuals = np.full_like(top, -1), -self.probs
@@ -153,7 +153,7 @@ class Tiles:
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether comparing all pairs of labels takes less than looking up those that agree."""
+        """True if comparing all pairs of labels costs less than looking up the pairs that agree."""
         top, residuals = _reference(self.probs)
         clear = np.arange(self.probs.shape[1]) == top[:, None]
         entries = np.where(clear, residuals, self.probs).sum(axis=0)
@@ -162,7 +162,7 @@ class Tiles:
         return few and COMPARED * listed > len(self.probs) * max(self.size, TILE // 4)
 
     def _times(self, columns: FloatArray) -> FloatArray:
-        """Return the matrix of kernel values, 0 on the diagonal, times columns (n, K)."""
+        """Return the kernel matrix, with a diagonal of 0, times columns (n, K), same shape."""
         product = np.zeros_like(columns)
         for t, u, values in self._tiles():
             rows, others = self._slice(t), self._slice(u)
@@ -180,7 +180,7 @@ def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return each row's class of probability above ½, or −1, and the residuals of these labels."""
+    """Return each row's class of probability above ½ or −1, (n,), and residuals for it, (n, K)."""
     top = np.where(largest(probs) > 0.5, probs.argmax(axis=1), -1)
     residuals = -probs
     residuals[top >= 0, top[top >= 0]] += 1.0
@@ -285,7 +285,7 @@ MEDIAN_ROWS = 10_000
 
 
 def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
-    """Return the median distance of three classes or more, or what stands in for it."""
+    """Return the median distance for K ≥ 3, or the mean distance or 1 where that is 0."""
     n = len(probs)
     if n > MEDIAN_ROWS:
         ordered = np.lexsort(probs.T[::-1])
@@ -316,7 +316,7 @@ def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
 
 
 def median_on_line(x: FloatArray, diagonal: bool) -> float:
-    """Return the median |x_i − x_j| of increasing numbers, or what stands in for it."""
+    """Return the median |x_i − x_j| of increasing numbers, or the mean or 1 where that is 0."""
 
     def kth(rank: int, copies: int, zeros: int) -> float:
         # The smallest t with more than ``rank`` distances ≤ t, by bisection over its bits.
@@ -338,7 +338,10 @@ def median_on_line(x: FloatArray, diagonal: bool) -> float:
 
 
 def _middle(kth: Callable[[int, int, int], float], n: int, diagonal: bool) -> float:
-    """Return the median from what ranks the distances: each pair twice with the diagonal."""
+    """Return the median from a function that ranks distances.
+
+    With the diagonal pairs count twice.
+    """
     copies, zeros = (2, n) if diagonal else (1, 0)
     total = zeros + copies * (n * (n - 1) // 2)
     if total == 0:
@@ -405,7 +408,7 @@ Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True, repr=False)
 class DistanceKernel(Written):
-    """What the kernels share: a distance, its bandwidth, and how the bandwidth is chosen."""
+    """Base class of kernels of a distance: the bandwidth, and how it is chosen."""
 
     bandwidth: float | str = "median"
     #: ``"tv"`` or ``"l2"``.
@@ -424,7 +427,7 @@ class DistanceKernel(Written):
             )
 
     def fitted(self, probs: FloatArray) -> Self:
-        """Return the same kernel with the bandwidth that these predictions, (n, K), give it."""
+        """Return this kernel with the bandwidth chosen from predictions (n, K)."""
         if not isinstance(self.bandwidth, str):
             return self
         diagonal = self.bandwidth == "median-with-diagonal"
@@ -432,11 +435,11 @@ class DistanceKernel(Written):
             width = self.two_class * median_on_line(np.sort(probs[:, 0]), diagonal)
         else:
             width = median(probs, self.distance, diagonal)
-        # Of equal predictions every bandwidth gives the same values.
+        # For equal predictions every bandwidth gives the same values.
         return replace(self, bandwidth=width or 1.0)
 
     def __call__(self, rows: FloatArray, others: FloatArray) -> FloatArray:
-        """Return the values for rows (a, K) and others (b, K), O(a b K)."""
+        """Return kernel values (a, b) for rows (a, K) and others (b, K), O(a b K)."""
         values = self._distances(rows, others, squared=False)
         values *= -1.0 / float(self.bandwidth)
         return np.exp(values, out=values)
@@ -463,7 +466,7 @@ class LaplaceKernel(DistanceKernel):
         alone, so that redrawn labels stay valid: the median of the distances ‖p − q‖₂ of all pairs
         i < j, or of all n² ordered pairs, the n zeros of rows with themselves included, as in the
         experiments of Widmann et al. (2019). Where it is 0 the mean distance of pairs i < j is
-        taken, and 1 where that is 0 too. Of two classes ‖p − q‖₂ = √2 |p₁ − q₁|.
+        taken, and 1 where that is 0 as well. For two classes ‖p − q‖₂ = √2 |p₁ − q₁|.
 
     Notes
     -----

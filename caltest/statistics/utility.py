@@ -1,4 +1,4 @@
-"""Utility calibration: does acting on the probabilities gain what they promise?"""
+"""Utility calibration: does acting on the probabilities gain the utility they promise?"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PromiseWalk(ResidualStatistic):
 
 @dataclass(frozen=True, repr=False)
 class UtilityCalibration(Statistic):
-    """Utility calibration error: how far what is gained is from what the probabilities promise.
+    """Utility calibration error: distance of the utility gained from the utility promised.
 
     A user with utility u gains u(p, k) in a row with probabilities p if class k occurs. The model
     promises v = Σ_k p_k u(p, k). The statistic is the largest difference over all intervals I of

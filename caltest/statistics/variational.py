@@ -1,4 +1,4 @@
-"""What recalibration gains and what it leaves, fitted on one part of the rows, seen on another."""
+"""Cross-fitted calibration errors: the gain of recalibration, and the loss it leaves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNMOVED = 1e-12
 
 
 def _slope(norm: str, moves: FloatArray) -> FloatArray:
-    """Return the gradient of a norm at every row of shape (n, K)."""
+    """Return the gradient of a norm at every row, shape (n, K)."""
     moves = np.where(np.abs(moves) < UNMOVED, 0.0, moves)
     if norm == "l2":
         size = np.sqrt((moves**2).sum(axis=1, keepdims=True))
@@ -37,7 +37,7 @@ def _slope(norm: str, moves: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted(LabelStatistic):
-    """A mean over rows and their cross-fitted recalibration, with the predictions fixed."""
+    """Mean over rows of a function of their cross-fitted recalibration, with fixed predictions."""
 
     statistic: _CrossFitted
     fold: IntArray = field(repr=False)
@@ -60,7 +60,7 @@ class CrossFitted(LabelStatistic):
 
 @dataclass(frozen=True, repr=False)
 class _CrossFitted(Statistic):
-    """What both statistics share: how recalibrated probabilities come about."""
+    """Base class of both statistics: loss, recalibration method and folds."""
 
     loss: str = "brier"
     _: KW_ONLY
@@ -100,7 +100,7 @@ class _CrossFitted(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class VariationalError(_CrossFitted):
-    """Cross-fitted variational calibration error: what recalibration gains on rows of its own.
+    """Cross-fitted variational calibration error: the gain of recalibration on held-out rows.
 
     With q_i the prediction p_i recalibrated by a map that is fitted on the other folds and e_i the
     outcome as a vector, the value is the mean of ∇‖q_i − p_i‖ · (e_i − p_i) for a norm, and of
@@ -113,8 +113,8 @@ class VariationalError(_CrossFitted):
     Parameters
     ----------
     loss : {"tv", "l1", "l2", "max", "brier", "log", "spherical"}, default "tv"
-        A norm of whole vectors, as for :class:`ECE` (``"tv"`` of two classes is that of the event),
-        or a proper loss.
+        A norm of whole vectors, as for :class:`ECE` (for two classes ``"tv"`` is |q − p| of the
+        event), or a proper loss.
     recalibration : Recalibration, default IsotonicRegression()
         A method of :mod:`caltest.recalibration`, fitted for every fold and set of labels (some
         milliseconds for 1000 rows of two classes); where it finds no map, the predictions of the
