@@ -1,4 +1,7 @@
-"""Predictions, outcomes and the design of the data; lenses and bins."""
+"""Predictions, outcomes and the design of the data; lenses and bins.
+
+Start with :class:`Predictions`, then :class:`Lens` and the binnings.
+"""
 
 import lazy_loader
 

@@ -30,14 +30,14 @@ EDGE_TOLERANCE = 1e-12
 
 
 def coordinate(probs: FloatArray) -> FloatArray | None:
-    """Return the one coordinate of a one- or two-class array, or None for more classes."""
+    """Return the coordinate (n,) of a one- or two-class array; None for more classes."""
     if probs.ndim == 1:
         return probs
     return probs[:, 0] if probs.shape[1] == 2 else None
 
 
 def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
-    """Return the one coordinate that a binning cuts; StatisticError for more than two classes."""
+    """Return the coordinate (n,) that a binning cuts; StatisticError for more than two classes."""
     x = coordinate(probs)
     if x is None:
         raise StatisticError(
@@ -81,7 +81,7 @@ class UniformBins(Written):
 
     @property
     def edges(self) -> FloatArray:
-        """The inner edges along an axis."""
+        """Inner edges along an axis, shape (n_bins − 1,)."""
         return np.arange(1, self.n_bins) / self.n_bins
 
     def __call__(self, probs: FloatArray) -> IntArray:
@@ -202,7 +202,7 @@ class VarianceTree(Written):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The fewest rows of a node that may be split, and of each of its parts."""
+        """Fewest rows of a node that may be split, and of each of its parts."""
         by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
         return (max(2, self.min_size), 1) if by_node else (2 * self.min_size, self.min_size)
 
@@ -235,7 +235,7 @@ FIXED = (UniformBins, EdgeBins)
 
 
 def as_binning(bins: object, *, number: bool = True) -> Binning:
-    """Return a binning; a number of bins is that many of equal width, if a ``number`` may be."""
+    """Return a binning; an integer m means ``UniformBins(m)`` unless ``number`` is False."""
     if is_whole(bins):
         if not number:
             raise StatisticError(

@@ -1,4 +1,4 @@
-"""Notebook display of predictions: their size, the outcome, and what was read with them."""
+"""Notebook display of predictions: size, outcome, histogram, design."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HISTOGRAM_BARS, FIRST_NAMES = 20, 12
 
 
 def display(data: Predictions) -> str:
-    """Return predictions as an element of a page: counts, means, a histogram, and what was read."""
+    """Return predictions as HTML: counts, means, a histogram, and the design that was read."""
     binary = data.n_classes == 2
     likelihood = data.risks if binary else data.probs.max(axis=1)
     numbers = [("observations", str(data.n), _extent(data))]
@@ -50,7 +50,7 @@ def _is_right(data: Predictions) -> np.ndarray:
 
 
 def _extent(data: Predictions) -> str:
-    """Return how many independent parts the rows have, in words."""
+    """Return the number of clusters, subgroups or times of the rows in words."""
     words = [] if data.n_clusters is None else [f"{data.n_clusters} clusters"]
     words += [] if data.weights is None else [f"effective n {data.effective_n:.1f}"]
     return ", ".join(words)

@@ -14,27 +14,27 @@ Distance = Callable[[FloatArray, FloatArray], float]
 
 
 def total_variation(r: FloatArray, g: FloatArray) -> FloatArray:
-    """½ ``Σ |r − g|``, in [0, 1]; for two classes the difference of either probability."""
+    """Return ½ ``Σ |r − g|`` along the last axis, in [0, 1]."""
     return 0.5 * np.abs(r - g).sum(axis=-1)
 
 
 def manhattan(r: FloatArray, g: FloatArray) -> FloatArray:
-    """``Σ |r − g|``, in [0, 2]: twice the total variation distance."""
+    """Return ``Σ |r − g|`` along the last axis, in [0, 2]: twice the total variation distance."""
     return np.abs(r - g).sum(axis=-1)
 
 
 def euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
-    """``√Σ (r − g)²``, in [0, √2]."""
+    """Return ``√Σ (r − g)²`` along the last axis, in [0, √2]."""
     return np.sqrt(squared_euclidean(r, g))
 
 
 def squared_euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
-    """``Σ (r − g)²``, in [0, 2]; for two classes twice the squared difference of either."""
+    """Return ``Σ (r − g)²`` along the last axis, in [0, 2]."""
     return np.square(r - g).sum(axis=-1)
 
 
 def chebyshev(r: FloatArray, g: FloatArray) -> FloatArray:
-    """``max |r − g|``, in [0, 1]."""
+    """Return ``max |r − g|`` along the last axis, in [0, 1]."""
     return np.abs(r - g).max(axis=-1)
 
 
@@ -51,7 +51,7 @@ NAMED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the function that measures all rows of two ``(L, K)`` arrays at once.
 
-    ``distance`` is a name, or a function of two probability vectors such as those of
+    ``distance`` is a name, or a function of two probability vectors, such as the functions of
     :mod:`scipy.spatial.distance`; StatisticError for anything else.
     """
     if isinstance(distance, str):

@@ -55,7 +55,7 @@ FOLLOWED_FOR = re.compile(
 
 
 def questions(rows: Rows) -> tuple[Question, ...]:
-    """Return the questions of all guards of rows with labels, those that ask first."""
+    """Return the questions of all guards on rows with labels, those that ask first."""
     asked = [guard(rows) for guard in GUARDS]
     return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
 
@@ -119,10 +119,10 @@ def _of_followup(
 
 
 def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
-    """Return notes of the doubts and, with ``as_is``, of what would have been asked.
+    """Return notes of the doubts and, with ``as_is``, of the questions that were overruled.
 
     DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. It
-    does not name the option that goes on: whoever speaks to the user does.
+    does not name the option that goes on: the caller, who speaks to the user, does.
     """
     notes = []
     for question in asked:
@@ -152,7 +152,7 @@ def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None
 
 
 def constant_gain(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
-    """Return log (L(mean of y) / (√n L(p))): how much likelier one number for all rows is."""
+    """Return log (L(mean of y) / (√n L(p))): the gain of one constant prediction over p."""
     scale = 1.0 if weights is None else _mean_weight(weights)
     mean = np.full(len(p), float(np.average(y, weights=weights)))
     gain = log_likelihood(mean, y, weights) - log_likelihood(p, y, weights)
@@ -169,8 +169,8 @@ def order_of_events(
 ) -> tuple[float, float]:
     """Return the area under the ROC curve, and its distance from 0.5 in standard errors.
 
-    The standard error is that of no order: with ties corrected as in the test of Wilcoxon, Mann and
-    Whitney, and from the weighted scores where there are weights.
+    The standard error is for predictions without any order: with ties corrected as in the test of
+    Wilcoxon, Mann and Whitney, and from the weighted scores where there are weights.
     """
     w = np.ones(len(p)) if weights is None else weights
     p, y, w = p[w > 0], y[w > 0] == 1, w[w > 0]
@@ -251,7 +251,7 @@ def _groups(rows: Rows) -> Iterable[IntArray]:
 
 
 def _other_event(rows: Rows, probs: str) -> Reading:
-    """Return the reading by which probabilities are those of the other class."""
+    """Return the reading in which the probabilities are for the other class."""
     when = f"{probs} is the probability that the event does not occur"
     if rows.probs.ndim == 1:
         return Reading({"probs": complement(probs)}, when)
@@ -263,14 +263,14 @@ def _other_event(rows: Rows, probs: str) -> Reading:
 
 
 def complement(text: str) -> str:
-    """Return 1 − an expression, in SQL and Python."""
+    """Return "1 − expression" as text, valid in SQL and Python."""
     if text.startswith("1 - ") and PLAIN_NAME.fullmatch(text[4:]):
         return text[4:]
     return f"1 - {text}" if PLAIN_NAME.fullmatch(text) else f"1 - ({text})"
 
 
 def _negated(text: str, arrays: bool) -> str:
-    """Return the negation of an expression: of 0 and 1 in Python, of any outcome in SQL."""
+    """Return the negation of an expression as text: 1 − x in Python, NOT in SQL."""
     if arrays:
         return complement(text)
     if text.startswith("NOT ") and PLAIN_NAME.fullmatch(text[4:]):
@@ -397,7 +397,7 @@ def predicted_class_readings(
 
 
 def train_rows(rows: Rows) -> Question | None:
-    """Ask where a column tells rows that the model was fitted to from others, by its words."""
+    """Ask where the words of a column tell training rows from others."""
     for column in rows.unused:
         if column.coded is None or column.counts is None:
             continue
@@ -423,13 +423,13 @@ def train_rows(rows: Rows) -> Question | None:
 
 
 def split_parts(words: Iterable[str]) -> dict[str, str]:
-    """Return the plain name of each word if all are parts of a data set; empty if not."""
+    """Return the plain name of each word if all are parts of a data set ("train", …); else {}."""
     parts = {word: _key(word).strip("0123456789_") for word in words}
     return parts if set(parts.values()) <= SPLIT_NAMES else {}
 
 
 def _key(name: str) -> str:
-    """Return a name in lower case with ``_`` for signs: "Is Train?" is "is_train"."""
+    """Return a name in lower case with ``_`` for punctuation: "Is Train?" becomes "is_train"."""
     return re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
 
 
@@ -461,7 +461,7 @@ def repeated_rows(rows: Rows) -> Question | None:
 
 
 def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
-    """Return how many rows each value has (k,), if labels agree within each; None if not."""
+    """Return the rows of each value of a column, (k,), if labels agree within each; else None."""
     assert column.coded is not None
     if not 5 <= column.n_values <= rows.n / 1.5 or not column.complete:
         return None
@@ -479,7 +479,7 @@ def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
 def _told_apart(
     a: Column, others: list[Column], least: int, by: AnyArray | None
 ) -> tuple[Column, ...]:
-    """Return one or two columns that tell all rows of each value of ``a`` apart, or nothing."""
+    """Return one or two columns that distinguish the rows of each value of ``a``; () if none do."""
     groups = a if by is None else Column(a.name, codes(by))
     single: list[tuple[Column, ...]] = [(b,) for b in others if b.n_values >= least]
     some = others[:20]
@@ -547,7 +547,7 @@ def second_set(rows: Rows) -> Question | None:
 
 
 def _are_fractions(column: Column) -> bool:
-    """Say whether a column holds many values of [0, 1], none missing."""
+    """Return whether a column holds many values of [0, 1], none missing."""
     q = column.values
     if column.words is not None or q.dtype.kind != "f" or not q.size or not column.complete:
         return False
@@ -556,7 +556,7 @@ def _are_fractions(column: Column) -> bool:
 
 
 def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
-    """Return columns whose names share a beginning or an end, and whose rows sum to 1."""
+    """Return groups of columns whose names share a beginning or an end, and whose rows sum to 1."""
     stems: dict[tuple[str, str], list[Column]] = {}
     for c in columns:
         ends = {("head", c.name.rstrip(ascii_letters + digits)), ("head", c.name.rstrip(digits))}
@@ -634,7 +634,7 @@ def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
 
 
 def is_time(column: Column) -> bool:
-    """Say whether a column is called a time, and holds more than ten numbers of at least 0."""
+    """Return whether a column has the name of a time, and more than ten numbers ≥ 0."""
     if column.words is not None or column.values.dtype.kind not in "iuf":
         return False
     if not FOLLOWED_FOR.fullmatch(_key(column.name)):
@@ -726,7 +726,7 @@ def dependent_rows(rows: Rows) -> Question | None:
 
 
 def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
-    """Say whether pairs of rows of one group have residuals alike beyond chance."""
+    """Return whether pairs of rows of one group have more similar residuals than by chance."""
     r = residuals - residuals.mean()
     size, sums = np.bincount(groups).astype(np.float64), np.bincount(groups, r)
     cross = sums**2 - np.bincount(groups, r * r)
@@ -738,7 +738,7 @@ def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
 
 
 def _follows(probs: FloatArray, column: Column) -> bool:
-    """Say whether a column is a function of the predictions: of the top class, or steps of p."""
+    """Return whether a column is a function of the predictions: top class, or steps of p."""
     assert column.coded is not None
     groups = column.coded[0]
     if probs.ndim == 2 and probs.shape[1] > 2:
@@ -750,7 +750,7 @@ def _follows(probs: FloatArray, column: Column) -> bool:
 
 
 def outcomes_to_come(left_out: int, n: int) -> Question | None:
-    """Doubt what is left where more than 1 % of n rows have no outcome, or were left out by it."""
+    """Doubt the remaining rows where more than 1 % of n rows have no outcome or were left out."""
     if left_out <= 0.01 * n:
         return None
     text = (

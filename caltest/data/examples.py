@@ -1,4 +1,4 @@
-"""Predictions to try things on: a real classifier, and simulated models whose truth is known."""
+"""Example predictions: a real classifier, and simulated models whose truth is known."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class GaussianMixture:
         return Predictions(np.column_stack([p, 1.0 - p]), (signs > 0).astype(np.int64))
 
     def calibration_function(self, p: ArrayLike) -> FloatArray:
-        """Return P(Y = −1) given that class "−1" is predicted with probability p."""
+        """Return P(Y = −1) given that class "−1" is predicted with probability p, shape of p."""
         p = np.asarray(p, dtype=np.float64)
         if self.beta1 == 0.0:  # a constant model predicts its only value
             return np.full_like(p, 0.5)

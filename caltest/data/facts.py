@@ -1,4 +1,7 @@
-"""What is known of the rows besides predictions and labels, dates among it."""
+"""Readers of the design of the rows: weights, times, clusters, subgroups, folds, items.
+
+Each ``as_…`` function checks one argument and returns it in the form that Predictions keep.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ MOST_SPREAD = 1e100
 
 
 def as_weights(values: object, n: int) -> FloatArray | None:
-    """Return finite weights ≥ 0, one for each row, or None where all are 1."""
+    """Return finite weights ≥ 0, shape (n,), or None where all are 1."""
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
     for row in np.flatnonzero(weights < 0.0)[:1]:
         raise InvalidPredictionsError(
@@ -74,7 +77,7 @@ def as_weights(values: object, n: int) -> FloatArray | None:
 
 
 def in_whole_numbers(weights: FloatArray) -> FloatArray:
-    """Return the smallest whole numbers of the same ratios, for up to six decimals."""
+    """Return the smallest whole numbers with the same ratios, (n,), for up to six decimals."""
     for digits in range(7):
         scaled = weights * 10.0**digits
         whole = np.rint(scaled)
@@ -84,7 +87,7 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
 
 
 def as_times(values: object, n: int) -> FloatArray:
-    """Return times as numbers: those of dates, also as text or 20241231, are seconds since 1970."""
+    """Return times as numbers (n,); dates, also as text or 20241231, become seconds since 1970."""
     times = _per_row(values, n, "time")
     try:
         times = times.astype(np.float64) if times.dtype.kind in "USOiu" else times
@@ -103,12 +106,15 @@ def as_times(values: object, n: int) -> FloatArray:
 
 
 def as_dates(seconds: ArrayLike) -> AnyArray:
-    """Return the dates of which :func:`as_times` makes these seconds."""
+    """Return seconds since 1970 as ``datetime64[us]``.
+
+    The inverse of :func:`as_times` for dates.
+    """
     return np.rint(np.multiply(seconds, 1e6)).astype(np.int64).astype("datetime64[us]")
 
 
 def are_dates(times: object) -> bool:
-    """Say whether times are dates and no numbers."""
+    """Return whether times are dates rather than numbers."""
     times = as_ndarray(times, "time").ravel()
     try:
         return times.dtype.kind == "M" or calendar_days(times.astype(np.float64)) is not None
@@ -143,7 +149,7 @@ def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> Any
 
 
 def refuse_names(marks: AnyArray, name: str) -> None:
-    """Refuse a column of subgroups that has about as many values as there are rows."""
+    """Refuse a column of subgroups with about as many values as rows."""
     count = np.unique(marks).size
     if count > max(MOST_LEVELS, 0.5 * len(marks)):
         raise InvalidPredictionsError(
@@ -154,7 +160,7 @@ def refuse_names(marks: AnyArray, name: str) -> None:
 
 
 def refuse_ids(weights: AnyArray, name: str) -> None:
-    """Refuse weights that are ids by their name, or numbers from one to the next, each once."""
+    """Refuse weights that are ids: by their name, or consecutive integers, each once."""
     n, whole = len(weights), weights.dtype.kind in "iuf" and bool((weights % 1 == 0).all())
     if not whole or n <= MOST_LEVELS or np.unique(weights).size < n:
         return
@@ -167,7 +173,7 @@ def refuse_ids(weights: AnyArray, name: str) -> None:
 
 
 def as_groups(values: object, n: int) -> AnyArray:
-    """Return the subgroup of every row, or a column for each of a table; "" stands for none."""
+    """Return the subgroup of every row, (n,), or (n, J) for a table of J columns; "" is none."""
     columns = names_of(values)
     if columns is None:
         marks = as_names(values, n, "by", NO_VALUE)
@@ -201,7 +207,7 @@ def as_groups(values: object, n: int) -> AnyArray:
 
 
 def without_group(groups: AnyArray) -> int:
-    """Return how many rows have no value of what subgroups are by."""
+    """Return the number of rows with a missing value in a column of subgroups."""
     if groups.dtype.kind != "U":
         return 0
     lacking = np.char.endswith(groups, NO_VALUE).reshape(len(groups), -1)
@@ -209,13 +215,13 @@ def without_group(groups: AnyArray) -> int:
 
 
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
-    """Return the number of the cluster of every row, or None where each has its own."""
+    """Return the cluster number of every row, (n,), or None where each row is its own cluster."""
     clusters = codes(as_names(values, n, name))
     return clusters if clusters.max() + 1 < n else None
 
 
 class Columns(NamedTuple):
-    """One column of clusters or two that cross, what they are called, and what was left out."""
+    """One column of clusters or two crossed ones, their names, and notes on columns left out."""
 
     first: IntArray | None
     second: IntArray | None
@@ -224,7 +230,7 @@ class Columns(NamedTuple):
 
 
 def as_columns(values: object, n: int) -> Columns | None:
-    """Return two columns of clusters by name, less what says nothing, or None for one column."""
+    """Return two named columns of clusters, without uninformative ones; None for one column."""
     names = names_of(values)
     if names is None:
         table = as_ndarray(values, "clusters")
@@ -266,7 +272,7 @@ def as_columns(values: object, n: int) -> Columns | None:
 
 
 def as_folds(values: object, n: int) -> IntArray | None:
-    """Return the number of the fold of every row, or None where one model predicted all."""
+    """Return the fold number of every row, (n,), or None where one model predicted all rows."""
     columns = np.shape(as_ndarray(values, "folds"))[1:]
     if len(columns) == 1 and columns[0] > 1:
         raise InvalidPredictionsError(
@@ -291,7 +297,7 @@ def _per_row(values: object, n: int, name: str) -> AnyArray:
 
 
 def as_items(values: object, n: int) -> IntArray:
-    """Return the item of every row, numbered."""
+    """Return the item number of every row, (n,)."""
     return codes(as_names(values, n, "items"))
 
 
@@ -308,7 +314,7 @@ READERS: dict[str, Callable[[object, int], object]] = {
 
 
 def by_appearance(clusters: IntArray | None) -> IntArray:
-    """Number clusters in the order in which they appear: names then change no draw."""
+    """Return clusters numbered by first appearance, (n,), so that names change no draw."""
     assert clusters is not None
     _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
     number = np.empty(first.size, dtype=np.int64)
@@ -336,10 +342,10 @@ _PLAIN = "write dates as 2024-12-31"
 
 
 def seconds_of(times: AnyArray) -> FloatArray:
-    """Return the seconds from 1970 to moments in text; those without a zone are of UTC.
+    """Return seconds since 1970 (n,) for times in text; without a zone they are UTC.
 
-    Of 31/12/2024 some cell has to show whether the day is first, and none may show the contrary; of
-    31.12.2024 it is.
+    For dates such as 31/12/2024 some cell must show whether the day comes first, and none may show
+    the contrary; in 31.12.2024 the day comes first.
     """
     texts = np.char.strip(times.astype(str))
     distinct, rows, places = np.unique(texts, return_index=True, return_inverse=True)
@@ -364,7 +370,7 @@ def seconds_of(times: AnyArray) -> FloatArray:
 
 
 def calendar_days(numbers: FloatArray) -> AnyArray | None:
-    """Return the days that whole numbers such as 20241231 are, None unless all are days."""
+    """Return the days that integers such as 20241231 denote, or None unless all are valid days."""
     if not numbers.size or not ((numbers >= 19000101) & (numbers <= 21001231)).all():
         return None
     whole = numbers.astype(np.int64)
@@ -376,7 +382,7 @@ def calendar_days(numbers: FloatArray) -> AnyArray | None:
 
 
 def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
-    """Say whether dates with the year last begin with the month; refuse what nothing tells."""
+    """Return whether dates that end in the year begin with the month; refuse if undecidable."""
     days = [i for i, match in last.items() if int(match[1]) > 12 >= int(match[3])]
     months = [i for i, match in last.items() if int(match[3]) > 12 >= int(match[1])]
     one = next((i for i, m in last.items() if m[2] != "." and int(m[1]) != int(m[3])), None)
@@ -396,7 +402,7 @@ def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
 
 
 def _moment(text: str) -> datetime | None:
-    """Return the moment that a text says in one way only, else None."""
+    """Return the time that a text denotes unambiguously, else None."""
     with suppress(ValueError):
         return datetime.fromisoformat(text)
     if part := _PART.fullmatch(text):

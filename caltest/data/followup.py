@@ -1,4 +1,7 @@
-"""Outcomes by a horizon of rows that were followed for a time, some of them too short to know."""
+"""Follow-up: outcomes by a horizon for rows followed for a time, some of them censored.
+
+:class:`Followup` stands in the place of labels; :class:`Censoring` has the weights.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ LATE_ENTRY = (
 
 
 def swapped(time: AnyArray, event: AnyArray) -> bool:
-    """Say whether times and events are in each other's place: no others have such values."""
+    """Return whether times and events must be in each other's place, judged by their values."""
     return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
 
 
@@ -193,7 +196,7 @@ class Followup(Written):
             object.__setattr__(self, name, values)
 
     def _refuse_parts_of_units(self, time: FloatArray, horizon: object) -> None:
-        """Refuse times and horizons that are no multiples of the unit."""
+        """Refuse times and horizons that are not multiples of the unit."""
         unit, horizons = self.unit, np.atleast_1d(np.asarray(horizon, dtype=np.float64))
         for row in np.flatnonzero(_inside(time, unit))[:1]:
             raise InvalidPredictionsError(
@@ -214,12 +217,11 @@ class Followup(Written):
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return self.time.size
 
     @property
     def within_units(self) -> FloatArray:
-        """Times (n,): as they are, or in the middle of the unit in which they lie."""
+        """Times (n,), moved to the middle of their unit if they are recorded in whole units."""
         shift = {"exact": 0.0, "floor": 0.5, "ceil": -0.5}[self.recorded]
         return self.time + shift * self.unit if shift else self.time
 
@@ -266,23 +268,26 @@ class Followup(Written):
 
     @property
     def by_row(self) -> bool:
-        """Whether each row has a horizon of its own."""
+        """True if each row has a horizon of its own."""
         return isinstance(self.horizon, np.ndarray)
 
     @property
     def elapsed(self) -> FloatArray:
-        """Times (n,) in the unit of :attr:`limit`: shares of the horizon where rows have theirs."""
+        """Times (n,) in the unit of :attr:`limit`.
+
+        Fractions of the horizon if it differs by row.
+        """
         time = self.within_units
         return time / self.horizon if self.by_row else time
 
     @property
     def limit(self) -> float:
-        """The horizon in the unit of :attr:`elapsed`: 1 where rows have horizons of their own."""
+        """Horizon in the unit of :attr:`elapsed`: 1 where rows have horizons of their own."""
         return 1.0 if isinstance(self.horizon, np.ndarray) else self.horizon
 
     @cached_property
     def status(self) -> IntArray:
-        """1 the event by the horizon, 2 a competing one, 0 free of both then, −1 unknown."""
+        """Status (n,) at the horizon: 1 event, 2 competing event, 0 free of both, −1 unknown."""
         within, free = self.elapsed <= self.limit, self.elapsed >= self.limit
         status = np.where(free, FREE, UNKNOWN)
         status[within & self.event] = EVENT
@@ -292,12 +297,12 @@ class Followup(Written):
 
     @property
     def labels(self) -> IntArray:
-        """1 where the event is known to have occurred by the horizon, else 0."""
+        """Labels (n,): 1 where the event is known to have occurred by the horizon, else 0."""
         return (self.status == EVENT).astype(np.int64)
 
     @property
     def ended(self) -> BoolArray:
-        """Whether the event or a competing one was seen at the end of the time, (n,)."""
+        """True where the event or a competing one was seen at the end of the time, (n,)."""
         return self.event if self.competing is None else self.event | self.competing
 
     @property
@@ -331,7 +336,10 @@ class Followup(Written):
 
     @property
     def beyond(self) -> BoolArray:
-        """Rows (n,) whose own horizon is beyond the longest time: none can be known to be free."""
+        """True where a row's own horizon exceeds the longest time, (n,).
+
+        It cannot be known free.
+        """
         if not self.by_row:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(self.horizon > self.time.max(initial=0.0))
@@ -389,7 +397,7 @@ class Followup(Written):
         return Censoring(self, self.groups(p))
 
     def summary(self, p: FloatArray) -> FollowupSummary:
-        """Return what reports say of the follow-up of these predictions (n,)."""
+        """Return counts, strata and weights of the follow-up of predictions (n,), for reports."""
         censoring = self.censoring(p)
         weights, groups = censoring.weights, censoring.groups
         unknown, free, events, competing = np.bincount(self.status + 1, minlength=4).tolist()
@@ -425,13 +433,13 @@ class Followup(Written):
 
 
 def _inside(values: FloatArray, unit: float) -> BoolArray:
-    """Return which numbers (n,) are no multiples of a unit."""
+    """Return which numbers are not multiples of a unit, booleans (n,)."""
     parts = values / unit
     return np.asarray(np.abs(parts - np.rint(parts)) > 1e-6 * np.maximum(1.0, parts))
 
 
 def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
-    """Return booleans (n,) of booleans or 0 and 1; refuse codes with the expressions to write."""
+    """Return booleans (n,) from booleans or 0 and 1; refuse codes, and suggest expressions."""
     cells = as_array(values, name)
     if cells.shape != time.shape:
         raise InvalidPredictionsError(
@@ -459,7 +467,7 @@ def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
 
 
 def _horizon(horizon: object, time: FloatArray) -> float | FloatArray:
-    """Return the horizon as a number, or one a row (n,); refuse numbers that are not > 0."""
+    """Return the horizon as a number, or one per row (n,); refuse numbers that are not > 0."""
     if np.ndim(horizon) == 0:  # type: ignore[arg-type]
         number("horizon", horizon, 0.0, np.inf)
         return float(horizon)  # type: ignore[arg-type]
@@ -475,23 +483,23 @@ def _horizon(horizon: object, time: FloatArray) -> float | FloatArray:
 
 
 def _by_rank(values: FloatArray, size: int) -> IntArray:
-    """Return the group (n,) of each of n values among ``size`` by rank, equal ones together."""
+    """Return ``size`` groups (n,) of the values by rank; equal values share a group."""
     _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
     return size * (np.cumsum(counts) - counts)[level.ravel()] // values.size
 
 
 class Censoring:
-    """Kaplan–Meier's curve of censoring in every stratum, and what rows owe to its being fitted.
+    """Kaplan–Meier curve of censoring in every stratum, and the weights it gives to rows.
 
-    The places of a stratum are its m censoring times v before the horizon: place k of a known row
-    is the number of them before min(time, horizon), that of an unknown row its own. ``slots`` of
-    all strata follow each other, m + 1 for each, of which the last is beyond the horizon.
+    Let v_1 < … < v_m be the censoring times of a stratum before the horizon. They divide time into
+    m + 1 slots: slot k of a known row is the number of v before min(time, horizon), the slot of an
+    unknown row the number of its own censoring time; the last slot is beyond the horizon.
 
-    ``slot`` (n,) is the place of every row, ``weights`` (n,) are 1{known} / Ĝ(min(time, horizon)−);
-    ``starts`` (J + 1,) is where the slots of each stratum begin, ``cut`` (S,) the censoring time v
-    of each slot, infinite for the last of a stratum, ``left`` (S,) Ĝ before it, the product of
-    1 − c(v) / Y(v) over earlier places v, and ``share`` (S,) c / Y there: those censored at v, of
-    the rows of v or later without an event at v.
+    ``slot`` (n,) is the slot of every row, numbered over all strata, ``weights`` (n,) are 1{known}
+    / Ĝ(min(time, horizon)−); ``starts`` (J + 1,) is where the slots of each stratum begin, ``cut``
+    (S,) the censoring time v of each slot, infinite for the last of a stratum, ``left`` (S,) Ĝ
+    before it, the product of 1 − c(v) / Y(v) over earlier times v, and ``share`` (S,) c / Y there:
+    c rows are censored at v, and Y rows last to v or longer without an event at v.
     """
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:
@@ -511,11 +519,11 @@ class Censoring:
         self.weights = self.is_known / np.where(self.is_known, self.left[self.slot], 1.0)
 
     def by_stratum(self, function: Callable[[AnyArray], AnyArray], values: AnyArray) -> FloatArray:
-        """Return a function of the values (S,), stratum by stratum."""
+        """Return a function applied to the values (S,) of every stratum, concatenated."""
         return np.concatenate([function(values[a:b]) for a, b in pairwise(self.starts)])
 
     def _after(self, sums: AnyArray) -> FloatArray:
-        """Return the sums over later slots of the same stratum, for (S,)."""
+        """Return the sums (S,) over later slots of the same stratum."""
         return self.by_stratum(lambda x: np.append(np.cumsum(x[:0:-1])[::-1], 0.0), sums)
 
     def influence(self, values: FloatArray) -> FloatArray:

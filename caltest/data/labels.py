@@ -1,4 +1,7 @@
-"""Labels as people write them, the classes that they name, and rows made of them."""
+"""Labels in all accepted forms, the classes that they name, and validated rows.
+
+:func:`as_rows` checks probabilities and labels together; :func:`as_labels` reads labels.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from caltest.errors import InvalidPredictionsError, Reading
 
 
 def marks(column: AnyArray) -> AnyArray:
-    """Return what rows are called or labelled; numbers such as 7.0 are the number 7."""
+    """Return a column of labels or ids; floats that are all whole numbers become integers."""
     whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
     return column.astype(np.int64) if whole else column
 
 
 def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, ...] | None:
-    """Return the names of K classes, all different, or None where none are given."""
+    """Return K distinct class names, or None where none are given."""
     if classes is None:
         return None
     names = tuple(map(str, classes))
@@ -43,7 +46,7 @@ def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, 
 
 
 def column_classes(table: object, labels: AnyArray) -> list[object] | None:
-    """Return the names of the columns, less a common beginning, if labels are such names."""
+    """Return the column names, without a common prefix, if the labels are such names; else None."""
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
         names = [int(str(name)) for name in names]
@@ -56,7 +59,7 @@ def column_classes(table: object, labels: AnyArray) -> list[object] | None:
 
 
 def bare_ends(names: Sequence[object]) -> list[object]:
-    """Return the names of columns without what all of them begin with."""
+    """Return column names without their common prefix."""
     whole = list(map(str, names))
     head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
     return [name[len(head) :] for name in whole]
@@ -80,7 +83,7 @@ def _plain(name: str) -> str:
 
 
 def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None:
-    """Refuse classes that are what columns are called, but in another order than these."""
+    """Refuse classes that are the names of the columns in another order."""
     listed = list(map(str, classes))
     if list(names) == list(range(len(names))):  # columns that nobody has named
         return
@@ -95,7 +98,7 @@ def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None
 
 
 def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None) -> IntArray:
-    """Return labels 0 … K−1 of shape (n,), from numbers, names or one-hot rows."""
+    """Return labels 0 … K−1, shape (n,), from numbers, names or one-hot rows."""
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
     counted = classes is not None and list(classes) == list(range(n_classes))
@@ -138,7 +141,7 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
 
 
 def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredictionsError:
-    """Return the refusal of words that neither classes nor an event are named for."""
+    """Return the error for text labels with neither ``classes`` nor an event named."""
     order, remedies = "", list[Reading]()
     table = NAMES.get()
     columns = table.columns if table else []
@@ -155,7 +158,7 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
 
 
 def counting(low: int, high: int) -> str:
-    """Return how to say that classes are the numbers from one to another."""
+    """Return a phrase for the classes numbered from ``low`` to ``high``."""
     return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
 
 
@@ -204,7 +207,7 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
 
 
 def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
-    """Return 1 where a label is ``pos_label`` and 0 where it is the one other, and both names."""
+    """Return 1 where a label is ``pos_label``, else 0, shape (n,), and the names of both."""
     text, event = [str(v) for v in marks(labels).ravel().tolist()], str(pos_label)
     counts = Counter(text)
     names = sorted(counts)
@@ -258,7 +261,7 @@ EVENT_WORDS = (
 
 
 def lowered(texts: AnyArray) -> AnyArray:
-    """Return words in lower case, without blanks around them."""
+    """Return words in lower case, without surrounding blanks, same shape."""
     return np.char.lower(np.char.strip(texts.astype(str)))
 
 
@@ -278,7 +281,7 @@ def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
 
 
 def _coded(words: set[str]) -> tuple[str, str]:
-    """Return the words that say their number, as 0:living and 1:deceased do, "" for none."""
+    """Return the words that begin with their code, as "0:living" and "1:deceased"; "" for none."""
     no, yes = ([word for word in words if re.match(rf"{k}\s*[:=-]\s*\D", word)] for k in (0, 1))
     return ("".join(no[:1]), "".join(yes[:1]))
 
@@ -291,7 +294,7 @@ Names = tuple[str, ...] | None
 
 
 class Rows(NamedTuple):
-    """Distributions (n, K), the classes that were observed, what classes are called, and facts."""
+    """Validated distributions (n, K), labels (n,) and class names."""
 
     probs: FloatArray
     labels: IntArray
@@ -302,7 +305,7 @@ def as_rows(
     probs: object, labels: object, classes: Sequence[object] | None, from_logits: bool,
     pos_label: object, renormalise: bool,
 ) -> tuple[Rows, tuple[str, ...]]:  # fmt: skip
-    """Check probabilities and labels, and bring them into one form; notes say what was done."""
+    """Validate probabilities and labels; return rows, and notes on how they were read."""
     values, marks = as_array(probs, "probs"), as_array(labels, "labels")
     if values.dtype.kind == "b":
         raise InvalidPredictionsError(
@@ -342,7 +345,7 @@ def as_rows(
 def relabelled(
     current: Names, n_classes: int, n: int, labels: object, classes: Sequence[object] | None
 ) -> tuple[Names, IntArray | None]:
-    """Return names of classes, and labels if there are any, for predictions that are known."""
+    """Return class names, and labels (n,) or None, for predictions that are already valid."""
     names = current if classes is None else class_names(classes, n_classes)
     if labels is None:
         return names, None
@@ -355,7 +358,7 @@ def relabelled(
 
 
 class Stack(NamedTuple):
-    """Pairs of a row and a label: probability, outcome, the label's name, the row, and notes."""
+    """Row–label pairs of several binary problems: probability, outcome, label name, row, notes."""
 
     probs: FloatArray
     labels: IntArray
@@ -405,7 +408,7 @@ def stacked(probs: object, labels: object, names: Sequence[object] | None) -> St
 
 
 class RowFacts(TypedDict, total=False):
-    """What every verb accepts besides arrays; see :meth:`Predictions.of` for the meanings."""
+    """Keyword arguments that every verb accepts; :meth:`Predictions.of` has the meanings."""
 
     classes: Sequence[object] | None
     weights: object
@@ -426,7 +429,7 @@ class RowFacts(TypedDict, total=False):
 
 
 class Facts(RowFacts, total=False):
-    """The same with what monitors and searches have as parameters of their own."""
+    """RowFacts, with arguments that monitors and searches name as parameters of their own."""
 
     features: object
     time: object

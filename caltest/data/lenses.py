@@ -1,4 +1,4 @@
-"""Lenses: which aspect of calibration is asked about, and which is the usual one."""
+"""Lenses: which probabilities are assessed, and the default lens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Subject = Literal["event", "top", "ranks", "classes", "vector"]
 
 
 class Lens(ABC, Written):
-    """What all lenses share: called on predictions, they return those of the induced problem."""
+    """Base class of lenses: called on predictions, a lens returns the induced problem."""
 
     @abstractmethod
     def __call__(self, data: Predictions) -> Predictions:
@@ -36,11 +36,11 @@ class Lens(ABC, Written):
 
     @property
     def subject(self) -> Subject:
-        """What is looked at."""
+        """Kind of question: "event", "top", "ranks", "classes" or "vector"."""
         return "vector"
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        """Return what the induced classes are called; of two, what the event is called."""
+        """Return the names of the induced classes; for two classes the name of the event alone."""
         assert isinstance(data, Predictions)  # of a tally, whose lenses name classes themselves
         return _names(self(data))
 
@@ -74,8 +74,8 @@ class TopK(Lens):
     """The k largest predictions: can the ranking's probabilities be believed?
 
     Induced classes 0 … k−1 are the ranks, class k is "none of them" (Vaicenavicius et al. 2019,
-    Example 2 iii). ``TopK(1)`` asks whether the confidence of the predicted class is right, which
-    is what Guo et al. (2017) call calibration. Equal predictions are ranked by class index, the
+    Example 2 iii). ``TopK(1)`` assesses the confidence of the predicted class, as Guo et al. (2017)
+    define calibration. Equal predictions are ranked by class index, the
     lower index first. O(n K k). StatisticError unless 1 ≤ ``k`` < K, the number of classes.
 
     Examples
@@ -120,7 +120,7 @@ class TopK(Lens):
         return partial(_rank_of, self._ranked(data))
 
     def _ranked(self, data: Predictions) -> IntArray:
-        """Classes of the k largest predictions of every row, shape (n, k)."""
+        """Return the classes of the k largest predictions of every row, shape (n, k)."""
         ranked = np.empty((data.n, self.k), dtype=np.int64)
         remaining = data.probs if self.k == 1 else data.probs.copy()
         for rank in range(self.k):
@@ -142,7 +142,7 @@ def _is_not(c: int, labels: IntArray) -> IntArray:
 
 
 def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> Predictions:
-    """Make the problem "the chosen class (0) or another (1)" for a class per row."""
+    """Return the binary problem "the chosen class (0) or another (1)", for a class per row."""
     probs = np.empty((data.n, 2))
     one = isinstance(chosen, int)
     probs[:, 0] = data.probs[:, chosen] if one else data.probs[np.arange(data.n), chosen]
@@ -201,7 +201,7 @@ class Partition(Lens):
         return "event" if len(self.groups) == 2 else "classes"
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        """Return the members of the groups; of two groups, those of the first."""
+        """Return the members of each group; for two groups, of the first alone."""
         names = [", ".join(map(data.class_name, group)) for group in self._numbered(data)]
         return tuple(names[: 1 if len(names) == 2 else None])
 
@@ -258,7 +258,7 @@ class Cumulative(Lens):
     """At most class k, of ordered classes: is the cumulative probability right?
 
     Induced class 0 is "at most class k", of probability Σ_{j ≤ k} p_j: the lens
-    ``Partition([[0, …, k], [k + 1, …, K − 1]])``, whose intercept and slope are those of Edlinger,
+    ``Partition([[0, …, k], [k + 1, …, K − 1]])``, with the intercept and slope of Edlinger,
     van Smeden et al., Diagnostic and Prognostic Research 6, 2022. O(n K). StatisticError
     unless 0 ≤ ``k`` < K − 1, the number of the last class.
 
@@ -305,7 +305,7 @@ class Canonical(Lens):
         return replace(data, induced=True)
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        """Return the names of the classes; of two, that of the event."""
+        """Return the class names; for two classes the name of the event alone."""
         return _names(data)
 
     def relabelling(self, data: Predictions) -> Relabelling:
@@ -331,7 +331,7 @@ def _class(c: object) -> int | str:
 
 @dataclass(frozen=True, repr=False)
 class FunctionLens(Lens):
-    """A user's function as a lens: what it returns is checked, and keeps the facts of the rows."""
+    """A user's function as a lens: its result is checked, and keeps the design of the rows."""
 
     function: Callable[[Predictions], Predictions]
 
@@ -361,10 +361,10 @@ class FunctionLens(Lens):
 
 @dataclass(frozen=True, repr=False)
 class Aligned(Lens):
-    """A lens that moves the log-odds of every fold, so that all have the mean of all rows.
+    """A lens that shifts the log-odds of every fold to the mean prediction of all rows.
 
-    ``shifts`` (F, K) are those of what the lens shows of the ``whole`` data. Labels of a fold are
-    independent of its model, but its rows were left out where others learned their level.
+    ``shifts`` (F, K) are computed for the induced problem of the ``whole`` data. Labels of a fold
+    are independent of its model, but its rows were left out where other models learned their level.
     """
 
     lens: Lens
@@ -373,7 +373,7 @@ class Aligned(Lens):
 
     @classmethod
     def of(cls, lens: Lens, data: Predictions) -> Aligned:
-        """Find the levels of all rows that these were taken from; StatisticError for few a fold."""
+        """Compute the shifts from all rows of the folds; StatisticError for few rows a fold."""
         whole = data.whole or data
         assert whole.folds is not None
         counts = np.bincount(whole.folds)
@@ -407,7 +407,7 @@ class Aligned(Lens):
         return cls(lens, shifts, summary)
 
     def apart(self, data: Predictions) -> Predictions:
-        """Return the rows of the lens with their folds, and with levels as they are."""
+        """Return the induced rows with their folds, without shifts."""
         return self.lens(data)
 
     def __call__(self, data: Predictions) -> Predictions:
@@ -434,7 +434,7 @@ class Aligned(Lens):
 
 
 def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
-    """Return whether models memorise groups: of two classes the event, else any class tells."""
+    """Return whether models memorise groups of rows; any class may show it for K > 2."""
     assert induced.folds is not None
     fold, probs = induced.folds, induced.probs
     inside, aligned = largest(probs) < 1.0, probs.copy()
@@ -444,7 +444,7 @@ def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
 
 
 def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
-    """Say how folds differ, in the event or the likeliest class."""
+    """Return a summary of how the folds differ, in the event or the likeliest class."""
     from scipy.special import chdtrc
 
     assert induced.folds is not None
@@ -470,14 +470,14 @@ def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
 
 
 def default_lens(data: Predictions) -> Lens:
-    """Return the lens used when none is named: the event of two classes, else the top class."""
+    """Return the default lens: the event for two classes, else the top class."""
     if data.induced:  # what a lens has made is looked at as it is
         return Canonical()
     return OneVsRest(1) if data.n_classes == 2 else TopK(1)
 
 
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
-    """Return the lens to use, the usual one for None; StatisticError for what is none."""
+    """Return a lens, the default one for None; StatisticError for anything else."""
     if lens is None and data.folds is None:
         return default_lens(data)
     plain = _plain(lens.lens if isinstance(lens, Aligned) else lens, data)
@@ -512,13 +512,12 @@ STEPS, DIGITS = 1000, 10
 
 
 def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatArray:
-    """Return what is added to log p_ij in fold k, so that its mean vector is that of all rows.
+    """Return shifts (F, K) of log-odds that give every fold the mean prediction of all rows.
 
-    a_k, shape (F, K), solves Σ_{i∈k} w_i softmax(log p_i + a_k) / Σ_{i∈k} w_i = Σ w p / Σ w by
-    Newton's method, with log-odds moved by at most 1 a step. Rows that are certain count nothing,
-    nor do those of weight 0.
-    A fold whose mean is the common one within 1e-14, or in which no row can move, has a_k = 0. A
-    class without probability in a fold is left out there. O(n K²) a step, some six steps.
+    a_k solves Σ_{i∈k} w_i softmax(log p_i + a_k) / Σ_{i∈k} w_i = Σ w p / Σ w by Newton's method,
+    with log-odds moved by at most 1 a step. Rows that are certain, and rows of weight 0, do not
+    count. A fold whose mean is the common one within 1e-14, or in which no row can move, has a_k =
+    0. A class without probability in a fold is left out there. O(n K²) a step, some six steps.
     """
     inside = (largest(probs) < 1.0) & (weights > 0.0)
     shifts = np.zeros((int(fold.max()) + 1, probs.shape[1]))
@@ -552,7 +551,7 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
 
 
 def moved(probs: FloatArray, shifts: FloatArray, digits: int = DIGITS) -> FloatArray:
-    """Return p_ij exp(a_ij), divided by their sums; of two classes with rounded log-odds."""
+    """Return p_ij exp(a_ij), normalised, shape (n, K); for two classes with rounded log-odds."""
     with np.errstate(divide="ignore"):
         logs = np.log(probs)
     if probs.shape[1] == 2:

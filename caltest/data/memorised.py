@@ -1,4 +1,4 @@
-"""Whether models of folds memorise groups of rows, each model in its own way."""
+"""Detection of cross-validation models that memorise groups of rows."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def close_pairs(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> FloatAr
 
 
 def log_odds(p: FloatArray) -> FloatArray:
-    """Return the logits of probabilities, cut off at 1e-15."""
+    """Return logits of probabilities, cut off at 1e-15, same shape."""
     cut = np.clip(p, CLIP, 1.0 - CLIP)
     return np.log(cut) - np.log1p(-cut)
 
 
 def _pairs(ordered: FloatArray, width: float) -> float:
-    """Return the number of pairs of ordered numbers that lie at most ``width`` apart."""
+    """Return the number of pairs of ordered numbers that differ by at most ``width``."""
     beyond = np.searchsorted(ordered, ordered + width, side="right")
     return float((beyond - np.arange(ordered.size) - 1.0).sum())

@@ -1,4 +1,7 @@
-"""Numbers as people have them: checked, undone of rounding, and doubted where rows recur."""
+"""Numbers in all accepted forms: validation, undoing of rounding, and doubts.
+
+:func:`as_probabilities` is the entry; :func:`meant` finds decimals behind 16- and 32-bit values.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ OF_SINGLES = 1e-6
 
 
 def listed_rows(marks: BoolArray) -> str:
-    """Return what some rows are called, of many the first."""
+    """Return the names of the marked rows as text, the first six of many."""
     places = np.flatnonzero(marks)
     names = [nth(place).removeprefix("row ") for place in places[:6].tolist()]
     return f"row{'s' * (places.size > 1)} {first_of(names)}"
 
 
 def as_array(values: object, name: str) -> AnyArray:
-    """Return probabilities or labels as an array of one or two dimensions, (n,) or (n, K)."""
+    """Return probabilities or labels as an array of shape (n,) or (n, K)."""
     array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         if name == "probs" and bool((array == 1).all()):
@@ -63,7 +66,7 @@ def is_text(array: AnyArray) -> bool:
 
 
 def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
-    """Refuse labels and probabilities in the order of scikit-learn."""
+    """Refuse labels and probabilities passed in the order of scikit-learn."""
     finite = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else np.zeros(0)
     if not ((finite > 0) & (finite < 1)).any() or ((finite < 0) | (finite > 1)).any():
         return  # labels are no fractions
@@ -77,12 +80,12 @@ def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
 
 
 def first(bad: BoolArray) -> tuple[int, ...]:
-    """Return the place of the first True."""
+    """Return the index of the first True."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 
 def at(name: str, position: tuple[int, ...]) -> str:
-    """Return how a message names a place in an array, such as ``probs: row 3, column 1``."""
+    """Return the name of a cell in messages, such as ``probs: row 3, column 1``."""
     row, *column = position
     names = NAMES.get()
     if column and name == "probs" and names is not None and len(names.columns) > 1:
@@ -92,7 +95,7 @@ def at(name: str, position: tuple[int, ...]) -> str:
 
 
 def as_numbers(array: AnyArray, name: str) -> FloatArray:
-    """Return finite float64 numbers; a refusal names the first cell that is none."""
+    """Return finite float64 numbers, same shape; an error names the first cell that is none."""
     if array.dtype.kind in "USO":
         for position, value in np.ndenumerate(array):
             try:
@@ -123,7 +126,7 @@ def as_numbers(array: AnyArray, name: str) -> FloatArray:
 def as_probabilities(
     array: AnyArray, from_logits: bool, dtype: str, renormalise: bool = False
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return probabilities of the shape of ``array``, and notes on how they were read."""
+    """Return probabilities, shape of ``array``, and notes on how they were read."""
     probs = as_numbers(array, "probs")
     notes: list[str] = []
     if not from_logits:
@@ -192,7 +195,7 @@ def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
 
 
 def on_a_scale(values: AnyArray) -> bool:
-    """Say whether numbers are whole, from 0 or 1 to no more than 10, such as scores."""
+    """Return whether numbers are integers from 0 or 1 to at most 10, such as scores."""
     within = values.size > 0 and values.min() >= 0.0 and 2.0 < values.max() <= SCALE
     return bool(within and (values % 1 == 0.0).all())
 
@@ -250,7 +253,7 @@ _POWERS = np.array([float(f"1e{j}") for j in range(23)])
 
 
 class Type(NamedTuple):
-    """How a type rounds, the decimal digits that it always keeps, and the fractions it tells."""
+    """A number format: how it rounds, the decimals that it keeps, the fractions it can tell."""
 
     rounded: Callable[[FloatArray], AnyArray]
     digits: int
@@ -279,7 +282,10 @@ _AS_THEY_ARE = ContextVar("_AS_THEY_ARE", default=False)
 
 @contextmanager
 def as_they_are() -> Iterator[None]:
-    """Take numbers as they are: what some rows look like must not depend on which are read."""
+    """Within this context numbers are not undone of rounding.
+
+    Parts must not be read differently.
+    """
     token = _AS_THEY_ARE.set(True)
     try:
         yield
@@ -288,7 +294,7 @@ def as_they_are() -> Iterator[None]:
 
 
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
-    """Return the numbers behind float64 values ≥ 0, and the type, if any, that had rounded them."""
+    """Return the decimals behind float64 values ≥ 0, and the type, if any, that rounded them."""
     if _AS_THEY_ARE.get():
         return values, None
     few, came = values.ravel()[:SAMPLE], dtype.rpartition(".")[2]  # torch says torch.float16
@@ -312,7 +318,7 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
 
 
 def _without_rounding(values: FloatArray) -> FloatArray | None:
-    """Return the decimals next to values such as 1 − 0.7, or None where some are no decimals."""
+    """Return the decimals next to values such as 1 − 0.7; None if some are no decimals."""
     decimals = np.rint(values * PLACES) / PLACES
     far = np.abs(decimals - values) > np.minimum(ROUNDING, 1e-11 * values)
     return None if far.any() else decimals
@@ -334,7 +340,7 @@ def _behind(values: FloatArray, few: FloatArray, of_type: Type) -> FloatArray | 
 
 
 def _decimals(values: FloatArray, digits: int) -> FloatArray:
-    """Round to so many significant digits, exactly: a quotient of whole numbers."""
+    """Return values rounded to ``digits`` significant digits, exactly, same shape."""
     size = np.floor(np.log10(np.where(values > 0.0, values, 1.0))).astype(np.int64)
     scale = _POWERS[np.clip(digits - 1 - size, 0, 22)]
     return np.rint(values * scale) / scale
@@ -365,7 +371,7 @@ EQUALLY_OFTEN, COLUMNS = 20, 16
 
 
 def row_numbers(values: IntArray) -> NDArray[np.uint64]:
-    """Return a 64-bit number for every row of whole numbers (n, K), equal where rows are."""
+    """Return a 64-bit hash of every row of integers (n, K), shape (n,)."""
     odd = np.random.default_rng(0).integers(2**63, size=(values.shape[1],), dtype=np.uint64) * 2 + 1
     numbers = np.zeros(len(values), dtype=np.uint64)
     for k in range(values.shape[1]):
@@ -375,7 +381,7 @@ def row_numbers(values: IntArray) -> NDArray[np.uint64]:
 
 
 def n_copies(probs: FloatArray, labels: IntArray) -> int:
-    """Return how many rows repeat another, probabilities and label; 0 where chance explains it."""
+    """Return how many rows repeat another, probabilities and label; 0 if chance explains it."""
     n, rows = len(probs), np.arange(len(probs))
     if n > ROWS:  # copies are drawn together; what is certain never differs
         p = largest(probs)
@@ -431,11 +437,11 @@ MISSES = 7.0
 def doubts(
     probs: FloatArray, labels: IntArray, values: object, from_logits: bool, folds: bool = False
 ) -> Iterator[str]:
-    """Say what the values may be in truth; nothing of parts of data, which the whole decides."""
+    """Yield doubts about the values; nothing for parts of data, which the whole decides."""
     if _AS_THEY_ARE.get():
         return
     top, n = largest(probs), len(probs)
-    # Residuals of every class add up to 0 where chance would not have them do so
+    # The residuals of every class add up to 0, which labels drawn from the predictions rarely do
     sums = probs.sum(axis=0) - np.bincount(labels, minlength=probs.shape[1])
     if not folds and np.abs(sums).max() < 1e-6:
         thousandths = 1000.0 * probs

@@ -1,4 +1,7 @@
-"""Predictions: validated probabilities and labels, the one internal currency."""
+"""Predictions: validated probabilities and labels with the design of the data.
+
+Every verb works on :class:`Predictions`; :meth:`Predictions.of` makes them from arrays.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ from caltest.results.verdicts import Provenance
 
 
 class NamedClasses:
-    """Classes 0 … K−1 that may have names: those of predictions and of tallies."""
+    """Base class of predictions and tallies: classes 0 … K−1 that may have names."""
 
     if TYPE_CHECKING:  # fields of some, properties of others
 
@@ -66,7 +69,7 @@ class NamedClasses:
         def classes(self) -> tuple[str, ...] | None: ...
 
     def class_index(self, c: int | str) -> int:
-        """Return the number of a class given by its number or its name."""
+        """Return the number of a class given by number or name."""
         names = self.classes or ()
         if c in names:
             return names.index(str(c))
@@ -79,13 +82,13 @@ class NamedClasses:
         return int(c)
 
     def class_name(self, index: int) -> str:
-        """Return the name of a class, or its number when there are no names."""
+        """Return the name of a class; its number if classes have no names."""
         return self.classes[index] if self.classes else str(index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(NamedClasses):
-    """Probabilities of ``K`` classes for ``n`` observations, what was observed, and what is known.
+    """Probabilities of ``K`` classes for ``n`` observations, their labels, and the design.
 
     Make one with :meth:`Predictions.of`, which checks everything once; the constructor trusts its
     arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, which keeps facts.
@@ -100,19 +103,19 @@ class Predictions(NamedClasses):
         As in :meth:`Predictions.of`, None where nothing is known: names of the columns, float64,
         int64, and (n,), or (n, J) for J ways to group; a subgroup "" is none.
     crossed, cluster_names : ndarray of shape (n,), int64, and tuple of str
-        The second column of clusters, and what both columns are called.
+        The second column of clusters, and the names of both.
     folds, whole : ndarray of shape (n,), int64, and Predictions
-        Which model predicted each row, and the rows that these were taken from, whose levels count.
+        Which model predicted each row, and all rows of the folds, from which levels are taken.
     times, horizon : ndarray of shape (n,), int64, and int
         The place of each row among the distinct times, and h > 1 of forecasts h steps ahead.
     induced : bool
         Whether a lens made these predictions; the first of two induced classes is the event.
     notes, provenance : tuple of str, tuple of Provenance
-        What was done to the input on the way in, for people to read; the recalibrations since.
+        How the input was read and changed, for people to read; the recalibrations since.
     copies : int
         Rows that repeat another more often than by chance, as far as a verb has looked.
     followup : Followup, optional
-        What was given in the place of labels, which are 0 in rows that are unknown.
+        Follow-up given in the place of labels, which are 0 in rows that are unknown.
     ordered, multilabel : bool
         Whether classes are in an order, such as grades; whether :meth:`of_labels` made these.
     items, items_in_clusters : ndarray of shape (n,), int64, and bool
@@ -203,7 +206,7 @@ class Predictions(NamedClasses):
             what rounding explains, are divided by their sum; sums within 1e-12 are left alone.
             Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3 digits;
             bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read as these,
-            so that ties are those that were meant. Notes say so.
+            so that equal decimals stay ties. Notes say so.
             :class:`Predictions` get the labels and facts given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Or
@@ -258,7 +261,8 @@ class Predictions(NamedClasses):
         Raises
         ------
         InvalidPredictionsError
-            For no forecast with its outcomes; names the first such row (from 0), and what to do.
+            For rows that are no forecast with its outcome; names the first such row (from 0), and a
+        remedy.
 
         Warns
         -----
@@ -403,21 +407,22 @@ class Predictions(NamedClasses):
 
     @property
     def rows(self) -> Predictions:
-        """These; of :class:`Tallies` a sample, which answers what sums leave open."""
+        """The rows themselves; for :class:`Tallies` this is a sample."""
         return self
 
     @property
     def n(self) -> int:
-        """Number of observations."""
         return self.probs.shape[0]
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, K."""
         return self.probs.shape[1]
 
     def in_ratios(self) -> Predictions:
-        """Return rows of weight > 0, in whole numbers if ratios allow; equal weights are none."""
+        """Return rows of weight > 0, weights in whole numbers if possible.
+
+        Equal weights become None.
+        """
         w = self.weights
         if w is None:
             return self
@@ -428,7 +433,7 @@ class Predictions(NamedClasses):
 
     @property
     def effective_n(self) -> float:
-        """(Σ w)² / Σ w²: as many rows of equal weight would tell as much."""
+        """Effective number of rows, (Σ w)² / Σ w²."""
         w = self.weights
         return float(self.n) if w is None else float(w.sum() ** 2 / (w**2).sum())
 
@@ -440,7 +445,7 @@ class Predictions(NamedClasses):
         return residuals if weights is None else residuals * weights[:, None]
 
     def labelled(self, verb: str) -> Predictions:
-        """Return the same, for a verb that needs the labels of all rows: no follow-up."""
+        """Return the data unchanged; refuse follow-up for a verb that needs all labels."""
         if self.followup is not None:
             raise UnsupportedFactError(
                 f"{verb} does not take follow-up, as some outcomes are unknown: calibration_test, "
@@ -573,7 +578,7 @@ def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
 
 
 def index_of(values: object) -> Any:
-    """Return the index of a pandas object, None for others: that of a list is a method."""
+    """Return the index of a pandas object, None for others; a list's ``index`` is a method."""
     index = values.index if can(values, "index") else None
     return index if can(index, "equals") else None
 
@@ -598,7 +603,7 @@ def _of_arrays(
 def _with_labels(
     data: Predictions, labels: object, classes: Sequence[object] | None
 ) -> Predictions:
-    """Return predictions with these labels and names of classes in place of their own."""
+    """Return predictions with other labels and class names."""
     if labels is None and classes is None:
         return data
     names, codes = relabelled(data.classes, data.n_classes, data.n, labels, classes)
@@ -609,7 +614,7 @@ def _with_labels(
 def _with_facts(
     data: Predictions, given: Mapping[str, object], horizon: int | None, ordered: bool
 ) -> Predictions:
-    """Return predictions with what else is known of the rows, each read by its reader."""
+    """Return predictions with the design arguments, each read by its reader."""
     clusters = given["clusters"]
     pair = None if clusters is None else as_columns(clusters, data.n)
     facts: Fields = {
@@ -668,7 +673,7 @@ def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
 def _as_series(
     facts: Mapping[str, object], horizon: object, data: Predictions
 ) -> dict[str, object]:
-    """Return what is known of forecasts several steps ahead; one step needs nothing."""
+    """Return the fields times and horizon of forecasts several steps ahead; {} for one step."""
     time = facts["time"]
     if not is_whole(horizon) or horizon < 1:
         raise InvalidPredictionsError(
@@ -680,7 +685,7 @@ def _as_series(
             "horizon takes no clusters: rows of one time may depend on each other, name it by time="
         )
     if facts["folds"] is not None or data.folds is not None:
-        raise InvalidPredictionsError("horizon takes no folds: those of a series are not equal")
+        raise InvalidPredictionsError("horizon takes no folds: folds of a series are not equal")
     places = np.arange(data.n)
     if time is not None:  # the place of every row among the distinct times
         places = codes(as_times(time, data.n))
@@ -747,8 +752,8 @@ def as_sampled(data: Predictions) -> Predictions:
     note = (
         f"weights are functions of the label ({', '.join(names)}): rows were sampled by their "
         "outcome. As no test of weighted rows would be valid, they are tested as they were "
-        "sampled, against what p says of a sampled row. Means, O:E and errors are then those of "
-        f"the sample, intercept and slope also those of the population{population}"
+        "sampled, against the prediction for a sampled row. Means, O:E and errors then describe "
+        f"the sample, intercept and slope also the population{population}"
     )
     warnings.warn(note, DoubtfulInputWarning, stacklevel=4)
     return replace(data, probs=sampled, weights=None, notes=(*data.notes, note))
@@ -759,7 +764,7 @@ def as_sampled(data: Predictions) -> Predictions:
 
 
 def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
-    """Bring predictions of the same rows into the order of the first, if all have ids."""
+    """Return all predictions in the row order of the first, if all have ids."""
     if any(d.ids is None for d in data.values()):
         return data
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
@@ -792,7 +797,10 @@ def _refuse(what: str, ids: list[str], advice: str) -> None:
 
 
 def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "") -> None:
-    """Refuse predictions of two models of other rows; ``remedy`` is for rows that are to differ."""
+    """Refuse two models' predictions of different rows.
+
+    ``remedy`` is for rows that are to differ.
+    """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
     ways = [Reading({"ids": "COLUMN"}), *[Reading({"unpaired": True})] * bool(remedy)]

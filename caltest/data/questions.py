@@ -1,4 +1,4 @@
-"""What guards look at, and the questions that they return."""
+"""Questions that guards return, and the rows and columns that they look at."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ PLAIN_NAME = re.compile(r'(?:[A-Za-z_]\w*|"[^"]+")')
 
 @dataclass(frozen=True)
 class Question:
-    """What the data say against the way they were read, and the readings they support.
+    """Evidence in the data against the way they were read, and the readings it supports.
 
     Attributes
     ----------
     guard : str
         Name of the guard.
     text : str
-        What was seen, a clause without a full stop.
+        The evidence, a clause without a full stop.
     readings : tuple of Reading
-        Other readings, of which each says when it is the right one.
+        Other readings, each with the condition under which it is right.
     asks : bool
-        Whether no verdict may be given before the user has answered; if not, it is a doubt.
+        Whether the user must answer before a verdict is given; if not, it is a doubt.
     """
 
     guard: str
@@ -60,7 +60,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, values: AnyArray) -> Self:
-        """Return a column of an array of any type; text is coded, None is a missing cell."""
+        """Return a column from an array of any type; text is coded, None is a missing cell."""
         if values.dtype.kind in "biuf":
             return cls(name, values)
         places: dict[str, int] = {}
@@ -70,7 +70,7 @@ class Column:
 
     @cached_property
     def coded(self) -> tuple[IntArray, tuple[str, ...]] | None:
-        """Codes (n,) of text, whole numbers and booleans, and the words; None for fractions."""
+        """Codes (n,) of text, whole numbers and booleans, with the words; None for fractions."""
         if self.words is not None:
             return self.values, self.words
         values = self.values
@@ -99,13 +99,13 @@ class Column:
 
     @property
     def complete(self) -> bool:
-        """Whether no cell is missing."""
+        """True if no cell is missing."""
         if self.coded is not None:
             return bool(self.coded[0].min(initial=0) >= 0)
         return bool(np.isfinite(self.values).all())
 
     def equals(self, word: str) -> str:
-        """Return the expression that is true where the column has a value."""
+        """Return the SQL condition that the column has this value."""
         if self.words is not None:
             literal = word.replace("'", "''")
             return f"{self.sql} = '{literal}'"
@@ -116,7 +116,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What guards look at: rows as they were read, and the columns that nobody named.
+    """Rows as they were read, and the unnamed columns: the input of guards.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Rows:
         0 and 1, or the number of the class; for follow-up 1 where the event was seen by the
         horizon.
     weights : ndarray of shape (n,), optional
-        Weights of rows, those of censoring included.
+        Weights of rows, including censoring weights.
     clusters, by : ndarray of shape (n,), optional
         Clusters and subgroups that the user named.
     unused : tuple of Column
@@ -154,7 +154,6 @@ class Rows:
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return len(self.labels)
 
     @property
@@ -166,15 +165,15 @@ class Rows:
 
     @property
     def outcome(self) -> str:
-        """The label or event, as it was said."""
+        """The label or event, as the user wrote it."""
         name = "event" if self.followed else "label"
         return self.said.get(name, "the labels" if self.arrays else name)
 
     def words(self, option: str) -> str:
-        """Return an option as it was said, or its name."""
+        """Return an option as the user wrote it, or its name."""
         return self.said.get(option, option)
 
     def where(self, condition: str) -> str:
-        """Return a condition, and the one that was said before it."""
+        """Return a condition joined with the user's own ``where``."""
         before = self.said.get("where")
         return condition if before is None else f"({before}) AND {condition}"

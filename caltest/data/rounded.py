@@ -1,4 +1,4 @@
-"""Probabilities of 0 and 1 that were rounded: outcomes that contradict them prove nothing."""
+"""Probabilities of 0 and 1 that may be rounded, and the rows they make impossible."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
 
 
 def step_of(p: np.ndarray) -> float:
-    """Return the largest step of which all probabilities are multiples, 0 where none shows."""
+    """Return the largest step of which all probabilities are multiples; 0 if there is none."""
     if p.size < ENOUGH:
         return 0.0
     values = np.unique(p)

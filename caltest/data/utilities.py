@@ -22,15 +22,15 @@ UtilityLike = Callable[[FloatArray], FloatArray]
 
 
 class Utility(ABC, Written):
-    """What is gained for each class that may occur, as a function of the probabilities."""
+    """Base class of utilities: the gain for each class that may occur, given the probabilities."""
 
     @abstractmethod
     def __call__(self, probs: FloatArray) -> FloatArray:
-        """Return the utilities, shape (n, K), for probabilities of that shape."""
+        """Return utilities, shape (n, K), for probabilities (n, K)."""
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The smallest and the largest possible utility, for any probabilities."""
+        """Smallest and largest possible utility, for any probabilities."""
         return 0.0, 1.0
 
 
@@ -104,7 +104,7 @@ class Costs(Utility):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The negatives of the largest and the smallest cost."""
+        """Negatives of the largest and the smallest cost."""
         matrix = np.asarray(self.matrix)
         return -float(matrix.max()), -float(matrix.min())
 
@@ -141,7 +141,7 @@ class Threshold(Utility):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """What a treated non-event and a treated event gain."""
+        """Utilities of a treated non-event and of a treated event."""
         return -self.t / (1.0 - self.t), 1.0
 
     def __call__(self, probs: FloatArray) -> FloatArray:
@@ -188,7 +188,7 @@ def _ranks(probs: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class UtilityTable:
-    """The table of a utility for some rows, with what is promised.
+    """Utilities of some rows, and their expectations.
 
     ``gains`` is u of shape (n, K), ``promised`` Σ_k p_k u_k and ``variance`` Σ_k p_k (u_k −
     promised)² of shape (n,), both under calibration.

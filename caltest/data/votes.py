@@ -1,4 +1,4 @@
-"""Several outcomes of one item: the votes of annotators, or the answers of repeated runs."""
+"""Several outcomes of one item: votes of annotators, or answers of repeated runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WHOLE = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Items with their predictions and the counts of their outcomes.
+    """Items with their predictions and counts of outcomes.
 
-    ``probs`` and ``counts`` have shape (I, K), ``of_row`` (n,) is the item of every row, and
-    ``weights`` and ``clusters`` (I,) are those of items, None where there are none.
+    ``probs`` and ``counts`` have shape (I, K), ``of_row`` (n,) is the item of every row;
+    ``weights`` and ``clusters`` (I,) belong to items, None where there are none.
     """
 
     probs: FloatArray
@@ -34,7 +34,7 @@ class Votes:
 
     @classmethod
     def of(cls, data: Predictions) -> Votes:
-        """Count the votes of every item, numbered in the order in which they appear; O(n + I K)."""
+        """Count the votes of every item, numbered by first appearance; O(n + I K)."""
         assert data.items is not None
         of_row, first = numbered(data.items)
         k = data.n_classes
@@ -51,7 +51,7 @@ class Votes:
 
 
 def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return the number of the item of every row, by appearance, and the first row of each."""
+    """Return the item number of every row (n,), by appearance, and the first row of each (I,)."""
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(first.size, dtype=np.int64)
@@ -99,7 +99,7 @@ def rows_of_votes(counts: object, votes: object, n: int) -> tuple[IntArray, IntA
         remedy = (
             "; for shares of votes give the number of votes as well, votes="
             if votes is None
-            else ", so that these shares are not those of so many votes"
+            else ", so these shares cannot come from that many votes"
         )
         raise InvalidPredictionsError(
             f"counts of item {row} are {table[row].round(4).tolist()}, which are no whole numbers "
