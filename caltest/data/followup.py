@@ -78,9 +78,9 @@ def swapped(time: AnyArray, event: AnyArray) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Followup(Written):
-    """Follow-up in the place of labels: did the event occur by a horizon, as far as is known?
+    """Follow-up in the place of labels: whether the event occurred by a horizon, where known.
 
-    A row was followed for ``time`` = min(T, C), T the time of its event and C that of censoring. It
+    A row was followed for ``time`` = min(T, C), with T the time of its event and C of censoring. It
     shows the *event* where time ≤ horizon and ``event`` is true, a *competing* event where
     ``competing`` is, none where time ≥ horizon (*free*), and is *unknown* where it was censored
     before. A known row has the weight W = 1 / Ĝ(min(time, horizon)−), Ĝ Kaplan–Meier's curve of
@@ -111,11 +111,11 @@ class Followup(Written):
         Whether another event was seen at ``time`` that makes the predicted one impossible. Rows
         with neither are censored at ``time``.
     strata : array_like of shape (n,), optional
-        What censoring depends on. By default min(10, n // 50) groups by rank of the prediction,
-        which is enough where the model orders all that T depends on; with one horizon a row thirds
-        of the horizon crossed with thirds of the prediction (halves below 180 rows, one stratum
-        below 80). Where a covariate that censoring depends on moves T beyond the prediction, name
-        it here, crossed with thirds of the prediction.
+        Groups within which censoring is independent of the event. By default min(10, n // 50)
+        groups by rank of the prediction, which is enough where the model orders all that T depends
+        on; with one horizon a row thirds of the horizon crossed with thirds of the prediction
+        (halves below 180 rows, one stratum below 80). Where a covariate that censoring depends on
+        moves T beyond the prediction, name it here, crossed with thirds of the prediction.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class Followup(Written):
 
     Where the age of every row is known, as of questions with deadlines, the rows whose deadline has
     passed, whatever came of them, need no follow-up: their labels are known, and tests of them are
-    exact. Rows that happened to be resolved are no such part, as events are resolved first.
+    exact. Rows that happen to be resolved are no such subset, because events are resolved first.
 
     Examples
     --------

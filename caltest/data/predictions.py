@@ -216,11 +216,12 @@ class Predictions(NamedClasses):
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
             observation that counts three times, not three observations. Weights must not depend on
-            the outcome, as those of inverse probability of censoring do (pass :class:`Followup`).
+            the outcome, as weights by inverse probability of censoring do (pass :class:`Followup`).
         clusters : array_like of shape (n,), mapping, data frame or (n, 2), optional
-            The cluster of each row, such as the patient: its rows may depend on each other, those
-            of two clusters may not, and how many they are must not depend on outcomes. Or two
-            columns by name, such as readers and patients: rows alike in either may depend.
+            The cluster of each row, such as the patient. Rows of a cluster may depend on each
+            other, rows of two clusters may not, and the size of a cluster must not depend on
+            outcomes. Or two columns by name, such as readers and patients: rows alike in either may
+            depend.
         items : array_like of shape (n,), optional
             The item of each row, where several rows are outcomes of one prediction: votes of
             annotators, or repeated runs. They have the same probabilities. Items are clusters,
@@ -228,19 +229,20 @@ class Predictions(NamedClasses):
         by : array_like of shape (n,), mapping or data frame, optional
             The subgroup of each row; or columns of features by name, of which booleans mark the
             members of one subgroup, numbers of many values are cut into quarters, and crossings of
-            several with at least 50 rows are subgroups too; rows without a value are one, too.
+            several with at least 50 rows are subgroups as well. Rows without a value are a subgroup
+            of their own.
         ids : array_like of shape (n,), optional
             The name of each row, by which the rows of two models are matched.
         folds : array_like of shape (n,), optional
-            Which model predicted each row, of cross-validation: it has not seen the row, but those
+            Which cross-validation model predicted each row: it has not seen the row, but the rows
             of other folds. Each model's log-odds are moved by a constant, so that all folds have
             the mean prediction of all rows.
         features : data frame, mapping, or array_like of shape (n, d), optional
-            What else is known of each row, for :func:`segment_search`: numbers, dates, booleans,
-            text; cells may be missing.
+            Further columns, for :func:`segment_search`: numbers, dates, booleans, text; cells may
+            be missing.
         horizon, time : int, and array_like of shape (n,), optional
             By how many times forecasts are ahead of their outcomes, and the time of each row,
-            numbers or dates; without it each row is a time of its own. Rows of one time, and those
+            numbers or dates; without it each row is a time of its own. Rows of one time, and rows
             less than ``horizon`` times apart, may depend on each other.
         from_logits : bool, default False
             Apply the softmax (for one column: the logistic function) to ``probs`` first.
@@ -250,7 +252,7 @@ class Predictions(NamedClasses):
             Divide rows by their sum however far it is from 1. A note counts them.
         ordered : bool, default False
             Whether the classes, more than two, are in their order, such as grades: audits and
-            reports then ask about cumulative probabilities, too.
+            reports then assess cumulative probabilities as well.
         rounded : bool or "auto", default "auto"
             Leave out rows of two classes whose probability is 0 or 1, as these may be rounded: an
             outcome of probability 0 is else one that cannot be. ``"auto"``: if there is such an

@@ -140,7 +140,7 @@ def test_shares_with_numbers_of_votes_are_counts():
     ("call", "words"),
     [
         (lambda: ct.Predictions.of_votes([0.5], [[1, 0.5]]), r"counts of item 0 .* votes="),
-        (lambda: ct.Predictions.of_votes([0.5], [[0.5, 0.5]], votes=3), "cannot come from that many votes"),
+        (lambda: ct.Predictions.of_votes([0.5], [[0.5, 0.5]], votes=3), "from that many votes"),
         (lambda: ct.Predictions.of_votes([0.5], [[-1, 3]]), "no whole numbers ≥ 0"),
         (lambda: ct.Predictions.of_votes([0.5], [[0, 0]]), "holds no vote"),
         (lambda: ct.Predictions.of_votes([0.5], [3]), "a row for each of the 1 items"),
