@@ -1,4 +1,4 @@
-"""The answers of audits, and of searches through segments."""
+"""Results of audits, and of searches through segments."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class AuditRow(Record):
 
     @property
     def shown(self) -> tuple[str, str, str]:
-        """The error, that of a calibrated model, and a score in sd from it, as they are printed."""
+        """Error, noise floor, and score in standard deviations, as printed."""
         test = self.test
         if self.aspect in ("shape", "score", "levels", "items"):
             return "", "", in_sd(test.excess, test.null_std)
@@ -228,7 +228,7 @@ class AuditReport(Result):
 
     @property
     def rejects(self) -> bool:
-        """Whether calibration is rejected, by any row, however little it matters."""
+        """True if any row rejects calibration, however little it matters."""
         return any(row.verdict.rejects for row in self.rows)
 
     @property
@@ -239,7 +239,7 @@ class AuditReport(Result):
 
     @property
     def _remark(self) -> str:
-        """Say what was not searched, and the command, which stays on one line."""
+        """Return the note on columns that were not searched, with the command on one line."""
         how, plain = "Run", "segment_search(..., features='*')"
         if self.folds is not None:
             how, plain = (
@@ -252,7 +252,7 @@ class AuditReport(Result):
 
     @property
     def _size(self) -> str:
-        """Return how many rows there are, and their means."""
+        """Return the number of rows and their means as text."""
         rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
         y, p, words = self.observed, self.predicted, "events {}, predicted {}"
         if y != y:
@@ -303,13 +303,13 @@ class AuditReport(Result):
 
     @property
     def _listed(self) -> list[Columns]:
-        """The table of subgroups, if they are few."""
+        """Table of subgroups, if they are few."""
         groups = [row.groups for row in self.rows if row.groups is not None]
         return [parts.judged for parts in groups if len(parts.names) <= FEW_GROUPS]
 
     @property
     def _below(self) -> list[str]:
-        """Say how to read rows of several tests, and large scores without evidence."""
+        """Notes on how to read rows of several tests, and large scores without evidence."""
         scores = [r.test for r in self.rows if r.shown[2] and not r.verdict.rejects]
         high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)
         return [WORST_IS_SHOWN] * any(row.worst for row in self.rows) + [SKEWED] * high
@@ -328,7 +328,7 @@ class AuditReport(Result):
         yield from (table, verdict, Text(foot.plain, style="dim"))
 
     def _blocks(self, width: int) -> tuple[str, str, str]:
-        """Return its table, the verdict with the reasons, and how it was foot."""
+        """Return the table, the verdict with its reasons, and the closing recipe, as text."""
         columns = self._columns(width)
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
@@ -345,7 +345,7 @@ class AuditReport(Result):
         return "\n".join(table), "\n".join(verdict), "\n".join(foot)
 
     def _columns(self, width: int) -> dict[str, list[str]]:
-        """Return the cells of the columns for which there is room; findings are always shown."""
+        """Return the cells of the columns that fit; findings are always shown."""
         alpha = self.alpha
         cells = [
             (r.lens, r.question, r.worst, error or score, floor,
@@ -453,17 +453,17 @@ class Segment(Record):
 
     @property
     def on_average(self) -> bool:
-        """Whether the interval leaves 0 out; not so where errors may cancel within the segment."""
+        """True if the interval excludes 0; False where errors may cancel within the segment."""
         return not self.low <= 0.0 <= self.high
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of the difference."""
+        """Confidence interval (low, high) of the difference."""
         return self.low, self.high
 
     @property
     def at_least(self) -> float:
-        """The end of the interval that is nearest to 0, without sign: the smallest difference."""
+        """Absolute value of the interval's end nearest to 0: the smallest plausible difference."""
         return min(abs(self.low), abs(self.high)) if self.on_average else 0.0
 
 
@@ -541,7 +541,7 @@ class SegmentSearch(Result):
 
     @property
     def table(self) -> Columns:
-        """A row for every listed segment; where there is none, for those of most evidence."""
+        """A row for every listed segment; if there is none, for the segments with most evidence."""
         rows = self.segments or (self.whole, *self.strongest)
         return attributes(rows, SEGMENT_COLUMNS) | {
             "evidence": [f"{row.evidence:.1f}" for row in rows]
@@ -549,13 +549,13 @@ class SegmentSearch(Result):
 
     @property
     def worst(self) -> Segment:
-        """The first that is listed, or else the one of most evidence."""
+        """The first listed segment, or else the one with most evidence."""
         others = self.segments[:1] or (self.whole, *self.strongest)
         return max(others, key=lambda segment: segment.evidence)
 
     @property
     def passing(self) -> float:
-        """The difference that would pass as noise in the worst segment: √(2 (bar + price)) sd."""
+        """Difference that would pass as noise in the worst segment: √(2 (bar + penalty)) sd."""
         return self.worst.chance * float(np.sqrt(2.0 * (self.bar + self.worst.price)))
 
     def members(self, number: int, features: object) -> BoolArray:
@@ -586,7 +586,7 @@ class SegmentSearch(Result):
 
     @property
     def shown_p(self) -> str:
-        """The p-value as it is printed: a bound where no redraw reached the evidence."""
+        """p-value as printed: a bound where no redraw reached the evidence."""
         floor = self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
         return at_most(format_p(self.pvalue), floor)
 
@@ -648,7 +648,7 @@ class SegmentSearch(Result):
 
     @property
     def reach_in_words(self) -> str:
-        """The differences that are found with power 0.8, in a sentence."""
+        """A sentence on the differences that are found with power 0.8."""
         could = [f"{d:.3f} in {100 * f:g} % of the rows" for f, d in self.reach if d is not None]
         if not could:
             return "No difference in 20 % of the rows would be found in 80 % of such data sets."
@@ -656,7 +656,7 @@ class SegmentSearch(Result):
 
     @property
     def gain_in_words(self) -> str:
-        """The gain in Brier score by correcting the segments, in a sentence."""
+        """A sentence on the gain in Brier score from correcting the segments."""
         if self.error == 0.0:
             return "Corrected on some rows, the Brier score of the others does not fall."
         return (

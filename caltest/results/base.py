@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Drawing(Protocol):
-    """A picture of a result, as :class:`caltest.plots.Picture` is one; plots know results."""
+    """Protocol of a picture of a result, which :class:`caltest.plots.Picture` meets."""
 
     @property
     def ax(self) -> Axes: ...
@@ -69,17 +69,17 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def short(name: str) -> str:
-    """Return the name of a statistic or binning without its options, for a label."""
+    """Return the name of a statistic or binning without its options."""
     return name.partition("(")[0]
 
 
 def ending(*ends: str) -> Ended:
-    """Return how several runs ended together."""
+    """Return the common ending of several runs: complete, early or interrupted."""
     return "interrupted" if "interrupted" in ends else "complete"
 
 
 def go_on(*ends: str) -> None:
-    """End what Ctrl-C has interrupted, where part of an answer is none."""
+    """Raise KeyboardInterrupt again if a run was interrupted and a partial answer is useless."""
     if "interrupted" in ends:
         raise KeyboardInterrupt
 
@@ -122,7 +122,7 @@ class Record:
         return hash((type(self), *(_hashable(_plain(values[name])) for name in self._kept())))
 
     def _kept(self) -> list[str]:
-        """Return the names of the fields of its dictionary form, in their order there."""
+        """Return the names of the fields in the dictionary form, in order."""
         ordered = sorted(fields(self), key=lambda field: bool(field.kw_only))
         return [field.name for field in ordered if "transient" not in field.metadata]
 
@@ -257,12 +257,12 @@ class Result(Record):
         return " · ".join([*self._procedure(), *draws, *data])
 
     def _procedure(self) -> list[str]:
-        """Return the first parts of the recipe: what was computed, through which lens, and how."""
+        """Return the first parts of the recipe: statistic, lens, method."""
         return [type(self).__name__]
 
     @property
     def _percent(self) -> str:
-        """The level of intervals or bands, as words have it."""
+        """Level of intervals or bands as text, such as "95 %"."""
         return f"{100 * vars(self)['level']:g} %"
 
     def _rows(self) -> str:
@@ -279,7 +279,7 @@ class Result(Record):
         return facts + ("" if self.effective_n is None else weighted)
 
     def _tables(self) -> list[Columns]:
-        """Return the tables that show it; by default one that lists its fields."""
+        """Return the tables of the result; by default one that lists its fields."""
         return [listed_fields({f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only})]
 
     def _in_words(self) -> list[str]:
@@ -287,35 +287,35 @@ class Result(Record):
         return []
 
     def _facts(self) -> list[str]:
-        """Return the lines that its text shows in place of tables; none by default."""
+        """Return lines shown in place of tables in the text; none by default."""
         return []
 
     def _appendix(self) -> list[str]:
-        """Return the lines that its text shows below the finding."""
+        """Return lines shown below the finding."""
         return [line for groups in self._groups() for line in ("", str(groups))]
 
     def _remarks(self) -> list[str]:
-        """Return how it ended, how rows were followed, and its notes, in sentences."""
+        """Return sentences on how the run ended, on follow-up, and the notes."""
         cut = "Interrupted: simulated numbers rest on the resamples drawn until then."
         followed = [] if self.followup is None else [f"follow-up   {self.followup}"]
         notes = [f"Note: {note}." for note in self.notes]
         return [*[cut] * (self.ended == "interrupted"), *followed, *notes]
 
     def _foot(self) -> list[str]:
-        """Return the lines that end its text: remarks and the recipe."""
+        """Return the closing lines: remarks and the recipe."""
         return [*(f"  {remark}" for remark in self._remarks()), "", f"  {self.recipe}"]
 
     def _groups(self) -> list[Subgroups]:
-        """Return the results of subgroups, in a list that is empty if there are none."""
+        """Return the results of subgroups, or an empty list."""
         groups: Subgroups | int | None = vars(self).get("subgroups")
         return [groups] if isinstance(groups, Record) else []
 
     def _all_tables(self) -> list[Columns]:
-        """Return its tables, and the table of its subgroups."""
+        """Return its tables, then the table of its subgroups."""
         return [*self._tables(), *(groups.table for groups in self._groups())]
 
     def _content(self) -> Content:
-        """Return the four things from which all its forms are made."""
+        """Return title, tables, sentences and recipe, from which all forms are made."""
         of_groups = [text for groups in self._groups() for text in groups.in_words()]
         sentences = [*self._in_words(), *of_groups, *self._remarks()]
         return Content(self.title, self._all_tables(), sentences, self.recipe)
@@ -325,28 +325,31 @@ class Result(Record):
         return rendering.text(self.title, lines or self._tables(), self._in_words(), below)
 
     def to_markdown(self) -> str:
-        """Return the result as tables of Markdown, the finding and the recipe."""
+        """Return the tables in Markdown, with the finding and the recipe."""
         return rendering.document_markdown(self._content())
 
     def to_latex(self) -> str:
-        """Return the tables of the result in LaTeX, under their recipe; they need booktabs."""
+        """Return the tables in LaTeX (booktabs), with the recipe as a comment."""
         return rendering.document_latex(self._content())
 
     def _card(self) -> Card:
-        """Return the first screen of the result in a notebook."""
+        """Return the notebook card of the result."""
         finding, *remarks = [*self._in_words(), ""]
         return Card(self.title or type(self).__name__, headline=finding, remarks=(*remarks[:-1],))
 
     def _repr_html_(self) -> str:
-        """Show a verdict, at most three numbers, a small picture, and the tables behind a fold."""
+        """Return the notebook display.
+
+        Verdict, up to three numbers, a small picture, folded tables.
+        """
         return notebook.element(self._card(), self._content())
 
     def _repr_markdown_(self) -> str:
-        """Show the tables in documents that Quarto or nbconvert make of a notebook."""
+        """Return the tables in Markdown, for Quarto and nbconvert."""
         return self.to_markdown()
 
     def _repr_latex_(self) -> str:
-        """Show the tables in PDF documents that are made of a notebook; they need booktabs."""
+        """Return the tables in LaTeX (booktabs), for PDF documents made from notebooks."""
         return self.to_latex()
 
 
@@ -372,7 +375,7 @@ def _plain(value: object) -> object:
 
 
 def _hashable(value: object) -> object:
-    """Return a plain value with tuples in place of its lists and dictionaries."""
+    """Return a plain value with tuples in place of lists and dictionaries."""
     if isinstance(value, dict):
         return tuple((name, _hashable(v)) for name, v in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
@@ -399,7 +402,7 @@ UNLIKELY, MIRRORED = 1e-3, -3.0
 
 
 def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str:
-    """Say with which chance rows have each in common, along one column of clusters or two."""
+    """Return a phrase on the estimated dependence along one column of clusters or two."""
     shares = []
     for kind, limits in kinds.items():
         values = [limit for limit in limits if limit is not None]
@@ -470,14 +473,14 @@ class ClusterSummary(Record):
 
     @property
     def along(self) -> tuple[ClusterSummary, ...]:
-        """The columns along which rows may depend, or the first where neither shows that."""
+        """The columns along which rows may depend; the first if neither shows dependence."""
         if self.beside is None:
             return (self,)
         return tuple(each for each in (self, self.beside) if each.in_parts > 0.0) or (self,)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on the dependence within clusters and on differences between them."""
+        """Notes on the dependence within clusters and on differences between them."""
         notes = [
             "rows of a cluster depend on each other, which makes errors by chance larger: floors "
             "and p-values allow for it as far as labels show it (λ)"
@@ -557,12 +560,12 @@ class FoldSummary(Record):
 
     @property
     def share(self) -> float:
-        """The share of the rows that each model was fitted on."""
+        """Share of the rows on which each model was fitted."""
         return 1.0 - 1.0 / self.count
 
     @property
     def _within(self) -> str:
-        """How a test within folds differs, in one sentence."""
+        """Sentence on how a test within folds differs."""
         return (
             "models memorise groups of rows, such as sites (close predictions lie in one fold far "
             "more often than by chance): the statistic is computed within folds, without "
@@ -572,7 +575,7 @@ class FoldSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on cross-validated predictions."""
+        """Notes on cross-validated predictions."""
         aligned = (
             "folds are aligned, each moved to the mean prediction of all rows: it is asked whether "
             "predictions are too high or low in all, and how they are spread, not whether one fold "
@@ -638,7 +641,7 @@ class HorizonSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A remark on rows that share a time, if there are any."""
+        """Note on rows that share a time, if there are any."""
         near = f" or less than {self.horizon} times apart" * (self.horizon > 1)
         note = f"rows are of {self.times} times: those of one time{near} are taken to depend"
         return (note,) * (self.rows > self.times)
@@ -814,7 +817,7 @@ class Subgroups(Record):
 
     @property
     def remarks(self) -> list[str]:
-        """The notes that are printed, and how many others there are."""
+        """Notes that are printed, and the number of the others."""
         more = len(self.notes) - MOST_NOTES
         further = f"there are {more} more such notes, which its JSON holds"
         return [*self.notes[:MOST_NOTES], *[further] * (more > 0)]
@@ -882,7 +885,7 @@ class FollowupSummary(Record):
 
     @property
     def known(self) -> int:
-        """Rows of which it is known whether the event occurred by the horizon."""
+        """Number of rows with a known outcome at the horizon."""
         return self.events + self.competing + self.free
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which class is wrong, in which direction, and which recalibration would be enough."""
+"""Result of :func:`caltest.worst_class`: wrong classes, directions, and a sufficient repair."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ClassComponent(Record):
 
     @property
     def in_words(self) -> str:
-        """The class and the direction, with means for a level."""
+        """Class and direction in words, with means for a level."""
         means = (
             f" (predicts {percent(self.predicted, self.observed)} on average, observed "
             f"{percent(self.observed, self.predicted)})"
@@ -135,12 +135,12 @@ class WorstClassResult(Result):
 
     @property
     def named(self) -> tuple[ClassComponent, ...]:
-        """The components whose adjusted p-value is at most ``alpha``."""
+        """Components whose adjusted p-value is at most ``alpha``."""
         return tuple(part for part in self.components if part.adjusted <= self.alpha)
 
     @property
     def pvalue(self) -> float:
-        """The p-value of all classes together."""
+        """p-value of all classes together."""
         return self.test.pvalue
 
     def _procedure(self) -> list[str]:
@@ -148,7 +148,7 @@ class WorstClassResult(Result):
 
     @property
     def finding(self) -> str:
-        """Which classes are wrong, in which direction, and what would be enough, in sentences."""
+        """Sentences on which classes are wrong, in which direction, and which repair is enough."""
         if not self.named:
             worst = self.components[0]
             return (
@@ -169,7 +169,7 @@ class WorstClassResult(Result):
 
     @property
     def repair_in_words(self) -> str:
-        """Which recalibration is enough, in a sentence; "" where that was not asked."""
+        """Sentence on which recalibration is enough; "" if that was not tested."""
         if not self.repair:
             return ""
         left = dict(self.repair_pvalues).get(self.repair)

@@ -1,4 +1,4 @@
-"""Answers to decide by: of equivalence tests, gates, plans, and tests of grades."""
+"""Results for decisions: equivalence tests, gates, plans, and tests of grades."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EquivalenceTestResult(Result):
 
     @property
     def equivalent(self) -> bool:
-        """Whether the error is shown to be smaller: ``smallest_tolerance`` ≤ ``tolerance``."""
+        """True if the error is shown to be smaller: ``smallest_tolerance`` ≤ ``tolerance``."""
         return self.smallest_tolerance <= self.tolerance
 
     def _procedure(self) -> list[str]:
@@ -297,7 +297,7 @@ class Plan(Result):
 
     @property
     def more(self) -> int | None:
-        """How many rows are needed beside those that were given."""
+        """Number of rows needed beyond the given ones; None if no rows were given."""
         return None if self.present is None else max(self.n - self.present, 0)
 
     def _procedure(self) -> list[str]:
@@ -395,7 +395,7 @@ class GradeTests(Result):
 
     @property
     def rejected(self) -> tuple[GradeTest, ...]:
-        """The grades, and perhaps the portfolio, whose probability is rejected."""
+        """Grades, and the portfolio if there are several, whose probability is rejected."""
         rows = self.grades if len(self.grades) == 1 else (*self.grades, self.portfolio)
         return tuple(row for row in rows if row.verdict is not GradeVerdict.NO_EVIDENCE)
 

@@ -1,4 +1,4 @@
-"""Answers that are estimates: intervals, Cox's, those of sites, and the parts of mean scores."""
+"""Results that are estimates: intervals, Cox recalibration, sites, and parts of mean scores."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ConfidenceIntervalResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return the lower limit, which has a level of its own, and the estimate."""
+        """Return the lower limit (the interval has its own level) and the estimate."""
         return (0.0 if self.low is None else self.low), self.estimate
 
     def _procedure(self) -> list[str]:
@@ -510,20 +510,20 @@ class MetaAnalysis(Result):
 
 
 def _with_error(name: str, effect: PooledEffect) -> tuple[float, float]:
-    """Return a mean and its standard error, of logarithms of ratios those of the ratio."""
+    """Return a pooled mean and its standard error, for O:E on the scale of the ratio."""
     if name != "O:E":
         return effect.mean, effect.mean_se
     return exp(effect.mean), exp(effect.mean) * effect.mean_se
 
 
 def _pair(name: str, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of an interval, of logarithms of ratios those of ratios."""
+    """Return the limits of an interval, for O:E on the scale of the ratio."""
     low, high = ends
     return (exp(low), exp(high)) if name == "O:E" else (low, high)
 
 
 def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float, ...]:
-    """Return logarithms of ratios as ratios, and other values as they are."""
+    """Return exp of logarithms of O:E, and other values unchanged."""
     if name != "O:E":
         return values
     return tuple(np.exp(values).tolist()) if isinstance(values, tuple) else float(np.exp(values))
@@ -632,7 +632,7 @@ class BrierDecomposition(Result):
 
 
 def _parts_card(result: CORPDecomposition | BrierDecomposition, parts: tuple[str, ...]) -> Card:
-    """Return the card of a decomposition: the score, its first two parts, and all drawn."""
+    """Return the card of a score decomposition: the score, two parts, and a picture of all."""
     values = {name: float(vars(result)[name]) for name in parts}
     shown = {name.replace("_", " "): value for name, value in values.items()}
     notes = ("lower is better", "lower is better", "higher is better")
@@ -646,11 +646,11 @@ def _parts_card(result: CORPDecomposition | BrierDecomposition, parts: tuple[str
 
 @dataclass(frozen=True, eq=False)
 class IsotonicFit:
-    """The PAV-recalibrated probabilities of a two-class problem: the CORP reliability curve.
+    """PAV-recalibrated probabilities of a two-class problem: the CORP reliability curve.
 
-    Of the G distinct ``predicted`` probabilities of the event, increasing, ``observed`` are the
-    recalibrated values, not decreasing, of which equal ones form the CORP bins, and ``count`` the
-    number, or weight, of rows; all of shape (G,).
+    ``predicted`` are the G distinct probabilities of the event, increasing, ``observed`` the
+    recalibrated values, not decreasing (equal values form the CORP bins), and ``count`` the number,
+    or weight, of rows; all of shape (G,).
     """
 
     predicted: FloatArray = field(repr=False)
@@ -658,5 +658,5 @@ class IsotonicFit:
     count: IntArray | FloatArray = field(repr=False)
 
     def __call__(self, p: ArrayLike) -> FloatArray:
-        """Recalibrate: linear between the distinct predictions, constant outside their range."""
+        """Return recalibrated p: linear between the distinct predictions, constant outside them."""
         return np.interp(np.asarray(p, dtype=np.float64), self.predicted, self.observed)

@@ -1,4 +1,4 @@
-"""Answers that are curves and diagrams."""
+"""Results that are curves and diagrams."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class BandTest(Result):
 
     @property
     def verdict(self) -> AuditVerdict:
-        """The verdict at ``tolerance``."""
+        """Verdict at ``tolerance``."""
         if self.at_least > self.tolerance:
             return AuditVerdict.MATTERS
         if not self.at_most <= self.tolerance:
@@ -311,12 +311,15 @@ class ReliabilityFit(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Outcome minus prediction: above 0 the model underestimates."""
+        """Observed − predicted, (N,): above 0 the model underestimates."""
         return self.fitted - self.predicted
 
     @property
     def crosses(self) -> bool:
-        """Whether the band crosses itself: no increasing curve is within, the true one is none."""
+        """True if the band crosses itself.
+
+        No increasing curve fits in, so the true one is not increasing.
+        """
         return bool((self.low > self.high).any())
 
     def band_test(self, tolerance: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
@@ -488,22 +491,22 @@ class ReliabilityCurve(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Outcome minus prediction: above 0 the model underestimates."""
+        """Observed − predicted, (L,): above 0 the model underestimates."""
         return self.observed - self.predicted
 
     @property
     def outside(self) -> BoolArray:
-        """Which consistency bars miss their outcome, or confidence bars their prediction."""
+        """Bins (L,) whose bar excludes the frequency (consistency) or the prediction (confidence)."""
         value = self.observed if self.is_consistency else self.predicted
         return (value < self.low - 1e-12) | (value > self.high + 1e-12)
 
     @property
     def is_consistency(self) -> bool:
-        """Whether the bars show what a calibrated model would, not where the truth may be."""
+        """True for consistency bars (null quantiles); False for confidence bars."""
         return self.band not in CONFIDENCE_BARS
 
     def of(self, component: int) -> ReliabilityCurve:
-        """Return the part of one component."""
+        """Return the curve of one component."""
         rows = self.component == component
         return replace(
             self,
@@ -515,7 +518,7 @@ class ReliabilityCurve(Result):
 
     @property
     def shown_band(self) -> str:
-        """The bars in words, as a caption would name them."""
+        """Name of the bars for a caption."""
         kind = "consistency" if self.is_consistency else "confidence"
         words = f"{'simultaneous ' * self.simultaneous}{kind} bars ({self.band})"
         return "no bars" if self.band == "none" else f"{self._percent} {words}"
@@ -601,12 +604,12 @@ class ReliabilitySimplex(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Outcome minus prediction, shape (L, K); every row sums to 0."""
+        """Observed − predicted, shape (L, K); every row sums to 0."""
         return self.observed - self.predicted
 
     @property
     def significant(self) -> BoolArray:
-        """Which cells deviate more than chance allows: adjusted p-value at most 1 − level."""
+        """Cells (L,) with adjusted p-value at most 1 − level."""
         return self.adjusted <= 1.0 - self.level + 1e-12
 
     def _procedure(self) -> list[str]:

@@ -32,7 +32,7 @@ ARRAY_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "M": 
 
 
 def to_frame(columns: Mapping[str, TypedColumn]) -> polars.DataFrame | pandas.DataFrame:
-    """Return a Polars data frame if Polars is imported or pandas is missing, else a pandas one."""
+    """Return a data frame of Polars if it is imported or pandas is missing, else of pandas."""
     if "polars" not in sys.modules and ("pandas" in sys.modules or find_spec("pandas")):
         return _in_pandas(columns)
     return in_polars(columns)
@@ -50,7 +50,7 @@ def in_polars(columns: Mapping[str, TypedColumn]) -> polars.DataFrame:
 
 
 def _in_pandas(columns: Mapping[str, TypedColumn]) -> pandas.DataFrame:
-    """Return a pandas data frame; whole numbers and truth values with gaps have nullable types."""
+    """Return a pandas data frame; integers and booleans with gaps have nullable types."""
     import pandas
 
     frame: dict[str, Any] = {}
@@ -66,12 +66,12 @@ def _in_pandas(columns: Mapping[str, TypedColumn]) -> pandas.DataFrame:
 
 
 def of_arrays(columns: Mapping[str, Iterable[object]]) -> dict[str, TypedColumn]:
-    """Return typed columns of sequences that have a value in every row, or None."""
+    """Return typed columns of sequences with a value, or None, in every row."""
     return {name: _typed(values) for name, values in columns.items()}
 
 
 def _typed(values: Iterable[object]) -> TypedColumn:
-    """Return a column with the type of its first value; a column without values is of floats."""
+    """Return a column with the type of its first value; float for a column without values."""
     listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else [*values]
     if isinstance(values, np.ndarray) and values.dtype.kind in ARRAY_TYPES:
         return ARRAY_TYPES[values.dtype.kind], listed

@@ -1,4 +1,4 @@
-"""The answers of tests, of one model or of several."""
+"""Results of tests and comparisons."""
 
 from __future__ import annotations
 
@@ -141,35 +141,35 @@ class CalibrationTestResult(Result):
 
     @property
     def excess(self) -> float:
-        """The estimate minus the noise floor; not an estimate of the true error."""
+        """Excess over the noise floor; not an estimate of the true error."""
         return self.estimate - self.null_mean
 
     @property
     def degenerate(self) -> bool:
-        """Whether a calibrated model can show nothing else; a few draws cannot say that."""
+        """True if a calibrated model can show no other value; few draws cannot tell."""
         alike = self.null_std <= 1e-12 * abs(self.null_mean)  # but for rounding
         return alike and self.pvalue == 1.0 and not 0 < self.n_resamples < FEW_DRAWS
 
     @property
     def shown_p(self) -> str:
-        """The p-value as it is printed: a bound where the null resolves no further."""
+        """p-value as printed: a bound where the null resolves no further."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
             return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
         return at_most(format_p(self.pvalue), self.at_floor)
 
     @property
     def at_floor(self) -> bool:
-        """Whether no replicate reached the estimate, so that p is 1 / (1 + replicates) at most."""
+        """True if no replicate reached the estimate, so that p is 1 / (1 + replicates) at most."""
         return self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
 
     @property
     def shown_estimate(self) -> str:
-        """The estimate as it is printed."""
+        """Estimate as printed."""
         return format_value(self.estimate, self.null_std)
 
     @property
     def shown_floor(self) -> str:
-        """The noise floor as it is printed."""
+        """Noise floor as printed."""
         if self.null == "betting":
             return "at most 1 on average"
         return with_sd(self.null_mean, self.null_std)
@@ -255,7 +255,7 @@ class JointTestResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("pvalue",)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return limit and estimate of the largest error that the first statistic shows."""
+        """Return lower limit and estimate of the largest error by the first statistic."""
         alike = [test for test in self.tests if test.statistic == self.tests[0].statistic]
         return max(test.certain_error(alpha / len(alike)) for test in alike)
 
@@ -320,14 +320,14 @@ class ScoreDifference(Record):
     pvalue: float | None
 
     def better(self, names: tuple[str, str], level: float) -> str:
-        """Return which model makes the better forecasts."""
+        """Return a phrase on which model makes the better forecasts."""
         if self.difference is None or self.pvalue is None:
             return "infinite: an outcome had predicted probability 0"
         better = names[0] if self.difference < 0.0 else names[1]
         return f"{better} is better" if self.pvalue <= 1.0 - level else "cannot tell"
 
     def in_words(self, names: tuple[str, str], level: float) -> str:
-        """Return the means, their difference and what follows, in a line."""
+        """Return a line with the means, their difference and the conclusion."""
         a, b, better = self.mean_a, self.mean_b, self.better(names, level)
         if a is None or b is None or self.low is None or self.high is None:
             return f"{self.score:<15}{better}."
@@ -420,28 +420,28 @@ class ComparisonResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return how far the interval of the difference lies from 0, and the difference."""
+        """Return the distance of the interval of the difference from 0, and the difference."""
         ends = (0.0,) if self.low is None or self.high is None else (self.low, -self.high, 0.0)
         return max(ends), abs(self.difference)
 
     @property
     def finding(self) -> str:
-        """The verdict in words, with the name of the better model."""
+        """Verdict in words, with the name of the better model."""
         return self.verdict.about(self.names)
 
     @property
     def spread(self) -> float:
-        """A quarter of the length of the interval, about an sd; NaN where there is none."""
+        """A quarter of the interval's length, about one standard error; NaN without an interval."""
         return spread_of(self.low, self.high)
 
     @property
     def pvalue_a(self) -> float:
-        """The p-value of the first model's own test."""
+        """p-value of the first model's own test."""
         return self.test_a.pvalue
 
     @property
     def pvalue_b(self) -> float:
-        """The p-value of the second model's own test."""
+        """p-value of the second model's own test."""
         return self.test_b.pvalue
 
     def _procedure(self) -> list[str]:
@@ -522,7 +522,7 @@ class ComparisonResult(Result):
         ]
 
     def _in_words(self) -> list[str]:
-        """Return the verdict, and a warning where the two own p-values invite a wrong one."""
+        """Return the verdict, with a warning where the models' own p-values suggest a wrong one."""
         # the name of a model stays as it is
         finding = self.finding if self.verdict.better is not None else self.finding.capitalize()
         sentences = [finding + self._because()]
@@ -548,7 +548,7 @@ class ComparisonResult(Result):
 
 
 def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
-    """Return the first lines: of what, and what was tested, in place of what was asked for."""
+    """Return the first lines: models, statistic, lens, and the statistic tested instead, if any."""
     facts = {
         "statistic": result.statistic,
         "lens": result.lens,
@@ -562,7 +562,10 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
 
 
 def _with_root(square: float, spread: float) -> str:
-    """Return a square and its root, whose spread is that of the square over twice the root."""
+    """Return a square and its root as text.
+
+    The root's spread is the square's over twice the root.
+    """
     root = sqrt(max(square, 0.0))
     words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "within noise"
     return f"{format_value(square, spread)}  ({words})"
@@ -606,11 +609,11 @@ class ComparisonTable(Result):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The verdicts in words, with the names of the better models."""
+        """Verdicts in words, with the names of the better models."""
         return tuple(v.about(p.names) for v, p in zip(self.verdicts, self.pairs, strict=True))
 
     def pair(self, a: str, b: str) -> ComparisonResult:
-        """Return the comparison of two models, in whichever order it was made, or KeyError."""
+        """Return the comparison of two models, in either order; KeyError if there is none."""
         for result in self.pairs:
             if {a, b} == set(result.names):
                 return result
@@ -703,7 +706,7 @@ class ComparisonTable(Result):
 
 
 def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, frames.TypedColumn]:
-    """Return the columns of comparisons, with the names of the two models first."""
+    """Return the columns of comparisons, the names of the two models first."""
     names = {"name_a": [pair.names[0] for pair in pairs], "name_b": [p.names[1] for p in pairs]}
     findings = {"finding": [pair.finding for pair in pairs]}
     columns = frames.of_records(pairs, ComparisonResult)

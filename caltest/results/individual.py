@@ -1,4 +1,4 @@
-"""How far probabilities are from right item by item, and how much of that averages out."""
+"""Result of :func:`caltest.individual_error`: error item by item, and its two parts."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class IndividualErrorResult(Result):
 
     @property
     def pvalue(self) -> float:
-        """The p-value of the test that all items are right."""
+        """p-value of the test that the probabilities of all items are right."""
         return self.test.pvalue
 
     @property
     def parts(self) -> dict[str, tuple[float, float, float]]:
-        """Estimate, low and high by the name of the part."""
+        """(estimate, low, high) by the name of the part."""
         return {
             "item by item": (self.estimate, self.low, self.high),
             "calibration part": (self.calibration, self.calibration_low, self.calibration_high),
@@ -105,7 +105,7 @@ class IndividualErrorResult(Result):
 
     @property
     def finding(self) -> str:
-        """Whether items are right one by one, in a sentence."""
+        """A sentence on whether items are right one by one, and on the larger part."""
         ends = format_range(self.low, self.high)
         sizes = f"squared error {format_value(self.estimate)} ({self._percent} interval {ends})"
         if self.pvalue > 1.0 - self.level:

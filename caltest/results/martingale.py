@@ -88,22 +88,22 @@ class RevisionTest(Result):
 
     @property
     def evidence(self) -> float:
-        """The e-value after the last time; infinite beyond the range of floats."""
+        """E-value after the last time; infinite beyond the range of floats."""
         return exp(self.log_evidence) if self.log_evidence < 700.0 else float("inf")
 
     @property
     def pvalue(self) -> float:
-        """The p-value min(1, 1 / largest e-value), valid whenever the data are looked at."""
+        """p-value min(1, 1 / largest e-value), valid whenever the data are looked at."""
         return min(1.0, exp(-min(self.largest_log_evidence, 700.0)))
 
     @property
     def alarm(self) -> bool:
-        """Whether the e-value has reached 1/alpha at any time."""
+        """True if the e-value has reached 1/alpha at any time."""
         return self.largest_log_evidence >= -log(self.alpha)
 
     @property
     def direction(self) -> str:
-        """The direction with the largest share of the e-value, a key of ``DIRECTIONS``."""
+        """Direction with the largest share of the e-value, a key of ``DIRECTIONS``."""
         return max(zip(self.shares, self.directions, strict=True))[1]
 
     def _procedure(self) -> list[str]:
@@ -137,22 +137,22 @@ class RevisionTest(Result):
 
     @property
     def shown_evidence(self) -> str:
-        """The e-value as it is printed."""
+        """E-value as printed."""
         return _written(self.log_evidence)
 
     @property
     def shown_largest(self) -> str:
-        """The largest e-value as it is printed."""
+        """Largest e-value as printed."""
         return _written(self.largest_log_evidence)
 
     @property
     def shown_p(self) -> str:
-        """The p-value as it is printed."""
+        """p-value as printed."""
         return format_p(self.pvalue)
 
     @property
     def shown_effect(self) -> str:
-        """The effect in percent with its interval, as it is printed."""
+        """Effect in percent with its interval, as printed."""
         if self.effect != self.effect:
             return "not estimable"
         if self.effect_low != self.effect_low:

@@ -46,7 +46,7 @@ class Card:
 
 
 def element(card: Card, content: Content) -> str:
-    """Return a card, with the tables and sentences of the result behind a fold, as HTML."""
+    """Return a card as HTML, with the tables and sentences of the result folded."""
     numbers = "".join(
         f"<dt>{escape(name)}</dt><dd><b>{_typeset(value)}</b></dd><dd>{_typeset(note)}</dd>"
         for name, value, note in card.numbers[:MOST_NUMBERS]

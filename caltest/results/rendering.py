@@ -1,4 +1,4 @@
-"""How numbers are written, and tables of them as text, Markdown, LaTeX and HTML."""
+"""Number formats, and tables as text, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_DECIMALS = 7
 
 
 def decimals(spread: float) -> int:
-    """Return how many decimals show two significant digits of a positive number."""
+    """Return the decimals that show two significant digits of a positive number."""
     return max(0, 1 - floor(log10(float(f"{spread:.1e}"))))
 
 
@@ -48,12 +48,12 @@ def format_value(value: float, spread: float = nan) -> str:
 
 
 def format_range(low: float, high: float, between: str = " to ") -> str:
-    """Return two ends with the decimals of a quarter of their distance, an sd or so."""
+    """Return two limits with the decimals of a quarter of their distance, about one sd."""
     return between.join(format_value(end, spread_of(low, high)) for end in (low, high))
 
 
 def spread_of(low: float | None, high: float | None) -> float:
-    """Return the spread that an interval stands for: a quarter of its length; NaN for none."""
+    """Return a quarter of an interval's length, about one standard error; NaN for no interval."""
     length = nan if low is None or high is None else (high - low) / 4.0
     return length if 0.0 < length < inf else nan
 
@@ -78,19 +78,19 @@ def in_sd(value: float, sd: float) -> str:
 
 
 def in_percent(share: float) -> str:
-    """Return a share in percent with two significant digits, never as a power of ten."""
+    """Return a proportion in percent with two significant digits, without exponent."""
     return f"{float(f'{100.0 * share:.2g}'):g} %"
 
 
 def percent(share: float, other: float) -> str:
-    """Return a share in percent, with two significant digits of its distance from another."""
+    """Return a proportion in percent, with two significant digits of its distance from another."""
     gap = abs(share - other)
     digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
     return f"{100.0 * share:.{digits}f} %"
 
 
 def format_p(p: float, alpha: float = nan) -> str:
-    """Return a p-value as it is printed: never 0, with digits that tell it apart from alpha."""
+    """Return a p-value as printed: never 0, with enough digits to compare it with alpha."""
     if p < SMALLEST_SHOWN:
         return f"< {SMALLEST_SHOWN:.0e}"
     text = f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
@@ -99,7 +99,7 @@ def format_p(p: float, alpha: float = nan) -> str:
 
 
 def at_most(text: str, floor: bool) -> str:
-    """Return a printed p-value, as an upper bound where it is the smallest of a simulation."""
+    """Return a printed p-value, with "≤" where it is the smallest of a simulation."""
     return f"≤ {text}" if floor and not text.startswith("<") else text
 
 
@@ -136,7 +136,7 @@ class Content:
 def text(
     title: str, lines: Sequence[str | Columns], sentences: Sequence[str], below: Sequence[str]
 ) -> str:
-    """Return a result for a terminal: its title, lines or tables, sentences, and what follows."""
+    """Return a result as terminal text: title, lines or tables, sentences, closing lines."""
     shown: list[str] = []
     for line in lines:
         shown += [line] if isinstance(line, str) else [*aligned(line), ""]
@@ -149,13 +149,13 @@ def text(
 
 
 def document_markdown(content: Content) -> str:
-    """Return the tables of a result in Markdown, its sentences and its recipe."""
+    """Return tables, sentences and recipe in Markdown."""
     sentences = map(markdown_text, (*content.sentences, content.recipe))
     return "\n\n".join([*map(markdown, content.tables), *sentences]) + "\n"
 
 
 def document_latex(content: Content) -> str:
-    """Return the tables of a result in LaTeX, under its recipe as a comment."""
+    """Return the tables in LaTeX, with the recipe as a comment."""
     recipe = " ".join(content.recipe.split())
     return "\n\n".join([f"% {recipe}", *map(latex, content.tables)]) + "\n"
 
@@ -249,7 +249,7 @@ def cell(name: str, value: object, spread: float = nan) -> str:
 
 
 def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
-    """Return one spread a row, which decides its decimals: a standard error or from an interval."""
+    """Yield for each row the spread that decides its decimals: a standard error, or from limits."""
     if "se" in columns:
         return map(float, columns["se"])
     if "interval" in columns:
@@ -260,14 +260,14 @@ def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
 
 
 def head(name: str) -> str:
-    """Return the head of a column; an attribute is called by its name, in words."""
+    """Return the heading of a column; attribute names become words."""
     return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
 
 
 def texts(
     columns: Columns, mark_up: Callable[[str], str]
 ) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
-    """Return heads, rows of cells, and which columns hold numbers."""
+    """Return headings, rows of cells, and which columns hold numbers."""
     lists = {name: list(values) for name, values in columns.items()}
     cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
@@ -276,13 +276,13 @@ def texts(
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:
-    """Return the lines of a list of facts for a terminal."""
+    """Return facts by name as aligned lines for a terminal."""
     width = max(map(len, facts)) + 2
     return [f"  {name:<{width}}{text}" for name, text in facts.items()]
 
 
 def aligned(columns: Columns) -> list[str]:
-    """Return the lines of a table for a terminal."""
+    """Return a table as aligned lines for a terminal."""
     heads, rows, numeric = texts(columns, str)
     lines = [heads, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -291,19 +291,19 @@ def aligned(columns: Columns) -> list[str]:
 
 
 def markdown_text(text: str) -> str:
-    """Return text that Markdown shows as it is."""
+    """Return text escaped for Markdown."""
     return text.translate(_MARKDOWN)
 
 
 def markdown(columns: Columns) -> str:
-    """Return a table for GitHub and other readers of Markdown."""
+    """Return a table in GitHub's Markdown."""
     heads, rows, numeric = texts(columns, markdown_text)
     rule = ["--:" if number else "---" for number in numeric]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
 
 
 def latex_text(text: str) -> str:
-    """Return text that LaTeX shows as it is."""
+    """Return text escaped for LaTeX."""
     return re.sub(r"(?<![\w.])-(?=\d)", "−", text).translate(_LATEX)
 
 
@@ -317,7 +317,7 @@ def latex(columns: Columns) -> str:
 
 
 def html(columns: Columns) -> str:
-    """Return a table for notebooks."""
+    """Return a table in HTML for notebooks."""
     heads, rows, numeric = texts(columns, escape)
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
 

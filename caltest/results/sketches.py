@@ -1,6 +1,6 @@
 """Small pictures of results as inline SVG for notebooks: no matplotlib, no scripts, no ids.
 
-Colours are those of the element around them (``notebook.STYLE``). Every mark has a ``<title>``:
+Colours come from the surrounding element (``notebook.STYLE``). Every mark has a ``<title>``:
 hover text in a browser, a name for a screen reader. Shapes differ where colours do: points that are
 outside or significant are filled.
 """
@@ -75,13 +75,13 @@ class IntervalRow:
 
     @property
     def ends(self) -> list[float]:
-        """All numbers that have to fit on the axis."""
+        """All numbers that must fit on the axis."""
         numbers = [self.value, self.low, self.high, self.limit, *(self.floor or ())]
         return [x for x in numbers if x is not None and isfinite(x)]
 
 
 def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0) -> str:
-    """Return a picture with an interval, a noise floor and a point a row; "" without rows."""
+    """Return a picture with an interval, a noise floor and a point per row; "" without rows."""
     rows = [row for row in rows if isfinite(row.value)][:ROWS_DRAWN]
     if not rows:
         return ""
@@ -101,7 +101,7 @@ def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0
 
 
 def _interval(row: IntervalRow, at: Callable[[float], float], top: float) -> str:
-    """Return the marks of one row, its label above them."""
+    """Return the marks of one row, with its label above them."""
     middle, marks = top + 22, []
     if row.floor is not None:
         low, high = map(at, row.floor)
@@ -156,7 +156,7 @@ def line(
     level: float | None = None,
     square: bool = False,
 ) -> str:
-    """Return a line with a band around it, and the diagonal (``square``) or an upright level."""
+    """Return a line with a band, and the diagonal (``square``) or a horizontal level."""
     places = np.unique(np.linspace(0, len(x) - 1, MOST_VERTICES).astype(int))
     x, y = x[places], y[places]
     low, high = (end[places] for end in band) if band else (y, y)
@@ -181,7 +181,7 @@ def line(
 
 
 def columns(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:
-    """Return a histogram of values between two ends."""
+    """Return a histogram of counts between two limits."""
     tallest = max(*heights, 1e-300)
     width = (PICTURE_WIDTH - 8) / len(heights)
     bars = "".join(
@@ -202,7 +202,7 @@ def columns(heights: Sequence[float], ends: tuple[float, float], words: str) -> 
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Return the map of numbers between two ends to places, rounded to a tenth of a unit."""
+    """Return the map from data to picture coordinates, rounded to a tenth of a unit."""
     length = high - low or 1.0
     return lambda value: round(float(start + (value - low) / length * (end - start)), 1)
 
@@ -210,7 +210,7 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 def _square(
     values: Iterable[FloatArray], axes: tuple[str, str]
 ) -> tuple[Callable[[float], float], Callable[[float], float], list[str]]:
-    """Return two scales of the same probabilities, and the axes with the diagonal."""
+    """Return two scales for equal ranges of probability, and the axes with the diagonal."""
     known = np.concatenate([v[np.isfinite(v)] for v in values])
     low, high = np.floor(10.0 * known.min()) / 10.0, np.ceil(10.0 * known.max()) / 10.0
     low, high = max(0.0, float(low)), min(1.0, float(high))
@@ -228,7 +228,7 @@ def _frame(
     x_ends: tuple[float, float],
     y_ends: tuple[float, float],
 ) -> list[str]:
-    """Return the axes: their names, their lines, and a number at each end."""
+    """Return the axes: names, lines, and a number at each end."""
     picture = [
         _text(0, 11, axes[1], "a"),
         _text(PLOT_RIGHT, PICTURE_HEIGHT - 4, axes[0], "a", "end"),

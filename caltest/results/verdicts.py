@@ -1,4 +1,4 @@
-"""Verdicts: codes that programs compare; and where predictions come from."""
+"""Verdicts as codes that programs compare, and the provenance of predictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from caltest._base.arrays import BoolArray
 
 
 class Verdict(StrEnum):
-    """A code whose ``str`` is its words; it equals them, and prints like a plain string."""
+    """Code whose ``str`` is its words; it equals them, and prints like a plain string."""
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -32,12 +32,12 @@ class AuditVerdict(Verdict):
 
     @property
     def failed(self) -> bool:
-        """Whether the model is miscalibrated, and by more than the tolerance if there is one."""
+        """True if the model is miscalibrated, by more than the tolerance if there is one."""
         return self in (AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS)
 
     @property
     def exit_code(self) -> int:
-        """1 for a model that failed, 3 in doubt, else 0, with ``--fail-on-miscalibration``."""
+        """Exit code with ``--fail-on-miscalibration``: 1 for a failed model, 3 in doubt, else 0."""
         return 1 if self.failed else 3 if self is AuditVerdict.IN_DOUBT else 0
 
 
@@ -51,7 +51,7 @@ class Finding(Verdict):
 
     @property
     def rejects(self) -> bool:
-        """Whether calibration is rejected."""
+        """True if calibration is rejected."""
         return self in (Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME)
 
 
@@ -66,12 +66,12 @@ class ComparisonVerdict(Verdict):
 
     @property
     def better(self) -> int | None:
-        """The place of the better model, 0 or 1; None where neither was found to be better."""
+        """Index of the better model, 0 or 1; None where neither was found to be better."""
         places = {ComparisonVerdict.FIRST_BETTER: 0, ComparisonVerdict.SECOND_BETTER: 1}
         return places.get(self)
 
     def about(self, names: tuple[str, str]) -> str:
-        """Return the words, with the name of the better model."""
+        """Return the verdict in words, with the name of the better model."""
         return self.value if self.better is None else f"{names[self.better]} is better calibrated"
 
 
@@ -92,7 +92,7 @@ class GateVerdict(Verdict):
 
     @property
     def exit_code(self) -> int:
-        """0 for passed, 1 for failed, 3 where the rows cannot tell."""
+        """Exit code: 0 for passed, 1 for failed, 3 where the rows cannot tell."""
         return {GateVerdict.PASSED: 0, GateVerdict.FAILED: 1, GateVerdict.CANNOT_TELL: 3}[self]
 
 
@@ -114,5 +114,5 @@ class Provenance:
 
     @property
     def n_overlap(self) -> int:
-        """How many of the rows at hand are rows of the fit."""
+        """Number of the present rows that were rows of the fit."""
         return int(self.overlap.sum())
