@@ -496,7 +496,7 @@ class ReliabilityCurve(Result):
 
     @property
     def outside(self) -> BoolArray:
-        """Bins (L,) whose bar excludes the frequency (consistency) or the prediction (confidence)."""
+        """Bins (L,) whose bar misses the frequency (consistency) or prediction (confidence)."""
         value = self.observed if self.is_consistency else self.predicted
         return (value < self.low - 1e-12) | (value > self.high + 1e-12)
 
