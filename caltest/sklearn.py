@@ -5,6 +5,7 @@ Needs the extra ``caltest[sklearn]``. Arguments have scikit-learn's order and na
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import ArrayLike
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import RNG, AnyArray, whole
 from caltest._base.containers import as_ndarray
+from caltest._base.written import Doubt
 from caltest.data import Predictions
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
 from caltest.inference import calibration_test, reliability_curve
 from caltest.inference._input import evaluated
 from caltest.recalibration import Recalibration, VectorScaling
@@ -159,8 +161,9 @@ def out_of_fold(
     split = PredefinedSplit(fold)
     probs = cross_val_predict(clone(estimator), X, truth, cv=split, method="predict_proba")
     return Predictions.of(
-        probs, _codes(classes, truth), [str(c) for c in classes], folds=fold, rounded=False
-    )
+        probs, _codes(classes, truth), [str(c) for c in classes], folds=fold, rounded=False,
+        as_is=True,  # the order of the classes is known
+    )  # fmt: skip
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -280,8 +283,8 @@ def _problem(
             places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
             lens = OneVsRest(next(places, str(pos_label)))
         codes, names = _codes(classes, y), [str(c) for c in classes]
-        data = Predictions.of(probs, codes, names, weights=weights, rounded=False)
-        return data.in_ratios(), {"lens": lens, **options}
+        data = Predictions.of(probs, codes, names, weights=weights, rounded=False, as_is=True)
+        return _in_ratios(data), {"lens": lens, **options}
     if pos_label is None and order is not None:
         pos_label = order[-1]
     elif pos_label is None and (set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {-1, 1}):
@@ -295,5 +298,15 @@ def _problem(
             "column for each class"
         )
     names = [str(others[0]) if others else f"not {pos_label}", str(pos_label)]
-    data = Predictions.of(probs, y == pos_label, names, weights=weights, rounded=False)
-    return data.in_ratios(), {"lens": lens, **options}
+    data = Predictions.of(probs, y == pos_label, names, weights=weights, rounded=False, as_is=True)
+    return _in_ratios(data), {"lens": lens, **options}
+
+
+def _in_ratios(data: Predictions) -> Predictions:
+    """Return predictions with weights as ratios; what puts them in doubt is a warning.
+
+    An error would end a search of scikit-learn.
+    """
+    for doubt in (note for note in data.notes if isinstance(note, Doubt)):
+        warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
+    return data.in_ratios()

@@ -55,7 +55,7 @@ class CalibrationMetric:
         """
         data = Predictions.of(
             *(preds, target, self.classes),
-            from_logits=self.from_logits, pos_label=self.pos_label, rounded=False,
+            from_logits=self.from_logits, pos_label=self.pos_label, rounded=False, as_is=None,
         )  # fmt: skip
         self._add([np.column_stack([as_numbers(as_array(preds, "preds"), "preds"), data.labels])])
 
@@ -73,7 +73,8 @@ class CalibrationMetric:
         if not rows.size:
             raise InvalidPredictionsError("there are no rows yet: call update for every batch")
         labels = rows[:, -1].astype(np.int64)
-        data = Predictions.of(rows[:, :-1], labels, from_logits=self.from_logits)
+        # An error would end a training run: what the values say against them is a note
+        data = Predictions.of(rows[:, :-1], labels, from_logits=self.from_logits, as_is=True)
         return self.verb(Predictions.of(data, classes=self.classes), **self.options)
 
 

@@ -32,8 +32,9 @@ LIKELIER = float(np.log(1000.0))
 BELOW_HALF = 3.0
 #: Probabilities are taken within [ROUNDED_OFF, 1 − ROUNDED_OFF] where a 0 or 1 may be rounded.
 ROUNDED_OFF = 0.005
-#: Rows from which on guards look at an evenly spread part of the arrays.
-MOST_SEEN = 50_000
+#: Rows from which on guards look at an evenly spread part of the arrays, and rows that are looked
+#: at before all others.
+MOST_SEEN, MOST_FIRST = 50_000, 1000
 
 #: Names of the parts of a data set that a model was fitted to, and of all parts.
 FITTED = frozenset(("train", "training", "fit"))
@@ -61,7 +62,7 @@ def questions(rows: Rows) -> tuple[Question, ...]:
 
 
 def doubts_of_arrays(
-    probs: FloatArray, labels: IntArray | Followup, *,
+    probs: FloatArray, labels: IntArray | Followup,
     weights: FloatArray | None = None, clusters: AnyArray | None = None,
     said: Mapping[str, str] | None = None,
 ) -> tuple[Question, ...]:  # fmt: skip
@@ -69,7 +70,8 @@ def doubts_of_arrays(
 
     The guards are ``predicted_class`` and ``against_outcomes``; with follow-up
     ``swapped_censoring`` and ``against_outcomes``. Of more than 50 000 rows an evenly spread part
-    is looked at. Cumulative rows are no probabilities: :func:`cumulative` is for the check of them.
+    is looked at. Plain rows of which none can ask are told by one pass over them, here.
+    Cumulative rows are no probabilities: :func:`cumulative` is for the check of them.
 
     Parameters
     ----------
@@ -80,7 +82,8 @@ def doubts_of_arrays(
     weights, clusters : ndarray of shape (n,), optional
         Weights and clusters of the rows.
     said : mapping of str to str, optional
-        What the arguments are called in readings, by default ``probs`` and ``labels``.
+        Options that were given besides, and what the arguments are called in readings, by default
+        ``probs`` and ``labels``.
 
     Notes
     -----
@@ -93,6 +96,15 @@ def doubts_of_arrays(
         seen = np.linspace(0, len(labels) - 1, MOST_SEEN).astype(np.int64)
         probs, labels = probs[seen], labels[seen]
         weights, clusters = (None if a is None else a[seen] for a in (weights, clusters))
+    if probs.ndim == 1 or probs.shape[1] == 2:
+        p, event = probs if probs.ndim == 1 else probs[:, 1], labels == 1
+        k, inner = np.count_nonzero(event), np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
+        apart = 0 < k < p.size and p[event].min() > p[~event].max()
+        gain = np.log(1.0 / inner - 1.0) @ (2.0 * event - 1.0)  # log L(1 − p) − log L(p)
+        if not apart and weights is None and gain < LIKELIER - 1e-6:
+            return ()
+    elif (probs[:MOST_FIRST].argmax(axis=1) != labels[:MOST_FIRST]).any():
+        return ()
     rows = Rows(probs, labels, weights, clusters, said=words, arrays=True)
     return tuple(filter(None, (predicted_class(rows), against_outcomes(rows))))
 
@@ -118,19 +130,35 @@ def _of_followup(
     return tuple(filter(None, (swapped_censoring(rows, followup), against_outcomes(rows))))
 
 
-def answered(asked: Iterable[Question], as_is: bool = False) -> tuple[str, ...]:
+def answered(
+    asked: Iterable[Question], as_is: bool = False, *, arrays: bool = False
+) -> tuple[str, ...]:
     """Return notes of the doubts and, with ``as_is``, of the questions that were overruled.
 
-    DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. It
-    does not name the option that goes on: the caller, who speaks to the user, does.
+    DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. Of
+    ``arrays`` its message says what to pass in Python; otherwise it does not name the option that
+    goes on: the caller, who speaks to the user, does.
     """
     notes = []
     for question in asked:
         if question.asks and not as_is:
-            raise DoubtfulInputError(question.text, question.readings)
+            advice = f". {_in_python(question)}" if arrays else ""
+            raise DoubtfulInputError(question.text + advice, question.readings)
         text = f"read as it is, although {question.text}" if question.asks else question.text
         notes.append(DependenceDoubt(text) if question.guard == "dependent rows" else text)
     return tuple(notes)
+
+
+def _in_python(question: Question) -> str:
+    """Return what to pass in the place of arrays, for each reading, and how to go on."""
+    ways = [
+        (f"pos_label={value!r}" if option == "pos_label" else f"{value}")
+        + (f" if {reading.when}" if reading.when else "")
+        for reading in question.readings if reading.complete
+        for option, value in reading.options.items()
+    ]  # fmt: skip
+    instead = " or ".join(ways) or "the outcomes that were observed"
+    return f"Pass {instead}; as_is=True goes on with the values as they are"
 
 
 # ------------------------------------------------------------------------------
@@ -229,14 +257,17 @@ def against_outcomes(rows: Rows) -> Question | None:
     if gain / effect < LIKELIER or z > -BELOW_HALF:
         return None
     probs, outcome = rows.words("probs"), rows.outcome
+    rarer = f"events are rarer where {probs} are" if rows.arrays else (
+        f"{outcome} is rarer where {probs} is"
+    )  # fmt: skip
     text = (
-        f"{outcome} is rarer where {probs} is higher (area under the ROC curve {area:.2f}, "
-        f"{abs(z):.1f} standard errors below 0.5)"
+        f"{rarer} higher (area under the ROC curve {area:.2f}, {abs(z):.1f} standard errors below "
+        "0.5)"
     )
     readings = [_other_event(rows, probs)]
-    if not rows.followed:
-        negated = _negated(outcome, rows.arrays)
-        readings.append(Reading({"label": negated}, f"{outcome} marks the other outcome"))
+    if not rows.followed and (options := _other_outcome(rows)):
+        marks = "mark" if rows.arrays else "marks"
+        readings.append(Reading(options, f"{outcome} {marks} the other outcome"))
     return Question("against the outcomes", text, tuple(readings))
 
 
@@ -252,14 +283,23 @@ def _groups(rows: Rows) -> Iterable[IntArray]:
 
 def _other_event(rows: Rows, probs: str) -> Reading:
     """Return the reading in which the probabilities are for the other class."""
-    when = f"{probs} is the probability that the event does not occur"
+    when = "the probability that the event does not occur"
+    when = f"{probs} hold {when}" if rows.arrays else f"{probs} is {when}"
     if rows.probs.ndim == 1:
-        return Reading({"probs": complement(probs)}, when)
+        logits = "from_logits" in rows.said
+        return Reading({"probs": f"0 - ({probs})" if logits else complement(probs)}, when)
     if rows.arrays:
         return Reading({"probs": f"{probs}[:, ::-1]"}, f"the columns of {probs} are swapped")
     first, comma, second = probs.partition(", ")
     swapped = f"{second}, {first}" if comma else "COLUMN, COLUMN"
     return Reading({"probs": swapped}, "the columns are in the other order")
+
+
+def _other_outcome(rows: Rows) -> dict[str, object]:
+    """Return the options by which the other outcome is the event; none where classes are named."""
+    if "pos_label" in rows.said:
+        return {"pos_label": rows.said["pos_label"]}
+    return {} if "classes" in rows.said else {"label": _negated(rows.outcome, rows.arrays)}
 
 
 def complement(text: str) -> str:
@@ -299,9 +339,10 @@ def predicted_class(rows: Rows) -> Question | None:
         chance = p[np.arange(rows.n), y]
     if -float(np.log(chance).sum()) < LIKELIER + float(np.log(rows.n + 1.0)):
         return None
+    follow = "labels follow" if rows.arrays else f"{rows.outcome} follows"
     text = (
-        f"{rows.outcome} follows from {rows.words('probs')} in every row, as the class that a "
-        "model predicts does, and outcomes do not"
+        f"{follow} from {rows.words('probs')} in every row, as the class that a model predicts "
+        "does, and outcomes do not"
     )
     return Question("predicted class", text, (Reading({"label": "COLUMN"}),))
 

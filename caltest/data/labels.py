@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, is_whole
+from caltest._base.arrays import AnyArray, FloatArray, IntArray, is_whole
 from caltest._base.containers import as_ndarray, dtype_of, names_of
 from caltest._base.naming import NAMES, in_column, nth
 from caltest._base.written import first_of, several
@@ -106,16 +106,14 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
         return _from_names(array, classes)
     if is_text(array):
         words, counts = np.unique(array.astype(str), return_counts=True)
-        if n_classes == 2 and (event := event_of(array)):
-            return event[1].astype(np.int64)
-        if n_classes == 2 and words.size == 2:
+        if n_classes == 2 and words.size <= 2:
             rarest = words[np.argsort(counts, kind="stable")].tolist()
-            calls = " or ".join(f"pos_label={w!r} (--pos-label {w})" for w in rarest)
+            calls = " or ".join(f"labels == {w!r}" for w in rarest)
             raise InvalidPredictionsError(
-                f"labels are text{in_column()}: of one column of probabilities say {calls}, whose "
-                "probability it is; of two pass classes=[…] (--classes) in the order of the "
-                f"columns, which scikit-learn sorts: classes={words.tolist()}",
-                [Reading({"pos_label": word}) for word in rarest],
+                f"labels are text{in_column()}: of one column of probabilities pass {calls}, "
+                "whichever is the event that is predicted; of two pass classes=[…] (--classes) in "
+                f"the order of the columns, which scikit-learn sorts: classes={words.tolist()}",
+                [Reading({"pos_label": word}, f"{word} is the event") for word in rarest],
             )
         raise _unnamed(array, words.tolist(), n_classes)
     numbers = as_numbers(array, "labels")
@@ -130,7 +128,7 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
             advice = f". They seem to run from 1: pass {counting(1, n_classes)}"
             remedies = [Reading({"classes": f"1,…,{n_classes}"})]
         elif n_classes == 2 and set(np.unique(numbers)) <= {-1.0, 1.0}:
-            advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1 (--pos-label 1)"
+            advice = ". They seem to be −1 and 1: pass labels > 0, or pos_label=1"
             remedies = [Reading({"pos_label": "1"})]
         raise InvalidPredictionsError(
             f"labels{in_column()}: {nth(row)} is {numbers[row]:.0f}, but with {n_classes} classes "
@@ -229,64 +227,6 @@ def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, 
 
 
 # ------------------------------------------------------------------------------
-# Words that say whether an event occurred, or a prediction was right.
-
-
-#: Words for a wrong prediction, and for a right one.
-RIGHT_WORDS = (
-    *(("incorrect", "correct"), ("wrong", "right"), ("wrong", "correct"), ("falsch", "richtig")),
-    *(("fail", "pass"), ("failed", "passed")),
-)
-
-
-#: Words for an event that did not occur, and for one that did.
-EVENT_WORDS = (
-    *(("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos")),
-    *(("absent", "present"), ("f", "t"), ("no event", "event"), ("censored", "event")),
-    *(("nein", "ja"), ("n", "j"), ("non", "oui"), ("no", "si"), ("no", "sí"), ("no", "sì")),
-    *(("nee", "ja"), ("nej", "ja"), ("não", "sim"), ("nie", "tak"), ("ne", "ano")),
-    *(("falsch", "wahr"), ("faux", "vrai"), ("falso", "vero"), ("falso", "verdadero")),
-    *(("benign", "malignant"), ("benigne", "maligne"), ("gutartig", "bösartig")),
-    *(
-        ("alive", "dead"),
-        ("alive", "died"),
-        ("alive", "deceased"),
-        ("living", "deceased"),
-        ("survived", "died"),
-    ),
-    *(("legit", "fraud"), ("legitimate", "fraud"), ("ham", "spam"), ("miss", "hit")),
-    *(("lost", "won"), ("loss", "win"), ("no rain", "rain"), ("no default", "default")),
-    *RIGHT_WORDS,
-)
-
-
-def lowered(texts: AnyArray) -> AnyArray:
-    """Return words in lower case, without surrounding blanks, same shape."""
-    return np.char.lower(np.char.strip(texts.astype(str)))
-
-
-def event_of(texts: AnyArray) -> tuple[str, BoolArray] | None:
-    """Return the word for the event and where it is, or None where the words are not two such.
-
-    One word alone, as in a batch without events, is enough where it never means both.
-    """
-    words = {*np.unique(lowered(texts)).tolist()}
-    if words and words <= {*(coded := _coded(words))} and coded[1]:
-        return coded[1], lowered(texts) == coded[1]
-    pairs = [pair for pair in EVENT_WORDS if words and words <= {*pair}]
-    if not pairs or (len(words) == 1 and len({pair.index(*words) for pair in pairs}) > 1):
-        return None
-    yes = pairs[0][1]
-    return yes, lowered(texts) == yes
-
-
-def _coded(words: set[str]) -> tuple[str, str]:
-    """Return the words that begin with their code, as "0:living" and "1:deceased"; "" for none."""
-    no, yes = ([word for word in words if re.match(rf"{k}\s*[:=-]\s*\D", word)] for k in (0, 1))
-    return ("".join(no[:1]), "".join(yes[:1]))
-
-
-# ------------------------------------------------------------------------------
 # Probabilities, labels and the names of classes, from arrays that belong together.
 
 
@@ -330,8 +270,6 @@ def as_rows(
             odd = [f"{word} is {name}" for word, name in words if word != name]
             notes += (f"labels differ from classes in case or blanks: {first_of(odd)}",) * bool(odd)
         names = class_names(classes, rows.shape[1])
-        if classes is None and rows.shape[1] == 2 and is_text(marks) and (event := event_of(marks)):
-            notes += (f"the event is {event[0]!r}; pos_label= (--pos-label) says another",)
         return Rows(rows, as_labels(marks, rows.shape[1], classes), names), notes
     if values.ndim == 2:
         raise InvalidPredictionsError(

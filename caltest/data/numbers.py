@@ -215,8 +215,9 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
     elif on_a_scale(probs):
         advice, remedies = "Whole numbers up to 10 are scores or grades, no probabilities", []
     elif probs.min() >= 0.0 and 2.0 < probs.max() <= 100.0:
-        advice = f"If they are percents, divide by 100 (--percent); if they are logits, {logits}"
-        remedies = [Reading({"percent": True})]
+        advice = f"If they are percents, pass probs / 100; if they are logits, {logits}"
+        percents = Reading({"probs": "probs / 100"}, "they are percents")
+        remedies = [percents, Reading({"from_logits": True}, "they are logits")]
     elif (probs < 0.0).any() and (probs > 1.0).any():
         advice = f"These look like logits: {logits}"
     else:

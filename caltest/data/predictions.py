@@ -25,7 +25,8 @@ from caltest._base.arrays import (
 from caltest._base.containers import can, is_table
 from caltest._base.features import Features
 from caltest._base.naming import nth
-from caltest._base.written import Fields, explained, first_of, refuse_form, several
+from caltest._base.written import Doubt, Fields, explained, first_of, refuse_form, several
+from caltest.data.doubts import answered, cumulative, doubts_of_arrays
 from caltest.data.facts import (
     IN_ORDER,
     NO_VALUE,
@@ -40,7 +41,7 @@ from caltest.data.facts import (
 )
 from caltest.data.followup import UNKNOWN, Censoring, Followup
 from caltest.data.labels import as_rows, relabelled, stacked
-from caltest.data.numbers import SUM_EXACT, as_array, doubts, meant
+from caltest.data.numbers import SUM_EXACT, as_array, doubts, is_text, meant
 from caltest.data.rounded import without_rounded
 from caltest.data.votes import numbered, refuse_unequal, rows_of_votes
 from caltest.errors import (
@@ -192,6 +193,7 @@ class Predictions(NamedClasses):
         renormalise: bool = False,
         ordered: bool = False,
         rounded: bool | Literal["auto"] = "auto",
+        as_is: bool | None = False,
     ) -> Predictions:
         """Check arrays of probabilities and labels, and bring them into one form.
 
@@ -259,12 +261,19 @@ class Predictions(NamedClasses):
             outcome, all values are multiples of 0.01 or more, and half of that step explains it
             (P > 0.05); a warning and a note then count the rows. :class:`Predictions` are rounded
             only where they are asked to be.
+        as_is : bool or None, default False
+            Take values as they are, also where they say that they are meant otherwise; a note then
+            says so. None raises no question: for values about which somebody else asks.
 
         Raises
         ------
         InvalidPredictionsError
             For rows that are no forecast with its outcome; names the first such row (from 0), and a
-        remedy.
+            remedy.
+        DoubtfulInputError
+            Without ``as_is``, where the values say that they are meant otherwise: 1 − p is 1000
+            times as likely as p, labels follow from predictions, codes of censoring are swapped.
+            False alarms are measured in docs/guards.md.
 
         Warns
         -----
@@ -293,7 +302,7 @@ class Predictions(NamedClasses):
         if all(other is None or other is False for other in others):
             data = of_plain_arrays(probs, labels)
             if data is not None:
-                return without_rounded(data, rounded)
+                return questioned(without_rounded(data, rounded), as_is, probs, labels)
         followup = labels if isinstance(labels, Followup) else None
         if followup is not None:
             facts["labels"] = followup.labels
@@ -314,9 +323,11 @@ class Predictions(NamedClasses):
             data = _with_labels(probs, facts["labels"], classes)
         data = _with_facts(data, facts, horizon, ordered)
         if followup is not None or data.followup is not None:
-            return _followed(data, followup)
-        asked = rounded != "auto" or not isinstance(probs, Predictions)
-        return without_rounded(data, rounded) if asked else data
+            data = _followed(data, followup)
+        elif rounded != "auto" or not isinstance(probs, Predictions):
+            data = without_rounded(data, rounded)
+        known = isinstance(probs, Predictions) and labels is None
+        return data if known else questioned(data, as_is, probs, labels, from_logits)
 
     @classmethod
     def of_labels(
@@ -344,7 +355,7 @@ class Predictions(NamedClasses):
         Predictions(n=3, K=2, 2 clusters)
         """
         stack = stacked(probs, labels, names)
-        data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows)
+        data = cls.of(stack.probs, stack.labels, by=stack.names, clusters=stack.rows, as_is=None)
         notes = (*stack.notes, *data.notes)
         return replace(data, multilabel=True, places=stack.rows, notes=notes)
 
@@ -352,7 +363,7 @@ class Predictions(NamedClasses):
     def of_votes(
         cls, probs: object, counts: object, votes: object = None, *, raters: object = None,
         weights: object = None, clusters: object = None, by: object = None,
-        classes: Sequence[object] | None = None,
+        classes: Sequence[object] | None = None, as_is: bool | None = False,
     ) -> Predictions:  # fmt: skip
         """Take items with several outcomes each: votes of annotators, or answers of repeated runs.
 
@@ -373,7 +384,7 @@ class Predictions(NamedClasses):
             The number of votes of every item, where ``counts`` are shares (soft labels).
         raters : optional
             Refused: if raters judge several items, votes of different items are dependent.
-        weights, clusters, by, classes
+        weights, clusters, by, classes, as_is
             As in :meth:`of`, of items; whole items lie in a cluster.
 
         Raises
@@ -402,7 +413,7 @@ class Predictions(NamedClasses):
             for name, fact in facts.items()
         }
         rows = given.take(item) if isinstance(given, Predictions) else given[item]
-        data = cls.of(rows, label, classes, **facts, items=item)
+        data = cls.of(rows, label, classes, **facts, items=item, as_is=as_is)
         left = n - np.unique(item).size
         note = (f"left out {several(left, 'item')} without a vote",) * (left > 0)
         return replace(data, places=None, notes=(*data.notes, *note))
@@ -551,6 +562,32 @@ def of_plain_arrays(probs: object, labels: object) -> Predictions | None:
     return data
 
 
+def questioned(
+    data: Predictions, as_is: bool | None, probs: object, labels: object, from_logits: bool = False
+) -> Predictions:
+    """Return predictions of arrays, with a note where their values say that they mean others.
+
+    DoubtfulInputError for such values, unless they are meant ``as_is``; None asks nothing.
+    ``probs`` and ``labels`` are the arrays as they were given, of which readings speak.
+    """
+    if as_is is None:
+        return data
+    if not isinstance(as_is, bool):
+        one_of("as_is", as_is, (True, False))
+    outcomes = data.labels if data.followup is None else data.followup
+    if not doubts_of_arrays(data.probs, outcomes, data.weights, data.clusters):
+        return data
+    one = not isinstance(probs, Predictions) and as_array(probs, "probs").size == data.n
+    said = {"from_logits": "True"} if from_logits else {}
+    if data.classes and not isinstance(labels, Followup) and is_text(as_array(labels, "labels")):
+        said["pos_label" if one else "classes"] = data.classes[0]
+    asked = doubts_of_arrays(
+        data.risks if one else data.probs, outcomes, data.weights, data.clusters, said
+    )
+    notes = answered(asked, as_is, arrays=True)
+    return replace(data, notes=(*map(Doubt, notes), *data.notes))
+
+
 def _refuse_tables(probs: object, labels: object) -> None:
     """Refuse a table, whose columns have names, and follow-up in the place of probabilities."""
     if isinstance(probs, Followup):
@@ -594,12 +631,26 @@ def _of_arrays(
     if labels is None:
         as_array(probs, "probs")  # which may say better what is wrong
         raise InvalidPredictionsError("labels are missing: pass probs and labels")
-    rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, renormalise)
+    try:
+        rows, notes = as_rows(probs, labels, classes, from_logits, pos_label, renormalise)
+    except InvalidPredictionsError:
+        if not from_logits:
+            _refuse_cumulative(probs)
+        raise
     data = Predictions(*rows, notes=notes)
     folds = facts["folds"] is not None
     for doubt in doubts(data.probs, data.labels, probs, from_logits, folds):
         warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)
     return data
+
+
+def _refuse_cumulative(probs: object) -> None:
+    """Refuse rows that rise to 1, with their differences, in place of their sums."""
+    values = as_array(probs, "probs")
+    question = cumulative(values) if values.dtype.kind in "iuf" else None
+    if question is not None:
+        steps = question.readings[0].options["probs"]
+        raise InvalidPredictionsError(f"{question.text}. Pass {steps}", question.readings)
 
 
 def _with_labels(
@@ -816,8 +867,7 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
         listed = f"{', '.join(a.classes)} and {', '.join(b.classes)}"
         raise InvalidPredictionsError(
             f"{both} name their classes differently: {listed}; give both the same in one order "
-            "with classes=[…] (--classes), or of one column the same event with pos_label= "
-            "(--pos-label)"
+            "with classes=[…] (--classes), or of one column the same event with pos_label="
         )
     if a.ids is not None and b.ids is not None and not np.array_equal(a.ids, b.ids):
         i = int(np.argmax(a.ids != b.ids))

@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from caltest._base.arrays import RNG, IntArray, largest, quarters
-from caltest._base.containers import opened
+from caltest._base.containers import is_table, opened
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, OneVsRest, TopK, as_lens
 from caltest.data.numbers import n_copies
-from caltest.data.predictions import as_sampled, match_rows, refuse_unlike
+from caltest.data.predictions import as_sampled, match_rows, questioned, refuse_unlike
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, UnsupportedFactError
 from caltest.inference.dependence import in_time_order, refuse_few_blocks, summary_of
 from caltest.nulls.agreement import association
@@ -178,6 +178,8 @@ def take_rows(
     ------
     InvalidPredictionsError
         For values that are no forecasts with their outcomes.
+    DoubtfulInputError
+        For arrays whose values say that they are meant otherwise, without ``as_is=True``.
     UnsupportedFactError, StatisticError
         For a fact that the test does not take (``TAKES``), rows to which the predictions were
         fitted, and rows of a single cluster.
@@ -188,7 +190,12 @@ def take_rows(
         refuse_unknown_facts(verb, facts)
     if verb in ALL_ROWS:
         facts = {"rounded": False, **facts}
-    return admitted(verb, read_arguments(probs, labels, **facts), in_order, stakes)
+    data = read_arguments(probs, labels, **facts)
+    # Tables were asked about where they were read; a stream of batches is bet on as it comes
+    if labels is not None and not in_order and (type(probs) is np.ndarray or not is_table(probs)):
+        as_is, logits = facts.get("as_is", False), facts.get("from_logits", False)
+        data = questioned(data, as_is, probs, labels, logits)
+    return admitted(verb, data, in_order, stakes)
 
 
 def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
@@ -445,7 +452,7 @@ def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts
     try:
         data = take_rows(verb, probs, labels, facts)
     except InvalidPredictionsError as error:
-        raise InvalidPredictionsError(f"model {name}: {error}", error.readings) from None
+        raise error.of_file(f"model {name}") from None
     refuse_few_blocks(verb, data)
     return data
 

@@ -40,7 +40,7 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
 
     ``facts`` are those of :meth:`Predictions.of`. Beside a table, labels and facts may be names of
     its columns, expressions in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables
-    and arrays that lack a value.
+    and arrays that lack a value. Tables raise questions; of arrays tests ask, not statistics.
     """
     rounded = facts.get("rounded", "auto")
     if not facts.keys() - {"rounded"} and (rounded == "auto" or rounded is False):
@@ -60,7 +60,7 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
             raise InvalidPredictionsError(f"{name} names a column of a table with labels")
         if dropped and labels is not None and not isinstance(labels, Followup):
             return _complete(probs, labels, options)
-        return Predictions.of(probs, labels, **options)
+        return Predictions.of(probs, labels, **options, as_is=None)
     if strange := options.keys() - Facts.__annotations__.keys():
         raise unknown("Predictions.of", min(strange), Facts.__annotations__)
     return _of_table(probs, labels, options, choices)
@@ -83,7 +83,7 @@ def _complete(probs: object, labels: object, options: Fields) -> Predictions:
     elif truth.dtype == object:
         truth = np.array(truth.tolist())
     cut = {name: _rows_of(value, rows) for name, value in facts.items()}
-    data = Predictions.of(values[rows], truth, **options, **cut)
+    data = Predictions.of(values[rows], truth, **options, **cut, as_is=None)
     note = f"left out {several(int(missing.sum()), 'row')} without a value"
     return replace(data, notes=(note, *data.notes), places=rows)
 
@@ -127,7 +127,7 @@ def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> P
         notes = data.notes
         data = Predictions.of(data, None, rounded=False, **facts)
         data = replace(data, notes=(*notes, *(n for n in data.notes if n not in notes)))
-    return data if not isinstance(labels, Followup) else Predictions.of(data, labels)
+    return data if not isinstance(labels, Followup) else Predictions.of(data, labels, as_is=None)
 
 
 def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Beside:

@@ -71,6 +71,7 @@ def questioned(
     if complete.left_out:
         kept = np.flatnonzero(np.isin(whole.rows, complete.cells.rows, assume_unique=True))
     said = {option: chosen.sql(option) for option in chosen.terms}
+    said |= {"from_logits": "True"} if wanted.from_logits else {}
     p = data.probs[:, 1] if len(chosen.terms["probs"]) == 1 else data.probs
     every = Rows(
         p, data.labels, data.weights, data.clusters, data.by, (), said, chosen.named,

@@ -487,7 +487,7 @@ class Cells:
         with self.naming:
             data = Predictions.of(
                 probs, labels, from_logits=wanted.from_logits, renormalise=wanted.renormalise,
-                ordered=wanted.ordered, rounded=False, **facts,
+                ordered=wanted.ordered, rounded=False, **facts, as_is=None,
             )  # fmt: skip
         data = replace(data, notes=(*data.notes, *notes))
         return data if classes is None else replace(data, classes=classes)

@@ -147,7 +147,7 @@ class Recalibrated:
             refuse_form(probs, "probs")
             probs = unlabelled = as_ndarray(probs, "probs")
         labels = None if unlabelled is None else np.zeros(len(unlabelled), dtype=np.int64)
-        data = Predictions.of(probs, labels, from_logits=from_logits, rounded=False)
+        data = Predictions.of(probs, labels, from_logits=from_logits, rounded=False, as_is=None)
         scores = _scores(data, probs, from_logits)
         if data.n_classes != self.n_classes:
             raise StatisticError(

@@ -535,8 +535,8 @@ def of_other_label(data: Source) -> str:
     return (
         f"Where class {data.class_name(1)} was observed, its predictions are lower "
         f"({percent(low.mean(), high.mean())} on average) than elsewhere "
-        f"({percent(high.mean(), low.mean())}): are they the probability of {other}? Then say "
-        f"pos_label={other!r} (--pos-label {other}), or give 1 − p."
+        f"({percent(high.mean(), low.mean())}): are they the probability of {other}? Then give "
+        "1 − p."
     )
 
 

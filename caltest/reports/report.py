@@ -182,7 +182,7 @@ def _after(recalibrated: object, data: Source) -> Predictions:
     if isinstance(recalibrated, Predictions):
         return replace(recalibrated, by=None)
     design = {name: vars(rows)[name] for name in ("weights", "clusters", "crossed")}
-    return replace(Predictions.of(recalibrated, rows.labels, rounded=False), **design)
+    return replace(Predictions.of(recalibrated, rows.labels, rounded=False, as_is=None), **design)
 
 
 @dataclass(frozen=True)

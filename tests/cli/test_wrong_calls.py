@@ -8,6 +8,7 @@ import linecache
 import re
 import traceback
 import warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -91,7 +92,7 @@ INPUTS = {
     "complex": (p + 0j, y, "real numbers, not complex128"),
     "words": (["high"] * N, y, "probs: row 0 is 'high', which is not a number"),
     "a word": (holding(p, "high"), y, "probs: row 4 is 'high'"),
-    "percent": (100 * p, y, r"probs: row 0 is 63\.7.*divide by 100"),
+    "percent": (100 * p, y, r"probs: row 0 is 63\.7.*pass probs / 100"),
     "logits": (RNG.normal(0, 3, N), y, r"row 0 is .*logits: apply the logistic function, or pass"),
     "logs": (np.log(P), Y, "log-probabilities: apply exp"),
     "nan": (holding(p, np.nan), y, "probs: row 4 is nan"),
@@ -165,7 +166,8 @@ def test_doubtful_input_is_warned_of(verb, case):
     given, facts, words = DOUBTFUL[case]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        VERBS[verb](*given, **facts)
+        with suppress(ct.errors.DoubtfulInputError):  # tests ask about some of them as well
+            VERBS[verb](*given, **facts)
     assert any(re.search(words, str(w.message)) for w in said)
     assert {w.category for w in said} <= {ct.DoubtfulInputWarning, ct.DegenerateDataWarning}
 

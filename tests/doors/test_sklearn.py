@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
 
 pytest.importorskip("sklearn")
 from sklearn.datasets import load_wine, make_classification
@@ -183,3 +183,10 @@ def test_recalibrated_classifiers_take_weights_and_groups(monkeypatch):
     RecalibratedClassifier(GaussianNB()).fit(x, y, groups=groups)
     assert len(held) == 5
     assert all(set(groups[a]).isdisjoint(groups[b]) for a, b in held)
+
+
+def test_a_score_of_reversed_probabilities_warns_and_is_returned():
+    p = np.random.default_rng(0).beta(1.2, 1.8, 400)
+    y = (np.random.default_rng(1).random(400) < p).astype(int)
+    with pytest.warns(DoubtfulInputWarning, match="events are rarer where probs are higher"):
+        assert calibration_error(y, 1.0 - p) == ct.ECE()(1.0 - p, y)

@@ -86,3 +86,11 @@ def test_tensors_of_any_kind():
     for rows in BATCHES:
         metric.update(torch.tensor(PROBS[rows], requires_grad=True), torch.tensor(LABELS[rows]))
     assert answer(metric.compute()) == answer(filled().compute())
+
+
+def test_a_metric_of_reversed_probabilities_goes_on_with_a_note():
+    p = np.random.default_rng(0).beta(1.2, 1.8, 400)
+    y = (np.random.default_rng(1).random(400) < p).astype(int)
+    metric = CalibrationMetric(n_resamples=99)
+    metric.update(1.0 - p, y)
+    assert "events are rarer where probs are higher" in metric.compute().notes[0]

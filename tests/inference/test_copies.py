@@ -34,9 +34,9 @@ def innocent(kind, rng):
         k = int(rng.choice([3, 10, 30]))
         counts = rng.multinomial(int(rng.choice([5, 10, 100])), rng.dirichlet(np.ones(k), n))
         probs = counts / counts.sum(axis=1, keepdims=True)
-        return ct.Predictions.of(probs, [rng.choice(k, p=row) for row in probs])
+        return ct.Predictions.of(probs, [rng.choice(k, p=row) for row in probs], as_is=True)
     truth = [p, p**2 / (p**2 + (1 - p) ** 2), p > 0.5][rng.integers(3)]
-    return ct.Predictions.of(p, drawn(rng, truth))
+    return ct.Predictions.of(p, drawn(rng, truth), as_is=True)
 
 
 @pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")

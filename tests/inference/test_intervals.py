@@ -146,7 +146,8 @@ def test_lower_ends_where_nearly_all_labels_are_unexpected(statistic):
     for seed in range(sets):
         rng = np.random.default_rng(seed)
         p, y = rng.uniform(0.001, 0.003, 20), rng.random(20) < 0.97
-        low = ct.confidence_interval(p, y, statistic, n_resamples=399, rng=seed).low
+        facts = {"n_resamples": 399, "rng": seed, "as_is": True}
+        low = ct.confidence_interval(p, y, statistic, **facts).low
         squared = low if isinstance(statistic, ct.DebiasedL2) else low**2
         missed += squared > (0.97 - 0.002) ** 2
     assert missed <= 5

@@ -22,7 +22,7 @@ from caltest.results import ComparisonVerdict
 
 def both(probs, labels, cells):
     """One model for the package and for the twin."""
-    data = Predictions.of(probs, labels)
+    data = Predictions.of(probs, labels, as_is=True)
     assert data.probs == pytest.approx(probs, abs=1e-15)
     partition = cells_of(lambda p: cells, data.probs)
     return Side(SquaredError.of(partition, data), data), twin.Model(data.probs, labels, cells)

@@ -117,7 +117,7 @@ def test_values_a_little_above_one(probs, accepted):
     ("advice", "low", "highs"),
     [
         ("These may be log-probabilities: apply exp. If they are logits", -3.0, [-0.2, 0.0]),
-        ("If they are percents, divide by 100 (--percent); if they are", 0.0, [2.001, 100.0]),
+        ("If they are percents, pass probs / 100; if they are", 0.0, [2.001, 100.0]),
         ("Repair these values; if all are logits, ", 0.0, [2.0, 100.1]),
         ("Repair these values; if all are logits, ", -0.1, [0.4, 1.0]),
         ("These look like logits: ", -0.1, [1.1, 30.0]),

@@ -121,10 +121,11 @@ def test_a_gate_passes_fails_and_cannot_tell_with_the_rows_that_could():
             assert check.low <= check.corrected <= check.high
         assert type(gate).from_json(gate.to_json()).as_dict() == gate.as_dict()
     assert "of each other, there are 200; fewer tell if the truth is" in " ".join(str(few).split())
-    other = "are they the probability of {0}? Then say pos_label='{0}' (--pos-label {0})"
-    assert other.format(0) in ct.gate(1 - right, y, **limits, against=right).notes[0]
-    audit = ct.audit(right, y, pos_label=0, rng=1, n_resamples=199)
-    assert other.format(1) in audit.summary[0]
+    other = "are they the probability of {0}? Then give 1 − p"
+    turned = ct.gate(1 - right, y, **limits, against=right, as_is=True)
+    assert any(other.format(0) in note for note in turned.notes)
+    audit = ct.audit(right, y, pos_label=0, rng=1, n_resamples=199, as_is=True)
+    assert any(other.format(1) in sentence for sentence in audit.summary)
     assert "are they the prob" not in str(good) + str(ct.audit(right, y, n_resamples=199))
 
 
