@@ -31,13 +31,13 @@ FEW = 0.01
 #: Options that name columns, of which there are none without a file.
 COLUMNS = (
     *("probs", "label", "clusters", "weights", "by", "ids", "folds", "time", "event", "competing"),
-    *("strata", "where"),
+    *("strata", "where", "items", "votes"),
 )
 
 #: Options that need all rows at once.
 IN_MEMORY = (
     *("clusters", "folds", "time", "horizon", "by", "ids", "event", "competing", "features"),
-    *("per_character", "format", "sheet", "rounded"),
+    *("per_character", "format", "sheet", "rounded", "items", "votes"),
 )
 
 #: Options that are written to, and those that may be a file that is read.

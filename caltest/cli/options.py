@@ -114,6 +114,12 @@ WEIGHTS = column("--weights", group="Design", help="How much each row counts, â‰
 
 CLUSTERS = column("--clusters", group="Design", help="Rows alike here may depend; or two, A,B.")
 
+ITEMS = options_of(
+    column("--items", group="Design", help="Item of which a row is one vote or answer."),
+    column("--votes", group="Design", metavar="A,B,...", rare=True,
+           help="Rows are items: votes for each class, not a label."),
+)  # fmt: skip
+
 FOLDS = column(
     "--folds", group="Design", rare=True, help="Which model of a cross-validation predicted a row."
 )
@@ -133,7 +139,7 @@ TIMES = options_of(
 )  # fmt: skip
 
 #: What every command honours that looks at rows by one analysis.
-DESIGN = options_of(CLUSTERS, WEIGHTS, TIMES, FOLDS)
+DESIGN = options_of(CLUSTERS, ITEMS, WEIGHTS, TIMES, FOLDS)
 
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(

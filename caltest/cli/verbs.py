@@ -179,6 +179,7 @@ def grades(file: Path, **options: Any) -> Outcome:
 @click.argument("file", type=click.Path(path_type=Path))
 @o.ROWS
 @o.CLUSTERS
+@o.ITEMS
 @o.WEIGHTS
 @o.FEATURES
 @o.LENS
@@ -217,6 +218,7 @@ def segments(file: Path, **options: Any) -> Outcome:
 @o.second_model("A better model of the same rows.")
 @o.IDS
 @o.CLUSTERS
+@o.ITEMS
 @o.LENS
 @o.statistic(FORMULAS)
 @option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
@@ -263,7 +265,8 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @o.choice("--profile", PROFILES, "Which parts, in which order and words.", group="Output")
 @option("--name", metavar="TEXT", group="Output", help="Title; by default the file.")
 @o.LENS
-@option("--also", type=Recipe("statistic"), multiple=True, help="One more test; may be repeated.")
+@option("--also", type=Recipe("statistic"), multiple=True, rare=True,
+        help="One more test; may be repeated.")  # fmt: skip
 @o.TOLERANCE
 @o.alpha("Chance of a false alarm, over all questions.")
 @o.N_TOGETHER

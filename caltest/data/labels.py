@@ -191,10 +191,17 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
     numbers = as_numbers(array, "labels")
     wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
     for row in np.flatnonzero(wrong)[:1]:
+        shares = "" if not np.allclose(numbers.sum(axis=1), 1.0, atol=1e-3) else (
+            ". For shares of votes (soft labels) Predictions.of_votes(probs, shares, n_votes=) "
+            "takes the votes: their majority is another outcome"
+        )  # fmt: skip
+        counts = "" if (numbers % 1.0).any() or numbers.min() < 0.0 else (
+            ". For counts of votes there is Predictions.of_votes(probs, counts)"
+        )  # fmt: skip
         raise InvalidPredictionsError(
             f"labels: {nth(row)} is {numbers[row].tolist()}, which is not one-hot (a single 1, "
             "else 0); pass the class numbers as a 1-D array, and another model's probabilities "
-            "as against="
+            f"as against={shares or counts}"
         )
     if numbers.shape[1] != n_classes:
         raise InvalidPredictionsError(
@@ -352,6 +359,7 @@ class RowFacts(TypedDict, total=False):
     weights: object
     clusters: object
     items: object
+    votes: str | Sequence[str] | None
     by: object
     ids: object
     folds: object

@@ -361,7 +361,7 @@ class Predictions(NamedClasses):
 
     @classmethod
     def of_votes(
-        cls, probs: object, counts: object, votes: object = None, *, raters: object = None,
+        cls, probs: object, counts: object, n_votes: object = None, *, raters: object = None,
         weights: object = None, clusters: object = None, by: object = None,
         classes: Sequence[object] | None = None, as_is: bool | None = False,
     ) -> Predictions:  # fmt: skip
@@ -378,9 +378,9 @@ class Predictions(NamedClasses):
         probs : array_like of shape (I,), (I, 1) or (I, K)
             The predictions of the items, as in :meth:`of`.
         counts : array_like of shape (I, K)
-            How many votes of every item are for each class; or shares, with ``votes``. Items
+            How many votes of every item are for each class; or shares, with ``n_votes``. Items
             without a vote are left out, and a note says how many.
-        votes : int or array_like of shape (I,), optional
+        n_votes : int or array_like of shape (I,), optional
             The number of votes of every item, where ``counts`` are shares (soft labels).
         raters : optional
             Refused: if raters judge several items, votes of different items are dependent.
@@ -406,7 +406,7 @@ class Predictions(NamedClasses):
             )
         given = probs if isinstance(probs, Predictions) else np.asarray(as_array(probs, "probs"))
         n = given.n if isinstance(given, Predictions) else len(given)
-        item, label = rows_of_votes(counts, votes, n)
+        item, label = rows_of_votes(counts, n_votes, n)
         facts: dict[str, Any] = {"weights": weights, "clusters": clusters, "by": by}
         facts = {
             name: None if fact is None else np.asarray(as_array(fact, name))[item]
@@ -715,7 +715,7 @@ def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
     if apart.size:
         row = int(apart[0])
         raise InvalidPredictionsError(
-            f"rows {int(first[of_row[row]])} and {row} are outcomes of one item, but lie in "
+            f"{nth(int(first[of_row[row]]))} and {nth(row)} are outcomes of one item, but lie in "
             "different clusters: clusters= of items holds whole items. If it names raters who "
             "judge several items, votes depend on each other across items, and no test item by "
             "item is valid: leave items= out and pass both columns as clusters="

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest._base.naming import nth
 from caltest.data.numbers import as_array
 from caltest.errors import InvalidPredictionsError
 
@@ -70,16 +71,23 @@ def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArra
         if wrong.size:
             row = int(wrong[0])
             raise InvalidPredictionsError(
-                f"rows {int(first[of_row[row]])} and {row} are outcomes of one item but have "
+                f"{nth(int(first[of_row[row]]))} and {nth(row)} are outcomes of one item but have "
                 f"different {what}: items= (--items) is for several outcomes of one prediction. "
                 "For predictions that differ use clusters= (--clusters)"
             )
 
 
-def rows_of_votes(counts: object, votes: object, n: int) -> tuple[IntArray, IntArray]:
+#: What to do with shares of votes.
+SHARES = "; for shares of votes give the number of votes as well, n_votes="
+
+
+def rows_of_votes(
+    counts: object, n_votes: object, n: int, shares: str = SHARES
+) -> tuple[IntArray, IntArray]:
     """Return the item and the label of every vote, (Σ m,) each.
 
-    ``counts`` are whole numbers, or shares where the number of ``votes`` of each item is given.
+    ``counts`` are whole numbers, or shares where the number of votes of each item is given;
+    ``shares`` is the end of the message about shares without one.
     """
     table = np.asarray(as_array(counts, "counts"))
     if table.ndim != 2 or len(table) != n or table.shape[1] < 2:
@@ -88,21 +96,19 @@ def rows_of_votes(counts: object, votes: object, n: int) -> tuple[IntArray, IntA
             f"columns where probs has one: label 0 and label 1); its shape is {table.shape}"
         )
     table = table.astype(np.float64)
-    if votes is not None:
-        size = np.broadcast_to(np.asarray(votes, dtype=np.float64), (n,))
+    if n_votes is not None:
+        size = np.broadcast_to(np.asarray(n_votes, dtype=np.float64), (n,))
         table = table * size[:, None]
     whole = np.rint(table)
-    off = np.abs(table - whole) > (0.0 if votes is None else WHOLE)
+    off = np.abs(table - whole) > (0.0 if n_votes is None else WHOLE)
     wrong = np.flatnonzero((off | (whole < 0.0) | ~np.isfinite(table)).any(axis=1))
     if wrong.size:
         row = int(wrong[0])
         remedy = (
-            "; for shares of votes give the number of votes as well, votes="
-            if votes is None
-            else ", so these shares cannot come from that many votes"
+            shares if n_votes is None else ", so these shares cannot come from that many votes"
         )
         raise InvalidPredictionsError(
-            f"counts of item {row} are {table[row].round(4).tolist()}, which are no whole numbers "
+            f"counts of {nth(row)} are {table[row].round(4).tolist()}, which are no whole numbers "
             f"≥ 0{remedy}"
         )
     whole = whole.astype(np.int64)

@@ -218,7 +218,9 @@ def admitted(
     takes = TAKES[verb].facts
     for fact in RowFact:
         if fact not in takes and fact.of(data) is not None:
-            message = f"{verb} does not take {fact.option} yet{fact.advice}"
+            items = fact is RowFact.CLUSTERS and data.items is not None
+            what = "items, several outcomes of one prediction," if items else fact.option
+            message = f"{verb} does not take {what} yet{fact.advice}"
             readings = [Reading({fact.option: None})] * (fact.option in Facts.__annotations__)
             raise UnsupportedFactError(message, readings, fact.words)
     if data.clusters is not None and data.n_clusters == 1:

@@ -32,7 +32,10 @@ OF_ROWS = ("weights", "clusters", "by", "ids", "folds", "features", "time", "ite
 
 
 #: Options that choose among the rows and columns of a table.
-CHOICES = ("predicted_label", "drop_missing", "where", "event", "competing", "strata", "as_is")
+CHOICES = (
+    *("predicted_label", "drop_missing", "where", "event", "competing", "strata", "as_is"),
+    "votes",
+)
 
 
 def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts]) -> Predictions:
@@ -57,7 +60,10 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
         dropped = choices.pop("drop_missing", False)
         if any(value is not None for value in choices.values()):
             name = next(name for name, value in choices.items() if value is not None)
-            raise InvalidPredictionsError(f"{name} names a column of a table with labels")
+            more = ": for arrays of counts there is Predictions.of_votes(probs, counts)"
+            raise InvalidPredictionsError(
+                f"{name} names a column of a table with labels" + more * (name == "votes")
+            )
         if dropped and labels is not None and not isinstance(labels, Followup):
             return _complete(probs, labels, options)
         return Predictions.of(probs, labels, **options, as_is=None)

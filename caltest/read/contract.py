@@ -86,6 +86,7 @@ class Wanted:
     folds: str | None = None
     ids: str | None = None
     items: str | None = None
+    votes: str | Sequence[str] | None = None
     features: str | Sequence[str] | None = None
     where: str | None = None
     classes: Sequence[object] | None = None
@@ -104,6 +105,8 @@ class Wanted:
         if self.multilabel:
             object.__setattr__(self, "probs", self.probs or "p_*")
             object.__setattr__(self, "label", self.label or "y_*")
+        if self.votes is not None:
+            self._refuse_beside_votes()
         follow = self.event is not None
         if follow and self.label is not None:
             raise InvalidPredictionsError(
@@ -130,6 +133,22 @@ class Wanted:
                  Reading({"event": "EXPR", "horizon": "NUMBER"}, "rows were followed for it")],
             )  # fmt: skip
 
+    def _refuse_beside_votes(self) -> None:
+        """Refuse options that say another outcome than votes, or facts that items do not have."""
+        for name in ("label", "predicted_label", "event", "items"):
+            if getattr(self, name) is not None:
+                raise InvalidPredictionsError(
+                    f"votes are the outcomes of an item, counted by class, and stand in the place "
+                    f"of the {name.replace('_', ' ')}: name one of them",
+                    [Reading({name: None}, "a row is an item with its votes"),
+                     Reading({"votes": None}, "a row has one outcome")],
+                )  # fmt: skip
+        for name in ("ids", "time", "horizon", "multilabel"):
+            if getattr(self, name):
+                raise InvalidPredictionsError(
+                    f"votes take no {name} yet: leave it out", [Reading({name: None})]
+                )
+
     @property
     def columns(self) -> dict[str, str | Sequence[str]]:
         """Options that ask for columns, with what they ask for; a horizon only if no number."""
@@ -145,7 +164,7 @@ ONE = (
     *("predicted_label", "event", "competing", "time", "horizon", "strata", "weights", "folds"),
     *("ids", "items", "where"),
 )
-MANY = ("probs", "label", "by", "clusters", "features")
+MANY = ("probs", "label", "by", "clusters", "votes", "features")
 
 
 def as_number(word: object) -> float | None:
@@ -214,7 +233,7 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
             )
     named = frozenset(found)
     chosen = Chosen(found, None, named)
-    if "event" not in found and "label" not in found:
+    if not {"event", "label", "votes"} & found.keys():
         taken = replace(chosen, terms={o: t for o, t in found.items() if o != "features"}).used
         fit = [name for name in schema if key(name) in LABELS and name not in taken]
         if len(fit) != 1:
@@ -256,7 +275,7 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
 def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
     """Return whether the probability is that an answer is right; refuse a lone confidence."""
     listed = chosen.terms["probs"]
-    if len(listed) > 1 or wanted.event is not None:
+    if len(listed) > 1 or wanted.event is not None or wanted.votes is not None:
         return False
     if "predicted_label" in chosen.terms:
         return True

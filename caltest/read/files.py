@@ -23,7 +23,8 @@ from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading,
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import key, listing, quoted, split, terms
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
-from caltest.read.logs import clusters_of_log, read_log
+from caltest.read.logs import of_repeated_samples, read_log
+from caltest.read.majority import majority_note
 from caltest.read.questioning import questioned
 from caltest.read.state import TELLING_BYTES, content_mark
 from caltest.read.suggestions import answer_readings, suggested
@@ -55,6 +56,7 @@ def read_predictions(
     folds: str | None = None,
     ids: str | None = None,
     items: str | None = None,
+    votes: Expressions | None = None,
     features: Expressions | None = None,
     classes: Sequence[object] | None = None,
     from_logits: bool = False,
@@ -103,7 +105,11 @@ def read_predictions(
         Subgroups, of which several columns are crossed, and one or two columns of clusters.
     weights, folds, ids, items, features : str or sequence of str, optional
         Other facts of the rows, see :meth:`Predictions.of`; ``features="*"`` are all columns that
-        are not used otherwise.
+        are not used otherwise. ``items`` names the item of which a row is one vote.
+    votes : str or sequence of str, optional
+        In the place of a label, how many votes a row, then an item, has for each class: one column
+        a class, matched by the ends of names (``votes_A`` to ``p_A``) or in the order of the
+        classes; of two classes label 0 and label 1. See :meth:`Predictions.of_votes`.
     classes : sequence, optional
         Labels in the order of the columns of ``probs``, unless the columns are named by them.
     from_logits, renormalise, ordered : bool, default False
@@ -158,7 +164,7 @@ def read_table(
     table: Table, wanted: Wanted, *, in_memory: bool = False
 ) -> tuple[Predictions, IntArray]:
     """Return the predictions of an open table, and the places of their rows in it."""
-    wanted = of_log(table, wanted)
+    table, wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
     whole = cells_of(table, chosen, wanted, frame_rows=in_memory)
     whole = replace(whole, parts=table.parts)
@@ -172,6 +178,8 @@ def read_table(
         raise
     asked = () if table.log else questioned(table, chosen, wanted, whole, complete, data)
     rows = cells.rows if data.places is None else cells.rows[data.places]
+    if not table.log and not table.parts and (note := majority_note(table, chosen, data, rows)):
+        asked = (*asked, note)
     head = read_note(table, chosen, wanted, whole, complete)
     notes = (head, *table.notes, *complete.notes, *map(Doubt, asked), *data.notes)
     data = replace(data, notes=notes, unused=searchable(table, chosen), places=rows)
@@ -181,17 +189,26 @@ def read_table(
     return kept, rows if kept.places is None else kept.places
 
 
-def of_log(table: Table, wanted: Wanted) -> Wanted:
-    """Return what is wanted of a log: rows have ids, and epochs of one sample are clusters."""
+def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
+    """Return a log with a note on its samples, and what is wanted of it.
+
+    Rows have ids, and those of one sample are its votes or a cluster.
+    """
     if not table.log:
-        return wanted
+        return table, wanted
     if wanted.from_logits:
         raise InvalidPredictionsError(
             "the log has probabilities, not logits", [Reading({"from_logits": None})]
         )
     ids = "id" if wanted.ids is None and "id" in table.schema else wanted.ids
-    clusters = wanted.clusters or clusters_of_log(table)
-    return replace(wanted, ids=ids, clusters=clusters)
+    wanted = replace(wanted, ids=ids)
+    if wanted.clusters or wanted.items:
+        return table, wanted
+    option, note = of_repeated_samples(table, wanted)
+    if option is None:
+        return table, wanted
+    asked: dict[str, Any] = {option: "sample"}
+    return replace(table, notes=(*table.notes, note)), replace(wanted, **asked)
 
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
@@ -245,8 +262,12 @@ def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, comple
         horizon = chosen.name("horizon") if "horizon" in chosen.terms else str(wanted.horizon)
         parts.append(f"by {chosen.name('time')} = {horizon}")
     else:
-        label = shortened([term.name for term in chosen.terms["label"]])
-        if "predicted_label" in chosen.terms:
+        option = "votes" if "votes" in chosen.terms else "label"
+        label = shortened([term.name for term in chosen.terms[option]])
+        if option == "votes":
+            several_classes = f"{len(columns)} classes from " * (len(columns) > 1)
+            parts.append(f"{several_classes}{shown}, votes {label}")
+        elif "predicted_label" in chosen.terms:
             answer = chosen.name("predicted_label")
             parts.append(f"{shown} as the probability that {answer} equals {label}")
         elif len(columns) > 1:

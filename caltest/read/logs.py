@@ -86,9 +86,6 @@ def read_log(table: Table, wanted: Wanted) -> Table:
     except Exception as error:  # whatever a damaged log makes of its reader
         reason = f"{type(error).__name__}: {error}"
         raise InvalidPredictionsError(f"this is not a readable log of {log} ({reason})") from None
-    if (repeated := frame["sample"].n_unique()) < frame.height:
-        rows = several(frame.height, "row")
-        notes.append(f"{rows} of {several(repeated, 'sample')}, whose rows are a cluster each")
     return replace(
         table, frame=frame.lazy(), log=log, notes=(*table.notes, *notes), content=None
     )  # fmt: skip
@@ -100,6 +97,35 @@ def clusters_of_log(table: Table) -> str | None:
         return None
     samples = table.frame.select("sample").collect()["sample"]
     return "sample" if samples.n_unique() < samples.len() else None
+
+
+def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
+    """Return "items" or "clusters" where samples have several rows, and a note; None, "" if none.
+
+    Answers to a sample of Inspect are votes on its prediction if all of them have the same one. In
+    other logs the outcome of a sample is its right option, which no repetition draws anew. Answers
+    that never differ, such as those at temperature 0, are copies.
+    """
+    import polars as pl
+
+    frame = table.frame
+    if wanted.where is not None:
+        frame = frame.filter(terms(wanted.where, table.schema)[0].expr)
+    if clusters_of_log(replace(table, frame=frame)) is None:
+        return None, ""
+    samples = frame.group_by("sample").agg(pl.len()).collect()
+    rows = several(int(samples["len"].sum()), "row")
+    head = f"{rows} of {several(samples.height, 'sample')}"
+    if table.log != "inspect" or "confidence" not in table.schema or wanted.probs is not None:
+        return "clusters", f"{head}, whose rows are a cluster each"
+    spread = frame.group_by("sample").agg(pl.col("confidence", "correct").n_unique()).collect()
+    differ = int((spread["confidence"] > 1).sum())
+    if differ:
+        note = f"{head}, whose rows are a cluster each: confidence differs between the rows of "
+        return "clusters", f"{note}{several(differ, 'sample')}, so that they are no votes on one"
+    if (spread["correct"] == 1).all():
+        return "clusters", f"{head}, whose rows are a cluster each: answers to a sample are alike"
+    return "items", f"{head}, whose rows are votes on one confidence each"
 
 
 def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:

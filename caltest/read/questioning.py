@@ -70,6 +70,8 @@ def questioned(
     kept = np.arange(n)
     if complete.left_out:
         kept = np.flatnonzero(np.isin(whole.rows, complete.cells.rows, assume_unique=True))
+    if wanted.votes is not None and data.places is not None:
+        kept = kept[data.places]  # a row for each vote
     said = {option: chosen.sql(option) for option in chosen.terms}
     said |= {"from_logits": "True"} if wanted.from_logits else {}
     p = data.probs[:, 1] if len(chosen.terms["probs"]) == 1 else data.probs
@@ -178,8 +180,8 @@ def _some(rows: Rows, places: IntArray) -> Rows:
 
 def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
     """Return columns at the places of the rows that were read."""
-    same = columns and places.size == len(columns[0].values)
-    if same:
+    size = len(columns[0].values) if columns else 0
+    if np.array_equal(places, np.arange(size)):
         return columns
     return tuple(replace(column, values=column.values[places]) for column in columns)
 

@@ -19,8 +19,10 @@ from caltest.data import Predictions
 from caltest.data.doubts import bare_words, cumulative
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
-from caltest.errors import InvalidPredictionsError, Reading
+from caltest.data.votes import rows_of_votes
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted, as_number
+from caltest.read.expressions import ends_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -465,7 +467,9 @@ class Cells:
             for option in ("by", "weights", "clusters", "ids", "folds", "items")
             if self.of(option)
         }
-        if self.of("event"):
+        if self.of("votes"):
+            labels, classes = None, None
+        elif self.of("event"):
             labels, classes = self.followup(), None
         else:
             labels, classes = self.labels(probs)
@@ -484,6 +488,8 @@ class Cells:
                     f"left out {', '.join(left)}, which name, number or time the rows: to search "
                     "them, name them as features"
                 )
+        if self.of("votes"):
+            return self._voted(probs, facts, tuple(notes))
         with self.naming:
             data = Predictions.of(
                 probs, labels, from_logits=wanted.from_logits, renormalise=wanted.renormalise,
@@ -491,6 +497,76 @@ class Cells:
             )  # fmt: skip
         data = replace(data, notes=(*data.notes, *notes))
         return data if classes is None else replace(data, classes=classes)
+
+    def _voted(self, probs: AnyArray, facts: dict[str, Any], notes: tuple[str, ...]) -> Predictions:
+        """Return a row for each vote, with the place of its item among the rows read."""
+        if len(self.of("clusters")) > 1:
+            raise InvalidPredictionsError(
+                "votes take one column of clusters, in which whole items lie",
+                [Reading({"clusters": self.sql("clusters:0")})],
+            )
+        names = tuple(map(str, self.wanted.classes or self.chosen.classes or ()))
+        counts = np.column_stack([self.numbers(c) for c in self._votes_in_order(names, probs)])
+        options: dict[str, Any] = {
+            "from_logits": self.wanted.from_logits, "renormalise": self.wanted.renormalise,
+        }  # fmt: skip
+        with self.naming:
+            shares = (
+                "; shares are multiplied by the number of votes, such as round(share * 5), with "
+                "an expression for each class"
+            )
+            item, label = rows_of_votes(counts, None, len(probs), shares)
+        facts = {name: _at(values, item) for name, values in facts.items()}
+        with replace(self, rows=self.rows[item]).naming:
+            data = Predictions.of(
+                probs[item], label, items=item, ordered=self.wanted.ordered, rounded=False,
+                **options, **facts,
+            )  # fmt: skip
+        left = len(probs) - np.unique(item).size
+        note = (f"left out {several(left, 'item')} without a vote",) * (left > 0)
+        named = len(names) == data.n_classes and names != tuple(map(str, range(len(names))))
+        classes = names if named else None
+        return replace(data, classes=classes, places=item, notes=(*data.notes, *notes, *note))
+
+    def _votes_in_order(self, names: Sequence[str], probs: AnyArray) -> list[str]:
+        """Return the columns of votes in the order of the classes, matched by the names' ends."""
+        columns = self.of("votes")
+        k = 2 if probs.ndim == 1 else probs.shape[1]
+        if len(columns) != k:
+            both = " (label 0 and label 1)" if probs.ndim == 1 else ""
+            raise InvalidPredictionsError(
+                f"votes are counted for each of the {k} classes{both}, but {len(columns)} "
+                f"{'column is' if len(columns) == 1 else 'columns are'} named "
+                f"({', '.join(map(self.name, columns))})",
+                [Reading({"votes": ", ".join(["COLUMN"] * k)})],
+            )
+        if not all(map(self.is_plain, columns)):
+            return columns
+        called = {column: self.name(column) for column in columns}
+        if probs.ndim == 1 and not names and not self.wanted.as_is:
+            self._refuse_event_first(ends_of([*called.values()]))
+        fits = [[c for c in columns if _ends_in(called[c], name)] for name in names]
+        if len(names) != k or not any(fits):
+            return columns
+        if len({*(fit[0] for fit in fits if len(fit) == 1)}) == k:
+            return [fit[0] for fit in fits]
+        raise InvalidPredictionsError(
+            f"votes {', '.join(called.values())} do not fit the classes {', '.join(names)}: name a "
+            "column of votes for each class",
+            [Reading({"votes": ", ".join(["COLUMN"] * k)})],
+        )
+
+    def _refuse_event_first(self, ends: Sequence[str]) -> None:
+        """Ask about two columns of votes whose names say that the event is the first."""
+        events = {"yes", "true", "1", "positive", "pos", "agree"}
+        first, second = (end.lower() for end in ends)
+        if first in events and second not in events:
+            swapped = ", ".join(self.sql(column) for column in reversed(self.of("votes")))
+            raise DoubtfulInputError(
+                f"votes are for label 0 and label 1 in this order, and {ends[0]} comes first",
+                [Reading({"votes": swapped}, f"{self.name('probs:0')} is the probability of "
+                         f"{ends[0]}")],
+            )  # fmt: skip
 
     def _multilabel(self) -> Predictions:
         probs, outcomes = self.of("probs"), self.of("label")
@@ -569,6 +645,21 @@ def literal(value: object, cells: pl.Series) -> str:
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
         return str(value)
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def _ends_in(name: str, end: str) -> bool:
+    """Say whether the name of a column is a class, or ends in one: votes_A, n2."""
+    if not name.endswith(end):
+        return False
+    before = name[: len(name) - len(end)][-1:]
+    return not (before.isdecimal() if end.isdecimal() else before.isalnum())
+
+
+def _at(values: Any, places: IntArray) -> Any:
+    """Return a fact, or columns of it by name, at some rows."""
+    if isinstance(values, dict):
+        return {name: column[places] for name, column in values.items()}
+    return values[places]
 
 
 def _as_text(words: pl.Series) -> AnyArray:

@@ -142,14 +142,41 @@ def test_a_fraction_among_percents_has_two_readings(tmp_path):
     assert len(readings) == 2
 
 
-def test_epochs_of_a_sample_are_a_cluster(tmp_path):
+def epochs(tmp_path, *rows):
+    """A log of two samples; rows are (sample, confidence, score, epoch)."""
+    samples = [inspect_sample(i, c, score, epoch=epoch) for i, c, score, epoch in rows]
+    return written(tmp_path / "log.json", in_json(samples))
+
+
+def test_epochs_with_one_confidence_are_votes(tmp_path):
+    rows = [(0, 0.7, "C", 1), (0, 0.7, "I", 2), (1, 0.4, "I", 1), (1, 0.4, "I", 2)]
+    data = read_predictions(epochs(tmp_path, *rows))
+    assert data.items.tolist() == [0, 1, 0, 1]
+    assert "4 rows of 2 samples, whose rows are votes on one confidence each" in data.notes
+    assert ct.IndividualError()(data) == pytest.approx(
+        ct.IndividualError()(ct.Predictions.of_votes([0.7, 0.4], [[1, 1], [2, 0]]))
+    )
+    asked = read_predictions(tmp_path / "log.json", clusters="sample")
+    assert asked.items is None
+    assert asked.n_clusters == 2
+
+
+def test_epochs_whose_answers_never_differ_are_copies_in_clusters(tmp_path):
+    rows = [(0, 0.7, "C", 1), (0, 0.7, "C", 2), (1, 0.4, "I", 1), (1, 0.4, "I", 2)]
+    data = read_predictions(epochs(tmp_path, *rows))
+    assert data.items is None
+    assert data.n_clusters == 2
+    assert any("answers to a sample are alike" in note for note in data.notes)
+
+
+def test_epochs_with_other_confidences_are_a_cluster(tmp_path):
     samples = [*INSPECTED, inspect_sample(0, 0.5, "I", epoch=2)]
     path = written(tmp_path / "log.json", in_json(samples))
     data = read_predictions(path)
-    assert (data.n, data.n_clusters) == (4, 3)
+    assert (data.n, data.n_clusters, data.items) == (4, 3, None)
     assert data.clusters[0] == data.clusters[3]
     assert data.ids.tolist() == ["q0 1", "q1 1", "q2 1", "q0 2"]
-    assert "4 rows of 3 samples, whose rows are a cluster each" in data.notes
+    assert any("confidence differs between the rows of 1 sample" in n for n in data.notes)
     one = read_predictions(path, where="epoch = 1")
     assert (one.n, one.n_clusters) == (3, None)
     named = read_predictions(path, clusters="id")

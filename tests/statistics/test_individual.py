@@ -129,7 +129,7 @@ def test_rows_with_items_are_the_votes_and_others_take_items_as_clusters():
 
 def test_shares_with_numbers_of_votes_are_counts():
     shares, size = [[0.333, 0.667], [0.5, 0.5]], [3, 2]
-    soft = ct.Predictions.of_votes([0.4, 0.6], shares, votes=size)
+    soft = ct.Predictions.of_votes([0.4, 0.6], shares, n_votes=size)
     hard = ct.Predictions.of_votes([0.4, 0.6], [[1, 2], [1, 1]])
     np.testing.assert_array_equal(soft.labels, hard.labels)
     none = ct.Predictions.of_votes([0.4, 0.6, 0.5], [[1, 2], [0, 0], [1, 1]])
@@ -139,13 +139,13 @@ def test_shares_with_numbers_of_votes_are_counts():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: ct.Predictions.of_votes([0.5], [[1, 0.5]]), r"counts of item 0 .* votes="),
-        (lambda: ct.Predictions.of_votes([0.5], [[0.5, 0.5]], votes=3), "from that many votes"),
+        (lambda: ct.Predictions.of_votes([0.5], [[1, 0.5]]), r"counts of row 0 .* n_votes="),
+        (lambda: ct.Predictions.of_votes([0.5], [[0.5, 0.5]], n_votes=3), "from that many votes"),
         (lambda: ct.Predictions.of_votes([0.5], [[-1, 3]]), "no whole numbers ≥ 0"),
         (lambda: ct.Predictions.of_votes([0.5], [[0, 0]]), "holds no vote"),
         (lambda: ct.Predictions.of_votes([0.5], [3]), "a row for each of the 1 items"),
         (lambda: ct.Predictions.of_votes([0.5], [[1, 1]], raters=[1]), "a rater who judges"),
-        (lambda: ct.Predictions.of([0.5, 0.4], [0, 1], items=[1, 1]), "rows 0 and 1 are outcomes"),
+        (lambda: ct.Predictions.of([0.5, 0.4], [0, 1], items=[1, 1]), "row 0 and row 1 are out"),
         (
             lambda: ct.Predictions.of([0.5] * 4, [0, 1, 1, 0], items=[1, 1, 2, 2],
                                       clusters=[1, 2, 1, 2]),
