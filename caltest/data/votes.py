@@ -104,9 +104,7 @@ def rows_of_votes(
     wrong = np.flatnonzero((off | (whole < 0.0) | ~np.isfinite(table)).any(axis=1))
     if wrong.size:
         row = int(wrong[0])
-        remedy = (
-            shares if n_votes is None else ", so these shares cannot come from that many votes"
-        )
+        remedy = shares if n_votes is None else ", so these shares cannot come from that many votes"
         raise InvalidPredictionsError(
             f"counts of {nth(row)} are {table[row].round(4).tolist()}, which are no whole numbers "
             f"≥ 0{remedy}"
