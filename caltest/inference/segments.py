@@ -120,7 +120,7 @@ def segment_search(
     Warns
     -----
     DoubtfulInputWarning
-        For a column whose cells hold only events or only others: is it known before the outcome?
+        For a column from which outcomes follow: is it known before them?
 
     Notes
     -----
@@ -264,16 +264,17 @@ def _cells(
         elif first != feature.name:
             dropped.append(f"{feature.name} (the same cells as {first})")
         elif unnamed and cut and _tells(column, data, min_rows):
-            dropped.append(f"{feature.name} (its cells hold only events or only others)")
+            dropped.append(f"{feature.name} (outcomes follow from it)")
         else:
             cut.append(column)
-    leaks = [c.feature.name for c in cut[1:] if not unnamed and _tells(c, data, min_rows)]
+    known = [c for c in cut[1:] if not unnamed and c.feature.name in data.features.named]
+    leaks = [c.feature.name for c in known if _tells(c, data, min_rows)]
     if leaks:
         others = ",".join(name for name in data.features.named if name not in leaks)
         search = f"search the others, features= (--features {shlex.quote(others)})"
         warnings.warn(
-            f"features: the cells of {' and of '.join(map(repr, leaks))} hold only events or only "
-            f"others: known before the outcome? If not, {search if others else 'leave it out'}",
+            f"features: outcomes follow from {' and from '.join(map(repr, leaks))}: known before "
+            f"them? If not, {search if others else 'leave it out'}",
             DoubtfulInputWarning,
             stacklevel=3,
         )
@@ -284,14 +285,55 @@ def _cells(
     return cut, dropped
 
 
+#: Share of the rarer outcomes that may contradict a column from which outcomes follow, how many
+#: times as many misses predictions expect, and the fewest of either outcome that show it.
+CONTRADICTING, EXPECTED, FEWEST = 0.02, 4.0, 10
+
+
+#: Rows that are looked at for a column from which outcomes follow, at most.
+LOOKED_AT = 50_000
+
+
 def _tells(column: Column, data: Predictions, min_rows: int) -> bool:
-    """Say whether large cells hold events or others only, and predictions do not explain that."""
+    """Say whether outcomes follow from a column, and predictions do not explain that.
+
+    Large cells hold events or others only; or its values, or a threshold of them, contradict at
+    most 2 % of the rarer outcomes, where predictions expect four times as many misses.
+    """
     rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
-    if {*(others[large] / rows[large])} != {0.0, 1.0}:
+    if {*(others[large] / rows[large])} == {0.0, 1.0}:
+        likely = data.probs[np.arange(data.n), data.labels][large[column.code]]
+        if np.log(np.maximum(likely, 1e-300)).sum() < np.log(CHANCE):
+            return True
+    seen = np.linspace(0, data.n - 1, min(data.n, LOOKED_AT)).astype(np.int64)
+    event = data.labels[seen] == 0
+    rare = min(int(event.sum()), int((~event).sum()))
+    if rare < FEWEST:
         return False
-    likely = data.probs[np.arange(data.n), data.labels][large[column.code]]
-    return bool(np.log(np.maximum(likely, 1e-300)).sum() < np.log(CHANCE))
+    against = _contradictions(column.feature.values[seen], event)
+    misses = float((1.0 - data.probs[seen].max(axis=1)).sum())
+    return against <= CONTRADICTING * rare and misses >= max(EXPECTED * against, -np.log(CHANCE))
+
+
+def _contradictions(values: FloatArray, event: BoolArray) -> int:
+    """Return how many outcomes (n,) contradict the best rule: by value, or by one threshold.
+
+    Values of 20 rows and more on average have a rule each; missing ones always do. O(n log n).
+    """
+    missing = np.isnan(values)
+    seen = event[missing]
+    least = min(int(seen.sum()), int((~seen).sum()))
+    levels, code = np.unique(values[~missing], return_inverse=True)
+    if not levels.size:
+        return least
+    events = np.bincount(code.ravel(), event[~missing])
+    others = np.bincount(code.ravel()) - events
+    low = np.cumsum(events - others)  # events below a threshold in excess of the others
+    wrong = min(events.sum() - low.max(initial=0), others.sum() + low.min(initial=0))
+    if levels.size <= len(values) / 20:
+        wrong = min(wrong, np.minimum(events, others).sum())
+    return least + int(wrong)
 
 
 def _findings(

@@ -403,10 +403,10 @@ def test_tallies_and_leaks_are_named():
     p, y, f = data(300)
     with pytest.raises(ct.StatisticError, match="needs the rows"):
         ct.segment_search(ct.Tally.of(p, y), features=f)
-    with pytest.warns(ct.DoubtfulInputWarning, match="'paid' hold only events"):
+    with pytest.warns(ct.DoubtfulInputWarning, match="outcomes follow from 'paid'"):
         ct.segment_search(p, y, f | {"paid": y}, **FEW)
     table = f | {"p": p, "y": y, "paid": y, "called": np.where(p > 0.5, 2, 1)}
-    left = "paid (its cells hold only events or only others)", "called (the predicted class)"
+    left = "paid (outcomes follow from it)", "called (the predicted class)"
     assert ct.segment_search(table, "y", "*", **FEW).dropped[-2:] == left
     found = ct.segment_search(p, y, f, **FEW)
     assert "at least  evidence       p\n" in str(found)
@@ -501,3 +501,48 @@ def test_the_command_line_searches(tmp_path, run):
     assert run("plot", path, "--kind", "forest", "-o", "f.svg")[2].endswith(
         " -o f.svg --by COLUMN\n"
     )
+
+
+def leaking(rng, n=600):
+    """Return calibrated predictions, outcomes, and features of which some tell the outcome."""
+    p = rng.uniform(0.05, 0.6, n)
+    y = rng.random(n) < p
+    nearly = y ^ (rng.random(n) < 0.005)
+    honest = {
+        "age": rng.normal(60, 9, n),
+        "sex": rng.choice(["f", "m"], n),
+        "dose": p + rng.normal(0, 0.1, n),
+    }
+    leaks = {
+        "status": np.where(nearly, "closed", "open"),
+        "loss": np.where(y, rng.uniform(5, 9, n), rng.uniform(0, 4, n)),
+        "died_on": np.where(y, rng.uniform(0, 900, n), np.nan),
+        "code": np.where(y, rng.choice([2, 5, 7], n), rng.choice([1, 3, 6], n)),
+    }
+    return p, y, honest, leaks
+
+
+def test_columns_from_which_outcomes_follow_are_left_out_where_nobody_names_columns(rng):
+    p, y, honest, leaks = leaking(rng)
+    frame = {"p": p, "y": y, **honest, **leaks}
+    found = ct.segment_search(frame, "y", features="*", n_resamples=99, rng=1)
+    assert {*found.columns} == {"prediction", *honest}
+    assert {*found.dropped} == {f"{name} (outcomes follow from it)" for name in leaks}
+    assert any("left out: " in note for note in found.notes)
+    assert found.pvalue > 0.01
+
+
+@pytest.mark.parametrize("leak", ["status", "loss", "died_on", "code"])
+def test_a_named_column_from_which_outcomes_follow_is_doubted(leak, rng):
+    p, y, honest, leaks = leaking(rng)
+    named = {**honest, leak: leaks[leak]}
+    with pytest.warns(ct.DoubtfulInputWarning, match=f"outcomes follow from '{leak}'"):
+        ct.segment_search(p, y, features=named, n_resamples=99, rng=1)
+
+
+def test_a_strong_feature_of_a_sharp_model_is_searched(rng):
+    x = rng.normal(0, 12, 800)
+    p = 1.0 / (1.0 + np.exp(-x))
+    frame = {"p": p, "y": rng.random(800) < p, "x": x, "side": x > 0, "z": rng.normal(x, 3)}
+    found = ct.segment_search(frame, "y", features="*", n_resamples=99, rng=1)
+    assert not [name for name in found.dropped if "outcomes follow" in name]
