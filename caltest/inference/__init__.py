@@ -1,4 +1,8 @@
-"""Tests, intervals, comparisons and diagrams: one question a file."""
+"""Tests, intervals, comparisons and diagrams: one verb a file.
+
+``_input.py`` validates the arguments of all verbs, ``null.py`` chooses the null distribution; then
+read :mod:`caltest.inference.calibration`.
+"""
 
 import lazy_loader
 

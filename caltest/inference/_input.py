@@ -1,4 +1,8 @@
-"""What each test takes (rows with their design, a tally, several models), and an analysis of it."""
+"""Input of the verbs: rows with their design, a tally, or several models; and one analysis.
+
+``TAKES`` lists what each verb takes, ``take_…`` functions validate it, :class:`Analysis` looks
+through the lens and fills in results.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +46,10 @@ SomeSource = TypeVar("SomeSource", bound=Source)
 
 
 class RowFact(Enum):
-    """What is known of rows besides predictions and labels, in the order in which it is refused.
+    """Design information of rows, in the order in which it is refused.
 
-    ``option`` is the argument that says it, ``words`` its name in refusals, ``advice`` what to do
-    where a test does not take it. ``ids`` only bring rows into one order: every test takes them.
+    ``option`` is the argument, ``words`` its name in refusals, ``advice`` the remedy where a test
+    does not take it. ``ids`` only bring rows into one order: every test takes them.
     """
 
     WEIGHTS = "weights", "weights", ""
@@ -58,8 +62,8 @@ class RowFact(Enum):
     FOLDS = (
         "folds",
         "folds",
-        ": leave folds= (--folds) out to take all rows for those of one model. That models of "
-        "other folds know these labels, and differ in level, is then not allowed for",
+        ": leave folds= (--folds) out to take all rows as predicted by one model. That ignores "
+        "that models of other folds know these labels, and differ in level",
     )
     FOLLOWUP = (
         "followup",
@@ -84,7 +88,7 @@ class RowFact(Enum):
         self.option, self.words, self.advice = option, words, advice
 
     def of(self, data: Predictions) -> object:
-        """Return what is known of rows in this respect; None for nothing."""
+        """Return this information of the rows; None if there is none."""
         if self is RowFact.LABEL_SETS:
             return data.multilabel or None
         if self is RowFact.CROSSED:
@@ -102,14 +106,14 @@ class Tallied(Enum):
 
 
 class Takes(NamedTuple):
-    """What a test takes: facts of rows, and which tallies in their place."""
+    """Input that a verb takes: design information of rows, and tallies in their place."""
 
     facts: frozenset[RowFact]
     tally: Tallied = Tallied.NONE
 
 
 def _table() -> dict[str, Takes]:
-    """Return what each test takes; docs/row_facts.md is made of it."""
+    """Return, by verb, the input that it takes; docs/row_facts.md is made from it."""
     (weights, clusters, by, folds, followup, features, horizon, label_sets, crossed) = RowFact
     rows = frozenset({weights, clusters, folds, horizon, crossed})
     plain = Tallied.PLAIN
@@ -199,7 +203,7 @@ def take_rows(
 
 
 def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
-    """Refuse a keyword that is no fact, with the fact that is called nearly so."""
+    """Refuse an unknown keyword, with the most similar known one."""
     for name in sorted(facts.keys() - Facts.__annotations__.keys()):
         raise unknown(verb, name, ["labels", *Facts.__annotations__])
 
@@ -207,7 +211,7 @@ def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
 def admitted(
     verb: str, data: Predictions, in_order: bool = False, stakes: bool = False
 ) -> Predictions:
-    """Return rows as a test looks at them, with notes on what puts p-values in doubt."""
+    """Return rows as a test uses them, with notes on whatever puts p-values in doubt."""
     # Tests look at ratios of weights; whole numbers among them have exact laws
     if data.weights is not None and not stakes:
         data = as_sampled(data.in_ratios())
@@ -273,7 +277,7 @@ def _nested(data: Predictions) -> list[str]:
 
 
 def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
-    """Yield what rows show against a test: weights that tell outcomes, neighbours that agree."""
+    """Yield doubts about a test: weights associated with residuals, agreeing neighbours."""
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
@@ -365,7 +369,10 @@ def take_tally(
     verb: str, tally: AnyTally, labels: object, facts: RowFacts, lens: LensLike | None = None, *,
     whole: bool = False,
 ) -> AnyTally:  # fmt: skip
-    """Return a tally as the lens sees it, or all there is of it; labels and facts are refused."""
+    """Return a validated tally seen through the lens, or all members with ``whole``.
+
+    Labels and design arguments are refused.
+    """
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
     if tally.n_clusters is not None and TAKES[verb].tally is not Tallied.CLUSTERED:
@@ -377,14 +384,17 @@ def take_tally(
 
 
 def tallies_of(*models: object) -> list[AnyTally]:
-    """Return those of the models that are tallies."""
+    """Return the models that are tallies."""
     return [model for model in models if isinstance(model, AnyTally)]
 
 
 def rows_where_needed(
     tally: T, pairs: Collection[tuple[StatisticLike | None, LensLike | None]]
 ) -> T | Predictions:
-    """Return the sampled rows of tallies whose sums leave a pair open, all else as it is."""
+    """Return the sampled rows of tallies if their sums leave a pair open.
+
+    Else the input unchanged.
+    """
     if not isinstance(tally, AnyTally) or tally.rows is None:
         return tally
     try:
@@ -406,8 +416,9 @@ def take_models(
 ) -> dict[str, Predictions]:
     """Return the rows of several models by name, in the order of the first, by ids or indexes.
 
-    A model that is :class:`Predictions`, or a table with labels, tells the labels of all.
-    ``remedy`` says what to do where rows are to differ. InvalidPredictionsError names the model.
+    A model that is :class:`Predictions`, or a table with labels, gives the labels for all.
+    ``remedy`` names the option for rows that are to differ. InvalidPredictionsError names the
+    model.
     """
     tables, notes = models, dict[str, str]()
     if not all(isinstance(model, (np.ndarray, Predictions)) for model in models.values()):
@@ -477,9 +488,9 @@ MANY = int(SUMS_COST / ROW_COST)
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What a test looks at, as its lens shows it; every result is filled in here.
+    """Data seen through a lens, with everything that results say about data and design.
 
-    ``data`` is what the caller passed, checked, ``problem`` what the ``lens`` shows of it: rows, or
+    ``data`` is the validated input, ``problem`` what is left of it behind the ``lens``: rows, or
     sums over micro-cells. A seed in ``rng`` is named in the result.
     """
 
@@ -493,7 +504,7 @@ class Analysis:
         cls, verb: str, probs: object, labels: object, facts: Facts, *,
         lens: LensLike | None = None, rng: RNG = None, summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Take rows, or a tally where the test takes one, and look at them through the lens."""
+        """Validate rows, or a tally where the test takes one, and look through the lens."""
         if TAKES[verb].tally is Tallied.NONE:
             return cls.through(lens, take_rows(verb, probs, labels, facts), rng)
         data = take_rows_or_tally(verb, probs, labels, facts, lens, [*summable, None])
@@ -530,31 +541,31 @@ class Analysis:
 
     @property
     def rows(self) -> Predictions:
-        """The data, for what is asked of rows only."""
+        """The data as rows; StatisticError for a tally."""
         assert isinstance(self.data, Predictions)
         return self.data
 
     @property
     def induced(self) -> Predictions:
-        """What the lens shows of rows."""
+        """The induced predictions, for rows."""
         assert isinstance(self.problem, RowProblem)
         return self.problem.predictions
 
     @property
     def from_sums(self) -> bool:
-        """Whether what is looked at are sums over micro-cells, which have no rows."""
+        """True if the data are sums over micro-cells, without rows."""
         return not self.problem.exact
 
     @cached_property
     def followup(self) -> FollowupSummary | None:
-        """How far rows were followed, where follow-up stands for labels."""
+        """Summary of follow-up, where it stands in the place of labels; else None."""
         if self.from_sums or self.induced.followup is None:
             return None
         return self.induced.followup.summary(self.induced.risks)
 
     @property
     def components(self) -> tuple[str, ...]:
-        """What the induced classes are called; of two, what the event is called."""
+        """Names of the induced classes; for two classes the name of the event alone."""
         return self.lens.components(self.data)
 
     def needs_two_classes(self, what: str) -> None:
@@ -567,7 +578,7 @@ class Analysis:
 
     @property
     def facts(self) -> Fields:
-        """What every result says of its data and their design."""
+        """Fields of every result on its data and their design."""
         # A lens may drop rows, and weights and clusters with them: what it shows counts
         rows = self.problem.predictions if isinstance(self.problem, RowProblem) else None
         source = self.data if rows is None else rows
@@ -591,7 +602,7 @@ class Analysis:
         self, kind: type[SomeResult], statistic: StatisticLike | None = None, *,
         prepared: Prepared | None = None, notes: Collection[str] = (), **numbers: Any,
     ) -> SomeResult:  # fmt: skip
-        """Make a result: what there is to say of the data and of the statistic, and the numbers."""
+        """Return a result with the fields on data, design and statistic, and ``numbers``."""
         named = {} if statistic is None else {"statistic": name_of(statistic)}
         remarks, facts = () if prepared is None else prepared.remarks, self.facts
         # A note of the data may be one of the statistic as well: each is said once
@@ -602,19 +613,19 @@ class Analysis:
 def lens_for(
     statistic: StatisticLike | None, lens: LensLike | None, data: Source
 ) -> LensLike | None:
-    """Return the lens, by default ``Canonical()`` for a statistic of the whole vector."""
+    """Return the lens; by default ``Canonical()`` for a statistic of the whole vector."""
     whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
     rows = isinstance(data, Predictions) and data.n_classes > 2
     return Canonical() if lens is None and whole and rows else lens
 
 
 def problem_through(data: Source, lens: LensLike | None) -> Problem:
-    """Return what a lens shows of checked data."""
+    """Return the problem of validated data behind a lens."""
     return Analysis.through(lens, data).problem
 
 
 def _shown(data: Predictions, lens: Lens) -> Predictions:
-    """Return the induced predictions, one object for the same data and lens."""
+    """Return the induced predictions, the same object for the same data and lens."""
     if type(lens) not in (OneVsRest, TopK):
         return lens(data)
     shown = _SHOWN.setdefault(data, {})
@@ -631,7 +642,7 @@ FEW_CELLS = 20
 
 
 def _of_scores(prepared: Prepared) -> bool:
-    """Return whether a statistic sees scores of rows, such as log-odds."""
+    """Return whether a statistic uses scores of rows, such as log-odds."""
     return isinstance(prepared, SumStatistic) and prepared.scores is not None
 
 
@@ -679,5 +690,5 @@ def evaluated(
 
 
 def seed_of(rng: RNG) -> int | None:
-    """Return the seed, if the generator was given by one."""
+    """Return the seed if ``rng`` is one, else None."""
     return int(rng) if isinstance(rng, (int, np.integer)) else None

@@ -252,7 +252,7 @@ def decision_curve(
 
 
 def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> float | None:
-    """Return the p-value from the law of Σ (u − v), or None where the utilities share no grid."""
+    """Return the p-value from the exact law of Σ (u − v); None if utilities share no grid."""
     lowest = table.gains.min(axis=1, keepdims=True)
     above = table.gains - lowest
     step = _grid_of(above)
@@ -275,7 +275,7 @@ def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> fl
 
 
 def _grid_of(above: FloatArray) -> float | None:
-    """Return a step of which all differences are multiples, 0 without one, None if all are 0."""
+    """Return a step of which all differences are multiples: 0 if none exists, None if all are 0."""
     values = np.unique(np.round(above, 12))
     values = values[values > 0.0]
     if not values.size:
@@ -308,7 +308,7 @@ def _lattice_law(probs: FloatArray, steps: IntArray) -> FloatArray:
 def _redrawn_pvalue(
     data: Predictions, table: UtilityTable, distance: float, n_resamples: int, rng: RNG
 ) -> float:
-    """Return (1 + b) / (1 + B) for sums of utilities of redrawn labels."""
+    """Return (1 + b) / (1 + B) from sums of utilities of redrawn labels."""
     generator = np.random.default_rng(rng)
     upper = data.probs.cumsum(axis=1)
     upper[:, -1] = 1.0
@@ -328,7 +328,7 @@ def _redrawn_pvalue(
 def _limits(
     gains: FloatArray, least: float, most: float, pseudo: float, level: float
 ) -> tuple[float, float]:
-    """Return Student's limits of a mean, with pseudo-observations at both ends of the range."""
+    """Return Student's limits (low, high) of a mean, with pseudo-observations at both ends."""
     ends = np.array([[least], [most]])
     mean, error, _, point = _moments(gains[:, None], ends, pseudo, level)
     return float(mean[0] - point * error[0]), float(mean[0] + point * error[0])
@@ -354,7 +354,7 @@ def _moments(
 def _curve(
     gains: FloatArray, ends: FloatArray, pseudo: float, level: float, rng: RNG
 ) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return means, standard errors, and the simultaneous and pointwise critical values."""
+    """Return means (T,), standard errors (T,), and simultaneous and pointwise critical values."""
     from scipy.stats import norm
     from scipy.stats import t as student
 
@@ -407,7 +407,7 @@ def _as_thresholds(thresholds: ArrayLike | None) -> FloatArray:
 
 
 def _two_sided(p: FloatArray, events: int) -> float:
-    """Return P(|N − E N| ≥ |events − E N|) for the number N of events among chances ``p``."""
+    """Return P(|N − E N| ≥ |events − E N|) for the number N of events with probabilities ``p``."""
     first, law, lost = poisson_binomial(p)
     counts = first + np.arange(law.size)
     mean = float(p.sum())

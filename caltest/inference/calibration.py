@@ -76,8 +76,8 @@ def calibration_test(
         A statistic of caltest or any function ``(probs, labels) -> float`` of the induced problem;
         large values speak against calibration. Several at once: :func:`joint_test`.
     lens : callable, optional
-        Which aspect is asked about: a lens of caltest or any function from predictions to
-        predictions. By default the event of two classes, ``OneVsRest(1)``, and the top class of
+        Which probabilities are assessed: a lens of caltest or any function from predictions to
+        predictions. By default the event for two classes, ``OneVsRest(1)``, and the top class for
         more, ``TopK(1)``.
     null : {"auto", "exact", "asymptotic", …}, RedrawLabels or another Scheme, default "auto"
         ``"exact"``: without simulation, for binned statistics of two classes, or at most 2²⁰ label
@@ -98,9 +98,9 @@ def calibration_test(
         vectors, which need not be safe in threads, have one. No number depends on it.
     **facts
         The keywords of :meth:`Predictions.of`. With ``clusters`` labels are redrawn with the
-        dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested, too, and whether
-        all are calibrated alike: walks of residuals less the means of strata of 20 neighbours,
-        within which residuals are permuted (Tygert 2021).
+        dependence of :class:`SharedRedraws`. With ``by`` every subgroup is tested as well, and
+        whether all are calibrated alike: walks of residuals less the means of strata of 20
+        neighbours, within which residuals are permuted (Tygert 2021).
 
     Raises
     ------
@@ -159,7 +159,7 @@ def calibration_result(
     data: Source, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
     early_stop: bool = False,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Test checked rows without subgroups, or a tally; the parameters of ``calibration_test``."""
+    """Test validated rows without subgroups, or a tally; parameters as ``calibration_test``."""
     if lens is None and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         lens = lens_for(statistic, lens, data)
     if isinstance(data, Predictions) and isinstance(statistic, Statistic) and statistic.of_items:
@@ -189,7 +189,7 @@ def calibration_result(
 
 
 def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
-    """Refuse e-values of rows whose models know the labels of others."""
+    """Refuse e-values for cross-validated rows, whose models know the labels of other rows."""
     if data.folds is not None and isinstance(statistic, EValue):
         raise StatisticError(
             "EValue() and null='betting' take no folds: a product over rows whose models know each "
@@ -200,7 +200,7 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
 def _by_null(
     analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early_stop: bool = False
 ) -> CalibrationTestResult:
-    """Compare the statistic of all rows, or sums, with its law under one null."""
+    """Return the test under one null distribution."""
     prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
     if isinstance(null, SharedRedraws) and not analysis.from_sums:
@@ -235,7 +235,7 @@ def _by_one_row_per_cluster(
     quarter = -(-len(tests) // 4)
     quartile = sorted(test.pvalue for test in tests)[quarter - 1]
     pvalue = min(1.0, len(tests) / quarter * quartile)
-    # Of one draw alone they would hang on chance; the p-value above is valid for any dependence
+    # One draw alone would depend on chance; the p-value above is valid for any dependence
     numbers = [(test.estimate, test.null_mean, test.null_std) for test in tests]
     estimate, null_mean, null_std = np.mean(numbers, axis=0).tolist()
     note = (
@@ -266,7 +266,7 @@ def _with_subgroups(
     data: Predictions, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
     early_stop: bool,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Test all rows, every subgroup, and whether all subgroups are calibrated alike."""
+    """Return the test of all rows, of every subgroup, and of equal calibration of subgroups."""
     if isinstance(statistic, Statistic) and statistic.of_items:
         data = replace(data, clusters=None)
     analysis = Analysis.through(lens_for(statistic, lens, data), data, run["rng"])
@@ -301,7 +301,7 @@ NAMED = 12
 
 
 def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
-    """Return the answer for all rows, with those for every subgroup."""
+    """Return the result for all rows, with the results for every subgroup."""
     whole = ask(*(replace(d, by=None) for d in (data, *beside)))
     go_on(whole.ended)
     return replace(whole, subgroups=each_subgroup(data, ask, *beside))
@@ -310,9 +310,12 @@ def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predic
 def each_subgroup(
     data: Predictions, test: Callable[..., Result], *beside: Predictions
 ) -> Subgroups:
-    """Test every subgroup, of other models ``beside`` too, with Holm's p-values; or say why not."""
+    """Return ``test`` of every subgroup (of ``beside`` as well), with Holm's p-values.
+
+    A subgroup that cannot be tested has a note with the reason.
+    """
     groups = data.subgroups()
-    # Notes are those of all rows: said once, and not again for every subgroup
+    # Notes describe all rows: said once, and not again for every subgroup
     plain = [replace(d, by=None, notes=(), copies=0) for d in (data, *beside)]
     tests, notes = list[Result | None](), list[str]()
     with progress(len(groups), "subgroups") as advance:
@@ -339,7 +342,7 @@ def each_subgroup(
 
 
 def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
-    """Return the test of the worst label with the p-value of all, where rows have several."""
+    """Return the test of the worst label with the p-value of all, for rows with several labels."""
     worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
     assert isinstance(worst, CalibrationTestResult)
     note = f"numbers are those of the label {parts.names[parts.worst]}, p is that of all labels"
@@ -355,7 +358,7 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
 
 
 def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
-    """Return the adjusted p-values of what was tested, in their places."""
+    """Return the subgroups with adjusted p-values in the places of those that were tested."""
     steps = iter(values)
     adjusted = tuple(None if test is None else next(steps) for test in parts.tests)
     return replace(parts, adjusted=adjusted, pvalue=min(values), adjust=adjust)
@@ -393,10 +396,10 @@ def on_shared_labels(
 
 
 def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
-    """Ask whether every subgroup is calibrated as the other rows are, calibrated or not.
+    """Test whether every subgroup is calibrated as the other rows are, calibrated or not.
 
     The residuals of a subgroup, less the mean of all rows of about the same prediction, are added
-    up by increasing prediction; the range of this walk (Tygert 2021) is compared with those of
+    up by increasing prediction. The range of this walk (Tygert 2021) is compared with ranges of
     residuals permuted among these rows, and adjusted by max-T. Exact where strata hold equal
     predictions only. Only rows whose stratum holds interleaving predictions of the subgroup and of
     others count; below 100 of them the subgroup is not compared.
@@ -455,14 +458,13 @@ WINDOW, SIDE, JUMP = 60, 3, 2.5
 
 @dataclass(frozen=True, eq=False)
 class Permutations:
-    """How far the walks of subgroups go when the residuals of every stratum are permuted.
+    """Ranges of the walks of subgroups when residuals are permuted within strata.
 
-    Rows are sorted by prediction and cut into strata of 20, equal predictions in one, and where
-    the outcome jumps (see :func:`adaptive_strata`). Walk j adds
-    up, stratum by stratum, what the residuals of its members exceed the mean of the stratum by;
-    what counts is its range. A stratum counts for it where members and others interleave, in that
-    the ranges of their predictions meet: elsewhere they are not comparable.
-    ``support`` (J,) are the rows of these strata.
+    Rows are sorted by prediction and cut into strata of 20, equal predictions in one, and where the
+    outcome jumps (see :func:`adaptive_strata`). Walk j adds up, stratum by stratum, the excess of
+    its members' residuals over the mean of the stratum; its range is the statistic. A stratum
+    counts where members and others interleave, that is, where the ranges of their predictions meet:
+    elsewhere they are not comparable. ``support`` (J,) is the number of rows in these strata.
     """
 
     excess: FloatArray = field(repr=False)
@@ -478,7 +480,7 @@ class Permutations:
 
     @classmethod
     def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
-        """Prepare predictions and residuals (n,), and who is in which subgroup (n, J)."""
+        """Prepare predictions and residuals (n,), and membership in subgroups (n, J)."""
         stratum = adaptive_strata(p, np.round(residuals + p, 9))
         order = np.argsort(stratum, kind="stable")
         starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))
@@ -491,7 +493,7 @@ class Permutations:
         return cls(excess, starts, row, group, comparable.sum(axis=0))
 
     def observed(self) -> FloatArray:
-        """Return the ranges of the walks as they are, shape (J,)."""
+        """Return the observed ranges of the walks, shape (J,)."""
         return self._ranges(np.zeros((2, 1), dtype=np.uint64), shuffled=False)[0]
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
@@ -562,7 +564,7 @@ def _cut(y, ends, cuts):  # type: ignore[no-untyped-def]
 
 
 def _interleave(p: FloatArray, members: BoolArray, starts: IntArray) -> BoolArray:
-    """Return in which strata the ranges of members and of others meet, shape (S,)."""
+    """Return the strata in which predictions of members and others interleave, booleans (S,)."""
     low, high = (
         [extreme.reduceat(np.where(side, p, empty), starts[:-1]) for side in (members, ~members)]
         for extreme, empty in ((np.minimum, np.inf), (np.maximum, -np.inf))

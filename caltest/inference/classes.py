@@ -1,4 +1,4 @@
-"""The verb that names the classes that are wrong, and the recalibration that would be enough."""
+"""Which classes are miscalibrated, in which direction, and which recalibration is enough."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def worst_class(
 ) -> WorstClassResult:
     """Name the classes whose probabilities are wrong, and in which direction.
 
-    Every class has two scores in standard deviations under calibration: that of its level, which
-    says whether it is as frequent as predicted, and that of its slope given the level, which says
-    whether its probabilities are too extreme or too timid. p-values are adjusted for all 2K scores
-    by the null distribution of the largest (single-step max-T).
+    Every class has two scores in standard deviations under calibration: the score of its level,
+    which shows whether it is as frequent as predicted, and the score of its slope given the level,
+    which shows whether its probabilities are too extreme or too timid. p-values are adjusted for
+    all 2K scores by the null distribution of the largest (single-step max-T).
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ def worst_class(
 
     Where any class is named, the result says which recalibration would be enough: one temperature,
     a shift for every class, both, or a slope and a shift for every class. Each smaller model is
-    fitted by maximum likelihood, and what is left is tested by Rao's score test of the slopes and
-    shifts that the model lacks (χ²), at ``alpha``. That is asked of rows without weights, clusters
-    and horizon, and where every class has Σ p (1 − p) ≥ 5. O(B n + n K²).
+    fitted by maximum likelihood, and its lack of fit is tested by Rao's score test of the slopes
+    and shifts that the model lacks (χ²), at ``alpha``. This is done for rows without weights,
+    clusters and horizon, and where every class has Σ p (1 − p) ≥ 5. O(B n + n K²).
 
     Examples
     --------
@@ -101,7 +101,7 @@ def worst_class(
 
 
 def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
-    """Return the scores of all classes of checked rows."""
+    """Return the result for validated rows of at least three classes."""
     statistic = WorstClass()
     alone = data.n_clusters is None and data.horizon is None
     # Draws, also where a few label vectors could be listed: each score is compared with them
@@ -147,7 +147,7 @@ def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
 
 
 # ------------------------------------------------------------------------------
-# Which recalibration is enough: smaller models are fitted, and what they leave is tested.
+# Which recalibration is enough: smaller models are fitted, and their lack of fit is tested.
 
 
 #: Models with fewer parameters than one slope and one shift a class: (shifts, one slope).
@@ -158,7 +158,7 @@ SMALLER = {"temperature": (False, True), "level": (True, False),
 def enough(
     probs: FloatArray, labels: IntArray, alpha: float
 ) -> tuple[str, dict[str, float]]:  # fmt: skip
-    """Return the smallest model that leaves no error, and the p-value of what each leaves."""
+    """Return the smallest sufficient model, and p-values of the lack of fit of those tried."""
     z, left = np.log(np.maximum(probs, CLIP)), dict[str, float]()
     for name, (shifts, slope) in SMALLER.items():
         left[name] = _left(z, labels, shifts, slope)
@@ -168,10 +168,10 @@ def enough(
 
 
 def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
-    """Fit P(y = j) ∝ exp(a_j + b z_j), a or b free, and return the p-value of what is left.
+    """Fit P(y = j) ∝ exp(a_j + b z_j), a or b free, and return the p-value of its lack of fit.
 
-    Rao's score tests of the parameters that the model lacks: all of them, and the nearest few
-    (the shifts after a temperature, the one slope after shifts), where Bonferroni's p counts.
+    Rao's score tests of the parameters that the model lacks: all of them, and the nearest few (the
+    shifts after a temperature, the one slope after shifts), combined by Bonferroni.
     """
     q = fitted(z, labels, shifts, slope)
     lacking: list[Part] = ["vector"] if shifts and slope else ["temperature", "vector"]
@@ -216,7 +216,7 @@ def fitted(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatA
 def _scores(
     q: FloatArray, z: FloatArray, labels: IntArray, part: Part
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the scores of a part at fitted probabilities, and their covariance."""
+    """Return the scores (T,) of a part at fitted probabilities, and their covariance (T, T)."""
     ones = np.ones(len(q))
     levels, slopes = observed_scores(q, z, labels, ones)
     tail = slopes.sum(keepdims=True) if part == "temperature" else slopes

@@ -1,4 +1,4 @@
-"""The verbs that compare the calibration of two models, and of several."""
+"""Comparison of the calibration of two models, and of several."""
 
 from __future__ import annotations
 
@@ -80,33 +80,34 @@ def compare(
     Parameters
     ----------
     probs_a, probs_b : array_like of shape (n,) or (n, K), or Predictions
-        What both predict for the same observations, in the same order. Or two :class:`Tallies` of
-        the same rows, whose samples are compared; or, with ``paired=False``, two :class:`Tally` of
-        one lens and grid, of other observations.
+        Predictions of both models for the same observations, in the same order. Or two
+        :class:`Tallies` of the same rows, whose samples are compared; or, with ``paired=False``,
+        two :class:`Tally` of one lens and grid, of other observations.
     labels : array_like of shape (n,)
         Observed classes; left out when a model is a :class:`Predictions`, which knows them.
     statistic : callable, default DebiasedL2(UniformBins(15))
-        What is compared. For the other binned errors no valid test of equal error is known:
+        The error to compare. For the other binned errors no valid test of equal error is known:
         ``DebiasedL2`` on the same bins is tested, the statistic itself in each own test.
     lens, n_resamples, rng, workers, **facts
-        As in :func:`calibration_test`; facts are those of the rows, for all models, and ``ids``
-        must agree. Of clusters, pairs of rows within are left out of T, and clusters are what
-        varies. With ``by`` models are compared in every subgroup, too, with Holm's p-values.
+        As in :func:`calibration_test`; the design belongs to the rows, for all models, and ``ids``
+        must agree. With clusters, T leaves out pairs of rows within a cluster, and clusters are the
+        sampling units. With ``by`` models are compared in every subgroup as well, with Holm's
+        p-values.
     paired : bool, default True
         Whether the rows of both models are the same observations.
     labels_b : array_like of shape (m,), optional
-        The labels of a second model of other observations: the comparison is then unpaired.
+        Labels of the second model, if it predicts other observations: an unpaired comparison.
     method : {"auto", "z", "swap"}, default "auto"
         ``"z"`` (the default): the level at which a limit of the difference just meets 0, by the
-        corrected jackknife variance and allowances for what the rows cannot show. ``"swap"``:
-        exact for the much stronger hypothesis that the models could change places in every row; it
-        rejects equally calibrated ones too.
+        corrected jackknife variance and allowances for errors that the rows cannot show.
+        ``"swap"``: exact for the much stronger hypothesis that the models could change places in
+        every row; it also rejects equally calibrated models.
     level, margin : float, default 0.95 and 0.02
-        Of the intervals, with differences called at 1 − ``level``; and a difference of root mean
-        squared errors that does not matter: models are tied when the interval lies within
-        ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
+        Level of the intervals, with differences called at 1 − ``level``; and a difference of root
+        mean squared errors that does not matter: models are tied when the interval lies within ±
+        ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
     names : tuple of str, default ("A", "B")
-        What to call the models.
+        Names of the models.
 
     Raises
     ------
@@ -272,7 +273,7 @@ def _models(
     data: Mapping[str, Source], statistic: StatisticLike, lens: LensLike | None, method: Method,
     paired: bool, level: float, margin: float, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
-    """Look at every model through the lens of the first, and test it by itself."""
+    """Return the settings, and every model behind the lens of the first with its own test."""
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     # One lens for all: where none is named, the usual one of the first model
@@ -285,7 +286,7 @@ def _of_tallies(
     models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool, method: Method,
     facts: Facts, lens: LensLike | None,
 ) -> Mapping[str, Source]:  # fmt: skip
-    """Return two tallies as the lens sees them, or the rows that their samples share."""
+    """Return two tallies seen through the lens, or the rows that their samples share."""
     if len(models) < 2:
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     first, second = (
@@ -300,7 +301,7 @@ def _of_tallies(
 
 
 def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
-    """Return the largest sets in which every pair is together (insert and absorb, Piepho 2004)."""
+    """Return the maximal sets in which every pair is together (insert and absorb, Piepho 2004)."""
     sets = [frozenset(names)]
     for a, b in combinations(names, 2):
         if frozenset((a, b)) in together:
@@ -315,7 +316,7 @@ def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple
 
 
 # ------------------------------------------------------------------------------
-# Two models side by side: what is asked, what each brings, and the answer.
+# Two models side by side: settings, what is computed for each, and the result.
 
 
 Method = Literal["auto", "z", "swap"]
@@ -337,7 +338,7 @@ MANY_ALONE = 0.1
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of a pair of models; ``run`` is what simulations take."""
+    """Settings of a comparison; ``run`` holds the options of simulations."""
 
     statistic: StatisticLike
     lens: Lens
@@ -350,7 +351,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """One model, and all that is computed once for all its comparisons."""
+    """One model, and everything computed once for all its comparisons."""
 
     name: str
     data: Source
@@ -395,7 +396,7 @@ class Model:
                     raise StatisticError("two columns of clusters are compared on the same rows")
                 crossed = CrossedError.of(cells, rows)
                 estimate = crossed.estimate
-            # The estimate is that of the statistic itself, which a tally knows more exactly.
+            # The estimate is the value of the statistic itself, which a tally knows more exactly.
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
             if error.alone == error.n:
                 raise StatisticError(
@@ -455,7 +456,7 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
 
 
 def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
-    """Return what speaks for a difference of squared errors."""
+    """Return p-value and interval of a difference of debiased squared errors, as fields."""
     assert a.error is not None
     assert b.error is not None
     if a.crossed is not None and b.crossed is not None:
@@ -484,7 +485,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
 
 
 def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
-    """Return what speaks against models that could change places in every row."""
+    """Return the p-value of the swap test, as fields."""
     of_both = a.tested, a.induced, b.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)
     difference, n_draws = a.estimate - b.estimate, values.size
@@ -497,11 +498,11 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
 def verdict(
     settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
 ) -> ComparisonVerdict:
-    """Judge a difference; "tied" is an interval within the margin, also with a small p-value."""
+    """Return the verdict on a difference; an interval within the margin is a tie at any p-value."""
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
         return ComparisonVerdict.NOT_EXCHANGEABLE if differs else ComparisonVerdict.CANNOT_TELL
-    # |√s − √t| ≤ √|s − t|: a difference of squares within margin² bounds that of the roots.
+    # |√s − √t| ≤ √|s − t|: a difference of squares within margin² bounds the one of the roots.
     if max(-low, high) <= settings.margin**2:
         return ComparisonVerdict.TIED
     if not differs:
@@ -513,7 +514,7 @@ def verdict(
 def _score_differences(
     a: Model, b: Model, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare mean scores; variances of tallies lack what lies within micro-cells."""
+    """Compare mean proper scores; for tallies variances omit the variation within micro-cells."""
     tallies = a.times is not None
     if tallies and a.data.n_classes > 2:
         return ()
@@ -529,7 +530,7 @@ def _score_differences(
 
 
 class _Scored(NamedTuple):
-    """The scores of a model, and the units that they are of."""
+    """Scores of the rows of one model, their weights, and their units (rows or clusters)."""
 
     values: FloatArray
     weights: FloatArray
@@ -542,7 +543,7 @@ class _Scored(NamedTuple):
     def of(
         cls, values: FloatArray, rows: Predictions, times: FloatArray | None, mean: float | None
     ) -> _Scored:
-        """Take weights and clusters from the rows, each of which stands for ``times`` of them."""
+        """Take weights and clusters from rows, each of which stands for ``times`` observations."""
         once = np.ones(values.size)
         w = once if rows.weights is None else rows.weights
         unit = np.arange(values.size) if rows.clusters is None else by_appearance(rows.clusters)
@@ -553,7 +554,7 @@ class _Scored(NamedTuple):
         return cls(values, w, unit, times, mean, units)
 
     def variance(self, values: FloatArray) -> tuple[float, float]:
-        """Return the variance of the mean of values by the units, and its degrees of freedom."""
+        """Return the variance of the mean of values over units, and its degrees of freedom."""
         if self.units:
             each = [
                 self._replace(unit=u, times=np.ones(u.max() + 1), units=()).variance(values)
@@ -604,7 +605,7 @@ def swapped_differences(
     """Return replicates of T_a − T_b, and how the run ended.
 
     In every row the two models change places with probability ½; without pairs, all rows are dealt
-    out anew. Labels move along: a lens may give each model its own. Of paired rows in clusters,
+    out anew. Labels move along: a lens may give each model its own. For paired rows in clusters,
     whole clusters are swapped; StatisticError for clusters without pairs.
     """
     if a.crossed is not None:
@@ -682,26 +683,26 @@ LARGEST_Z = 38.0
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What one model brings: its debiased squared error, and the predictions it is made of."""
+    """One model of a pair: its debiased squared error, and the predictions behind it."""
 
     error: SquaredError
     data: Predictions
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
-        """Return the weighted sums of row values (n,) in the cells."""
+        """Return the weighted sums of row values (n,) in the cells, shape (L,)."""
         w = self.data.weights
         weighted = self.error.copies * (values if w is None else w * values)
         return summed(weighted, self.error.cell, self.error.mass.size)
 
     @cached_property
     def not_shown(self) -> FloatArray:
-        """The share of the variance of each label that is added, shape (n,)."""
+        """Share of the variance of each label that is added, shape (n,)."""
         data, error, parts = self.data, self.error, self.error.parts
         squares = (data.probs**2).sum(axis=1)
         observed = data.probs[np.arange(data.n), data.labels]
         promised = self._of_rows(1.0 - squares)
         sums = added(parts.times[:, None] * parts.sums, parts.cell, error.mass.size)
-        # Of two classes the second component is not stored, and is like the first.
+        # For two classes the second component is not stored, and is like the first.
         components = 2.0 if data.n_classes == 2 else 1.0
         scatter = self._of_rows(1.0 + squares - 2.0 * observed)
         scatter -= components * (sums**2).sum(axis=1) / error.mass
@@ -711,20 +712,20 @@ class Side:
 
     @cached_property
     def worst_cell(self) -> float:
-        """The square of what one unit of the least favourable cell adds to T."""
+        """Squared contribution of one unit of the least favourable cell to T."""
         squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
         return float(squares.max() / self.error.mass.sum()) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:
-        """What each unit that is alone in its cell may carry."""
+        """Possible contribution to T of each unit that is alone in its cell, shape (m,)."""
         parts = self.error.parts
         alone = self.error.weights[parts.cell] == 0.0
         squares = (parts.sums[alone] ** 2).sum(axis=1)
         return squares / (parts.mass[alone] * self.error.mass.sum())
 
     def lone_limit(self, z: float) -> float:
-        """Return the upper limit U(z) of what the lone rows carry; 0 without any."""
+        """Return the upper limit U(z) of the contribution of lone units; 0 without any."""
         from scipy.special import gammaincinv, ndtr
 
         if not self.lone.size or self.lone.max() == 0.0:
@@ -735,14 +736,14 @@ class Side:
         return float(variance / mean * gammaincinv(mean**2 / variance, ndtr(z)))
 
     def label_variances(self, changes: FloatArray) -> FloatArray:
-        """Return the variances of changes (n, K) when labels are drawn from the predictions."""
+        """Return variances (n,) of changes (n, K) for labels drawn from the predictions."""
         mean = (self.data.probs * changes).sum(axis=1)
         return np.asarray((self.data.probs * changes**2).sum(axis=1) - mean**2)
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """The difference T_A − T_B of two models, with its limits and its p-value."""
+    """The difference D = T_A − T_B of two models, with its limits and its p-value."""
 
     a: Side
     b: Side
@@ -750,17 +751,17 @@ class Difference:
 
     @property
     def value(self) -> float:
-        """D."""
+        """Observed difference D."""
         return self.a.error.estimate - self.b.error.estimate
 
     @cached_property
     def base(self) -> float:
-        """The variance that the rows show."""
+        """Variance of D estimated from the rows."""
         return base_variance(self.a.error, self.b.error, self.paired)
 
     @cached_property
     def not_shown(self) -> float:
-        """The variance of labels that their cells have not shown."""
+        """Variance of labels that cells have not shown."""
         a, b = self.a, self.b
         va, vb = a.label_variances(a.error.changes), b.label_variances(b.error.changes)
         if not self.paired:
@@ -776,7 +777,7 @@ class Difference:
 
     @cached_property
     def anywhere(self) -> float:
-        """The mean squared change of D by other labels of one unit."""
+        """Mean squared change of D when one unit has other labels."""
         a, b = self.a.error, self.b.error
         if not self.paired:
             return sum(_of_one_unit(error, error.changes**2) for error in (a, b))
@@ -790,11 +791,11 @@ class Difference:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of what the units show."""
+        """Degrees of freedom of the variance estimate."""
         return min(self.a.error.freedom, self.b.error.freedom)
 
     def reach(self, z: float, side: Side, lone: bool = True) -> float:
-        """Return how far the limit lies from D on the side where ``side`` looks better."""
+        """Return the distance of the limit from D on the side where ``side`` looks better."""
         # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):
             return 0.0  # one model, compared with itself
@@ -806,7 +807,7 @@ class Difference:
         return carried + float(np.hypot(z * np.sqrt(variance), side.lone_limit(z) - carried))
 
     def limits(self, level: float) -> tuple[float, float]:
-        """Return the interval of the difference."""
+        """Return the confidence interval (low, high) of the difference."""
         from scipy.special import stdtrit
 
         z = float(stdtrit(self.freedom, 0.5 + level / 2.0))
@@ -820,7 +821,7 @@ class Difference:
         from scipy.optimize import brentq
         from scipy.special import stdtr
 
-        # The limit on the side of 0 is that of the model that looks better
+        # The limit on the side of 0 belongs to the model that looks better
         better, distance = self.a if self.value < 0.0 else self.b, abs(self.value)
         if distance <= 1e-14 or self.reach(0.0, better, lone) >= distance:
             return 1.0  # no more than the rounding of a model compared with itself
@@ -832,6 +833,6 @@ class Difference:
 
 
 def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
-    """Return the mean over units of the squared changes (n, K) by other labels of their rows."""
+    """Return the mean over units of squared changes (n, K) when their rows have other labels."""
     whole = float(error.copies @ squares.sum(axis=1))
     return whole / ((squares.shape[1] - 1) * float(error.times.sum()))

@@ -1,4 +1,4 @@
-"""The verb that estimates Cox's recalibration: intercept and slope, and likelihood-ratio tests."""
+"""Cox recalibration: calibration intercept and slope, with likelihood-ratio tests."""
 
 from __future__ import annotations
 
@@ -44,34 +44,35 @@ def cox_recalibration(
 ) -> CoxRecalibration:
     """Estimate Cox's intercept and slope, with intervals and likelihood-ratio tests.
 
-    The model is logit P(y = 1) = a + b logit p. A slope below 1 says that predictions are too
-    extreme, a positive intercept given slope 1 that events are more frequent than predicted.
+    The model is logit P(y = 1) = a + b logit p. A slope below 1 means that predictions are too
+    extreme; a positive calibration-in-the-large (the intercept with slope 1) means that events are
+    more frequent than predicted.
 
     Parameters
     ----------
     probs, labels, **facts
         As in :meth:`Predictions.of`. With ``weights`` the weighted likelihood is maximised; with
-        these or ``clusters`` variances are those of estimates without each row or cluster in turn,
-        by one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws. With
+        these or ``clusters`` variances come from estimates without each row or cluster in turn, by
+        one Newton step (jackknife), and tests are Wald's by Student's and Hotelling's laws. With
         ``folds`` variances are doubled, and tests are Wald's. Or a :class:`Tally` without weights.
         With :class:`Followup` score equations are weighted, O:E is estimated as well, and variances
-        are those of influence functions.
+        follow from influence functions.
     lens : lens or callable, optional
         A lens with two classes; by default as in :func:`calibration_test`.
     level : float, default 0.95
         Level of the intervals.
     method : {"wald", "profile"}, default "wald"
-        Estimate ± quantile × standard error, or what the likelihood-ratio test does not reject,
-        which is better for few events.
+        Estimate ± quantile × standard error, or the values that the likelihood-ratio test does not
+        reject, which is better for few events.
     link : {"logit", "cloglog"}, default "logit"
-        Of both sides of the model; log(−log(1 − p)), by which risks of survival models are
+        Link of both sides of the model; log(−log(1 − p)), by which risks of survival models are
         recalibrated, for :class:`Followup` only.
 
     Raises
     ------
     StatisticError
         For more than two classes, and without finite estimates: outcomes or predictions all equal,
-        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` test such data, too. With
+        or events separated by the prediction. ``CoxScore`` and ``CoxLR`` still test such data. With
         follow-up where (Σ W)² / (n Σ W²) is below 0.3.
 
     Notes
@@ -153,7 +154,7 @@ def cox_recalibration(
 
 
 def _wald(fits: Fits, level: float, freedom: float) -> Fields:
-    """Return estimates with their errors, intervals and Wald tests, as fields of the result."""
+    """Return estimates, standard errors, intervals and Wald tests, as fields of the result."""
     both, covariance, (offset, offset_se) = fits
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
     errors = *np.sqrt(np.diag(covariance)), offset_se
@@ -170,7 +171,7 @@ def _wald(fits: Fits, level: float, freedom: float) -> Fields:
 
 
 def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
-    """Return the tests of both, of the intercept given slope 1 and of the slope, as fields."""
+    """Return tests of both parameters, of calibration-in-the-large and of the slope."""
     numbers = {}
     for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), values, strict=True):
         numbers[name] = max(0.0, float(value))
@@ -181,7 +182,7 @@ def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
 def _read(
     probs: object, labels: object, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
-    """Return what is looked at, and the rows of the likelihood."""
+    """Return the analysis, and the likelihood's arrays (logits, events, weights or None), (n,)."""
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens)
     if not analysis.from_sums:
         refuse_few_blocks("cox_recalibration", analysis.rows)
@@ -192,7 +193,7 @@ def _read(
 
 
 def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
-    """Return log-odds and outcomes; refuse rows without finite estimates."""
+    """Return log-odds (n,) and events (n,); refuse rows without finite estimates."""
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
     available = slice(None) if rows.followup is None else rows.censoring.is_known
@@ -226,7 +227,7 @@ def _of_sums(micro: Problem) -> Likelihood:
 
 
 def _tail(value: float, df: int, freedom: float) -> float:
-    """Return how often χ², or with clusters or weights Hotelling's T², is as large."""
+    """Return the tail probability of χ² or, with clusters or weights, of Hotelling's T²."""
     if np.isinf(freedom):
         return float(scipy.special.chdtrc(df, value))
     # Hotelling: T² (ν − p + 1) / (ν p) follows F(p, ν − p + 1)
@@ -237,7 +238,7 @@ def _tail(value: float, df: int, freedom: float) -> float:
 def covariance_of(
     design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Source
 ) -> FloatArray:
-    """Return the inverse information, or the variance over units left out, by one Newton step."""
+    """Return the covariance (d, d): the inverse information, or the jackknife by a Newton step."""
     w = np.ones(source.n) if w is None else w
     # p (1 − p) as a product of two tails keeps its digits next to 1
     v = w * scipy.special.expit(logits) * scipy.special.expit(-logits)
@@ -260,12 +261,12 @@ def covariance_of(
 
 
 def units_of(source: Source) -> IntArray:
-    """Return which rows vary together, those of a cluster, or each alone; (n,)."""
+    """Return the unit of every row, (n,): its cluster, or the row itself."""
     return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 
 
 def _freedom(source: Source) -> float:
-    """Return the effective number of units less 1; infinite for plain rows."""
+    """Return the effective number of units less 1; infinite for independent equal rows."""
     if source.weights is None and source.n_clusters is None:
         return np.inf
     if source.crossed is not None:
@@ -277,7 +278,7 @@ def _freedom(source: Source) -> float:
 def _not_rejected(
     estimate: float, se: float, profile: Callable[[float], float], bound: float
 ) -> tuple[float, float]:
-    """Return where a profile likelihood falls below a bound, on both sides of its maximum."""
+    """Return the limits (low, high) where a profile likelihood falls below a bound."""
     from scipy.optimize import brentq
 
     def distance(side: float) -> float:
@@ -307,7 +308,7 @@ Fits = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
 def _mean(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
-    """Return the mean μ of linear predictors, and its derivative."""
+    """Return the mean μ of linear predictors, and its derivative, same shape."""
     if link == "logit":
         mu = scipy.special.expit(eta)
         return mu, mu * scipy.special.expit(-eta)
@@ -343,7 +344,7 @@ def _fit(
 def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tuple[float, float]]:
     """Return Cox's fits of risks with follow-up, and O:E with the standard error of its logarithm.
 
-    O:E is Σ W Y / Σ p, whose logarithm varies as that of Σ W Y does about its mean in every
+    O:E is Σ W Y / Σ p. Its logarithm varies as the logarithm of Σ W Y about its mean in every
     stratum: predictions are given.
     """
     if share < LEAST_SHARE:

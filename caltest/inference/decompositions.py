@@ -1,4 +1,4 @@
-"""Verbs that take a mean score apart: by isotonic regression, and over cells."""
+"""Decompositions of a mean score: by isotonic regression, and over cells."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def corp_decomposition(
     Parameters
     ----------
     probs, labels, lens, **facts
-        As in :func:`calibration_test`, for a lens with two classes. Clusters change no part. Of a
-        :class:`Tally` the fit takes the rows of a micro-cell for ties; the mean score is exact.
+        As in :func:`calibration_test`, for a lens with two classes. Clusters change no part. For a
+        :class:`Tally` the fit ties the rows of a micro-cell; the mean score is exact.
     score : {"brier", "log"}, default "brier"
-        (p − y)², or −log of the probability of what happened: infinite for a label of probability
-        0, and so are then ``mean_score`` and ``miscalibration``.
+        (p − y)², or −log of the probability of the label: infinite for a label of probability 0, as
+        are then ``mean_score`` and ``miscalibration``.
 
     References
     ----------
@@ -79,15 +79,15 @@ def brier_decomposition(
 ) -> BrierDecomposition:
     """Take the Brier score apart over the cells of a partition. O(n K).
 
-    Reliability is biased upward and resolution too, by chance, the more the smaller the cells are;
-    :func:`corp_decomposition` needs no cells.
+    Sampling noise biases both reliability and resolution upward, the more the smaller the cells
+    are; :func:`corp_decomposition` needs no cells.
 
     Parameters
     ----------
     probs, labels, lens, **facts
         As in :func:`calibration_test`; ``Canonical()`` takes the score of all classes apart.
-        Clusters change no part. Of a :class:`Tally` bins are made of its micro-cells, and all parts
-        are those of the rows.
+        Clusters change no part. For a :class:`Tally` bins are made of its micro-cells, and all
+        parts equal those of the rows.
     bins : binning or int, default UniformBins(15)
         The partition, as for :class:`caltest.ECE`.
 

@@ -1,4 +1,4 @@
-"""Rows that depend on each other: clusters, in two ways, and in time."""
+"""Dependent rows in tests and variances: clusters, two columns of clusters, and time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Coupled(NamedTuple):
 def clustered(
     null: object, data: Predictions, stack: int
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
-    """Return the schemes whose largest p-value counts, and what was learnt of the clusters."""
+    """Return the schemes whose largest p-value counts, and a summary of the dependence."""
     scheme = _admitted(null, data, stack + 1)
     if not isinstance(scheme, SharedRedraws):
         return (Coupled(scheme),), None
@@ -78,7 +78,7 @@ def clustered(
 
 
 def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
-    """Return the scheme that was asked for; refuse one that these clusters cannot have."""
+    """Return the requested scheme; refuse one that does not fit these clusters."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if data.horizon is not None and not isinstance(scheme, SharedRedraws):
         raise StatisticError(
@@ -110,12 +110,12 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
 def _summary(
     agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], facts: Fields
 ) -> ClusterSummary:
-    """Say what was learnt of a column of clusters, of each coupling or of the labels."""
+    """Return a summary of one column of clusters, for each coupling or for the labels."""
     data, sizes, cluster = agreements[0].data, agreements[0].counts, agreements[0].cluster
     overall = {coupling: limit.overall for coupling, limit in limits.items()}
     effective = []
     for agreement in agreements:
-        # Of two columns labels stand for what rows share, with the larger λ
+        # For two columns labels stand for both couplings, with the larger λ
         single = len(agreements) == 1
         degree = max(overall.values(), default=0.0) if single else overall[agreement.coupling]
         variance, joint = agreement.sums
@@ -173,7 +173,7 @@ FEWEST, BLOCK = 10, 4
 
 
 def in_time_order(data: Predictions) -> Predictions:
-    """Return rows in the order of time, with blocks of 4h consecutive times as their clusters."""
+    """Return rows in the order of time, with blocks of 4h consecutive times as clusters."""
     placed, h = timed(data)
     times = np.unique(placed).size
     if times < FEWEST * h:
@@ -187,7 +187,7 @@ def in_time_order(data: Predictions) -> Predictions:
 
 
 def blocks(times: IntArray, length: int) -> IntArray:
-    """Return ⌊t / length⌋, a last block of less than half of it joined to the one before."""
+    """Return ⌊t / length⌋, (n,); a last block of less than half the length joins the one before."""
     block = times // length
     last = int(block.max())
     if 2 * (times.max() + 1 - length * last) < length and last > 0:
@@ -196,7 +196,7 @@ def blocks(times: IntArray, length: int) -> IntArray:
 
 
 def refuse_few_blocks(verb: str, data: Predictions) -> None:
-    """Refuse fewer than five blocks of 4h times, where these are the units."""
+    """Refuse fewer than five blocks of 4h times, where blocks are the units."""
     if data.horizon is None:
         return
     placed, h = timed(data)
@@ -209,7 +209,7 @@ def refuse_few_blocks(verb: str, data: Predictions) -> None:
 
 
 def summary_of(data: Predictions) -> HorizonSummary | None:
-    """Say how rows overlap."""
+    """Return a summary of how rows overlap in time, or None."""
     if data.horizon is None:
         return None
     placed, h = timed(data)
@@ -219,27 +219,27 @@ def summary_of(data: Predictions) -> HorizonSummary | None:
 # ------------------------------------------------------------------------------
 # Variances where rows depend on each other along two columns of clusters.
 #
-# Of a sum over rows V = max(V_a + V_b − V_ab, V_a, V_b), with V_a and V_b the jackknife variances
+# For a sum over rows V = max(V_a + V_b − V_ab, V_a, V_b), with V_a and V_b the jackknife variances
 # over the clusters of each column and V_ab that over rows which share both (Cameron, Gelbach &
 # Miller, Journal of Business & Economic Statistics 29, 2011; MacKinnon, Nielsen & Webb,
 # arXiv:2406.08880), judged by Student's law with min_c (Σ n_g)² / Σ n_g² − 1 degrees of freedom.
 
 
 def columns_of(data: Source) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the clusters of both columns, and those of rows that share both."""
+    """Return three numberings of the rows (n,): first clusters, second clusters, both together."""
     first, second = by_appearance(data.clusters), by_appearance(data.crossed)
     codes = first * (int(second.max()) + 1) + second
     return first, second, by_appearance(codes)
 
 
 def freedom_of(data: Source) -> float:
-    """Return the effective number of clusters of the column that has fewer, less 1."""
+    """Return the effective number of clusters of the column with fewer, less 1."""
     masses = [np.bincount(unit, data.weights) for unit in columns_of(data)[:2]]
     return float(max(min(m.sum() ** 2 / (m**2).sum() for m in masses) - 1.0, 1.0))
 
 
 def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArray:
-    """Return V of variances, or of matrices whose diagonals are raised to the larger of the two."""
+    """Return V_a + V_b − V_ab, scalars or matrices, diagonals at least max(V_a, V_b)."""
     combined = np.atleast_2d(first + second - both)
     least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))
     # V_a + V_b − V_ab may be below its parts by chance; the larger of both is never too small
@@ -263,7 +263,7 @@ class CrossedError:
 
     @classmethod
     def of(cls, cells: Cells, induced: Predictions) -> CrossedError:
-        """Compute all from sums over rows of one cell and one pair of clusters: O(n d log n)."""
+        """Compute all sums over rows of one cell and one pair of clusters: O(n d log n)."""
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
         cell, size, (a, b, both) = cells.of_unit, len(cells), columns_of(induced)
@@ -275,11 +275,11 @@ class CrossedError:
         whole = added(x, at, size)
 
         def products(values: FloatArray, others: FloatArray) -> FloatArray:
-            """Return products of residual sums, and of masses."""
+            """Return products of residual sums, and of masses, shape (m, 2)."""
             both = values * others
             return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
 
-        # Inclusion and exclusion: all pairs, less those of either cluster, plus those of both
+        # Inclusion and exclusion: all pairs, less pairs in either cluster, plus pairs in both
         pairs = products(whole, whole) + added(products(x, x), at, size)
         starts = [np.unique(column, return_index=True)[1] for column in columns]
         for part, start in zip(parts, starts, strict=True):
@@ -304,7 +304,7 @@ class CrossedError:
 
 
 def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
-    """Return V of T_A − T_B; what rows that share both clusters add is of first order."""
+    """Return V of T_A − T_B; rows that share both clusters contribute at first order."""
     both = zip(a.omitting, b.omitting, strict=True)
     first, second = (_jackknife(x - y) for x, y in both)
     w = np.ones(data.n) if data.weights is None else data.weights
@@ -317,7 +317,7 @@ def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) 
 def by_student(
     value: float, variance: float, freedom: float, level: float
 ) -> tuple[float, float, float]:
-    """Return the interval of an estimate and its two-sided p-value, by Student's law."""
+    """Return (low, high, p): Student's interval of an estimate and its two-sided p-value."""
     from scipy.special import stdtr, stdtrit
 
     error = max(float(np.sqrt(variance)), 1e-300)

@@ -1,4 +1,4 @@
-"""Reliability without bins, on the simplex, and how it depends on the bins."""
+"""Diagrams: reliability without bins, on the simplex, and over numbers of bins."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def reliability_fit(
 
 
 def _points(problem: Problem, points: int, ends: tuple[float, float] | None = None) -> FloatArray:
-    """Return quantiles of the predictions and points at equal distances between the ends."""
+    """Return quantiles of the predictions and equally spaced points between the limits, (m,)."""
     p = problem.probs[:, 0]
     least, most = ends or (p.min(), p.max())
     quantiles = problem.quantiles(np.linspace(0.0, 1.0, -(-points // 2)))
@@ -182,7 +182,10 @@ def _points(problem: Problem, points: int, ends: tuple[float, float] | None = No
 
 
 def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
-    """Return where the band is shown, of tallies rounded outward, the isotonic fit and its ends."""
+    """Return (at, fit, low, high) of the honest isotonic band, four arrays of shape (m,).
+
+    For tallies ``at`` is rounded outward to cell edges.
+    """
     problem = view.problem
     if view.from_sums and view.data.weights is not None:
         raise UnsupportedFactError("reliability_fit does not take weights yet", fact="weights")
@@ -222,7 +225,7 @@ def honest_band(
 
 
 def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the occupied cells, and rows and events up to each of them."""
+    """Return the occupied cells, and numbers of rows and events up to each of them."""
     cells, first = np.unique(at, return_index=True)
     sums = [np.append(0, np.cumsum(np.add.reduceat(v, first))) for v in (count, hits)]
     return cells, sums[0], sums[1]
@@ -231,7 +234,7 @@ def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, In
 def _lower_ends(
     cells: IntArray, rows: IntArray, events: IntArray, size: int, alpha: float
 ) -> FloatArray:
-    """Return the lower end at every point of the grid, of which some are occupied cells."""
+    """Return the lower limits at every point of the grid, shape (size,)."""
     from scipy.special import gammaln
 
     ends = np.zeros(size)
@@ -406,7 +409,7 @@ def reliability_simplex(
 def _pvalues(
     induced: Predictions, cells: Cells, test: CalibrationTestResult, run: Run
 ) -> tuple[FloatArray, FloatArray, int, str]:
-    """Return p-values of the cells, adjusted ones, and how many draws they took, ended how."""
+    """Return p-values of the cells, adjusted ones, the number of draws, and how they ended."""
     weights, clusters, k = induced.weights, test.clusters, induced.n_classes
     whole = weights is None or bool((weights == np.rint(weights)).all())
     if clusters is None and whole and cells.mass.max() <= (np.inf if weights is None else MAX_MASS):
@@ -451,7 +454,7 @@ def bin_sensitivity(
     workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> BinSensitivity:
-    """Test the ECE for many numbers of bins: does the finding hang on the binning?
+    """Test the ECE for many numbers of bins: does the finding depend on the binning?
 
     Each p-value is valid for a binning chosen beforehand. The smallest of them is not: pass the
     statistics together to :func:`joint_test` for an adjusted one.
@@ -462,7 +465,7 @@ def bin_sensitivity(
         As in :func:`calibration_test`.
     bins : sequence of int or binning, default 2 … 100
         Numbers of equal-width bins, or binnings such as ``[QuantileBins(m) for m in (5, 10, 20)]``.
-        Of a :class:`Tally` the default has those that are made of its micro-cells.
+        For a :class:`Tally` the default keeps binnings made of its micro-cells.
     distance
         As in :class:`ECE`.
     level : float, default 0.9

@@ -1,4 +1,4 @@
-"""The verb that asks whether the probability of every grade is right, from counts alone."""
+"""Tests of the probabilities of grades, such as PDs of rating grades, from counts alone."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _of(tails: Tails, alternative: str) -> FloatArray:
 
 
 def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
-    """Return P(X ≥ d) and P(X ≤ d), X binomial, or with a ``prior`` of ½ those of Jeffreys."""
+    """Return P(X ≥ d) and P(X ≤ d), X binomial, or Jeffreys' versions with a ``prior`` of ½."""
     from scipy.special import betainc, betaincc
 
     greater = betainc(np.maximum(d + prior, 0.5), n - d + 1.0 - prior, p)
@@ -167,7 +167,7 @@ def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
 
 
 def _poisson_binomial(n: IntArray, p: FloatArray, d: int) -> tuple[float, float]:
-    """Return P(S ≥ d) and P(S ≤ d) of all events, with the rounding of the law added."""
+    """Return P(S ≥ d) and P(S ≤ d) for the sum S of all events, plus the law's rounding bound."""
     none = np.zeros(n.size)
     first, pmf, lost = Atoms(p, 1.0 - p, n.astype(np.float64), none, none, none, none).law()
     place = np.clip([d - first, d - first + 1], 0, pmf.size)

@@ -1,4 +1,4 @@
-"""The verb that asks whether probabilities are right item by item, where items have votes."""
+"""Individual error: are probabilities right item by item, where items have several votes?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def individual_error(
     workers: Workers = 1,
     **facts: Unpack[Facts],
 ) -> IndividualErrorResult:
-    """Estimate and test how far probabilities are from right item by item.
+    """Estimate and test the error of probabilities item by item.
 
     Items have several outcomes: votes of annotators, or the answers of repeated runs. With q_i the
     true probabilities of item i, the error is the mean of |q_i − p_i|². It is the sum of a
@@ -50,7 +50,7 @@ def individual_error(
     probs, labels
         :meth:`Predictions.of_votes`; or a row for each vote, with ``items=``.
     level : float, default 0.95
-        Of the three intervals.
+        Level of the three intervals.
     n_bins : int, optional
         Bins of equal numbers of items, of every class's own probability, for the calibration part;
         by default 1 for every 20 items, at least 1 and at most 10.
@@ -59,7 +59,7 @@ def individual_error(
     n_resamples : int, default 1999
         Redrawn sets of votes.
     rng, workers, **facts
-        As in :func:`calibration_test`; of facts ``items``, ``weights`` of items and ``clusters`` of
+        As in :func:`calibration_test`; only ``items``, ``weights`` of items and ``clusters`` of
         whole items are taken.
 
     Returns
@@ -77,7 +77,7 @@ def individual_error(
     weights give the mean over items. The interval is Student's for the mean of the unbiased errors
     of items; clusters of items are summed first. For each class the calibration part is the mean
     over its bins of products of residuals of different items (clusters), which has no bias; for
-    both parts the standard error is that of the delete-one jackknife, and ends are cut off at 0.
+    both parts the standard error comes from the delete-one jackknife, and ends are cut off at 0.
     Intervals are conservative where the truth is 0. O(B I K + n K).
 
     The test assumes that votes of an item are independent draws. If raters judge several items,
@@ -140,7 +140,10 @@ def individual_error(
 def mean_interval(
     errors: FloatArray, weight: FloatArray, clusters: IntArray | None, level: float
 ) -> Interval:
-    """Return the weighted mean with Student's interval; clusters are summed first."""
+    """Return the weighted mean with Student's interval (estimate, low, high).
+
+    Clusters are summed.
+    """
     from scipy.special import stdtrit
 
     mean = float(weight @ errors / weight.sum())
@@ -198,7 +201,7 @@ def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
 
 
 def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArray]:
-    """Return N Σ_{g≠h} r_g r_h / Σ_{g≠h} c_g c_h, and its values without each cluster."""
+    """Return N Σ_{g≠h} r_g r_h / Σ_{g≠h} c_g c_h, and its values (G,) without each cluster."""
     s, q, n, c = sums.sum(), np.square(sums).sum(), mass.sum(), np.square(mass).sum()
     value = float(n * (s**2 - q) / (n**2 - c))
     n_, pairs = n - mass, (n - mass) ** 2 - (c - mass**2)
@@ -207,7 +210,7 @@ def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArra
 
 
 def _jackknife(estimate: float, without: FloatArray, level: float) -> Interval:
-    """Return an estimate with the t interval of its delete-one values."""
+    """Return (estimate, low, high) with a t interval from delete-one values."""
     from scipy.special import stdtrit
 
     g = without.size

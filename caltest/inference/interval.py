@@ -1,4 +1,4 @@
-"""The verbs that say how large the error may be, and whether it is small enough."""
+"""Confidence intervals of calibration errors, and tests of equivalence."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def confidence_interval(
     workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> ConfidenceIntervalResult:
-    """Return an interval for a calibration error, which covers when the model is calibrated, too.
+    """Compute a confidence interval for a calibration error, valid also under perfect calibration.
 
-    What is covered is the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
-    statistic, 0 of a calibrated model. Errors of opposite sign cancel in a cell: the low end bounds
-    the true error as well (Vaicenavicius et al. 2019, Theorem 2), the high end that of the cells
-    only. For ``MCE`` it is the largest error of the cells that hold rows.
+    The interval is for the binned error Σ_b π_b d(r_b, g_b) of new data in the cells of the
+    statistic, 0 for a calibrated model. Errors of opposite sign cancel in a cell: the lower limit
+    bounds the true error as well (Vaicenavicius et al. 2019, Theorem 2), the upper limit only the
+    error of the cells. For ``MCE`` it is the largest error of the cells that hold rows.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def confidence_interval(
         Draws of cell sums (fewer for very many cells) or bootstrap samples.
     **facts
         As in :func:`calibration_test`. With ``clusters`` and ``weights``, π_b are shares of the
-        weight, and labels are redrawn as in a test. With ``by`` every subgroup has an interval,
-        too, all of which cover together (Bonferroni).
+        weight, and labels are redrawn as in a test. With ``by`` every subgroup has an interval as
+        well; all cover simultaneously (Bonferroni).
 
     Raises
     ------
@@ -92,10 +92,11 @@ def confidence_interval(
     Notes
     -----
     95 % intervals of ``"inversion"`` covered in 0.93 to 1 of data sets (the page on coverage),
-    those of ``"bootstrap"`` of the ECE in 0 to 1. 0 is in that of ``"inversion"`` exactly if the
-    test of calibration has a p-value above (1 − level)/2 (the exact one for two classes and at most
-    24 cells, without clusters and weights), or the errors of a refuted model cancel in its cells,
-    which is noted. O(n K) and some milliseconds for inversion, O(B n) for the bootstrap.
+    ``"bootstrap"`` intervals of the ECE in 0 to 1. The interval of ``"inversion"`` contains 0
+    exactly if the test of calibration has a p-value above (1 − level)/2 (the exact one for two
+    classes and at most 24 cells, without clusters and weights), or the errors of a refuted model
+    cancel in its cells, which is noted. O(n K) and some milliseconds for inversion, O(B n) for the
+    bootstrap.
 
     References
     ----------
@@ -145,7 +146,7 @@ def confidence_interval(
 def _in_subgroups(
     data: Predictions, ask: Callable[[float, Predictions], ConfidenceIntervalResult], level: float
 ) -> ConfidenceIntervalResult:
-    """Bound the error of all rows, and those of all subgroups together (Bonferroni)."""
+    """Return the interval for all rows, with simultaneous ones of subgroups (Bonferroni)."""
     whole = ask(level, replace(data, by=None))
     go_on(whole.ended)
     if whole.pvalue is None:
@@ -161,7 +162,7 @@ def interval_problem(
     verb: str, data: Source, statistic: StatisticLike, lens: LensLike | None, level: float,
     side: str, run: Run, method: str = "inversion",
 ) -> IntervalProblem:  # fmt: skip
-    """Look at the data of which bounds of a statistic are asked for."""
+    """Validate the data and options of a bound, and prepare the statistic."""
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
     inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
@@ -178,7 +179,7 @@ def interval_problem(
 
 
 def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
-    """Return what computes bounds by a method, or refuse one that does not fit the statistic."""
+    """Return the function that computes bounds by a method; refuse a method that does not fit."""
     estimand, problem = request.prepared.estimand, request.prepared.problem
     if method == "bootstrap" and problem.exact:
         return by_bootstrap
@@ -202,7 +203,7 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
 
 
 def _within(bound: float, estimand: Estimand | None) -> float | None:
-    """Cut a bound to the range of the error; None where it is open and the range not known."""
+    """Return a bound cut to the range of the error; None where it is open and the range unknown."""
     if estimand is not None:
         return float(min(max(bound, 0.0), estimand.largest))
     return float(bound) if np.isfinite(bound) else None
@@ -257,7 +258,7 @@ FEW = (
 
 @dataclass(frozen=True)
 class IntervalProblem:
-    """Of what an interval is wanted, a statistic of an induced problem, and how sure to be."""
+    """A statistic of an induced problem, with the level and sides of the interval."""
 
     statistic: StatisticLike
     analysis: Analysis
@@ -269,19 +270,19 @@ class IntervalProblem:
 
     @property
     def alpha(self) -> float:
-        """The error probability of one bound."""
+        """Error probability of one bound."""
         alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
         # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
         return round(alpha, 12) or alpha
 
     @property
     def induced(self) -> Predictions:
-        """The data, seen through the lens."""
+        """The data behind the lens."""
         return self.prepared.data
 
     @property
     def designed(self) -> bool:
-        """Whether rows have clusters or weights."""
+        """True if rows have clusters or weights."""
         return self.prepared.problem.designed
 
     @property
@@ -292,7 +293,7 @@ class IntervalProblem:
 
     @property
     def estimand(self) -> Estimand:
-        """Which error the statistic estimates."""
+        """The population error that the statistic estimates."""
         assert self.prepared.estimand is not None
         return self.prepared.estimand
 
@@ -314,7 +315,7 @@ class Bounds:
 
 
 def by_inversion(request: IntervalProblem) -> Bounds:
-    """Invert tests of the size of the error; see :mod:`caltest.inference.inversion`."""
+    """Return bounds by inverting tests of the error; see :mod:`caltest.inference.inversion`."""
     estimand, size, cells = request.estimand, SIZES[request.estimand.size], request.cells
     noise = noise_of(request)
     null = size.calibrated(noise)
@@ -351,13 +352,13 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 
 def noise_of(request: IntervalProblem) -> CellNoise:
-    """Sum the residuals of the cells, and draw their noise."""
+    """Return residual sums of the cells, with draws of their noise."""
     rng = np.random.default_rng(request.run["rng"])
     return cell_noise(request.induced, request.cells, _n_draws(request), rng)
 
 
 def _n_draws(request: IntervalProblem) -> int:
-    """Return how many draws to make: fewer for many cells, but enough for the level."""
+    """Return the number of draws: fewer for many cells, but enough for the level."""
     n_resamples = request.run["n_resamples"]
     if request.alpha * (n_resamples + 1) < 1.0:
         raise StatisticError(
@@ -376,7 +377,7 @@ def _n_draws(request: IntervalProblem) -> int:
 
 
 def by_cells(request: IntervalProblem) -> Bounds:
-    """Bound the largest gap by Clopper–Pearson intervals of the cells' frequencies."""
+    """Return bounds of the largest gap by Clopper–Pearson intervals of the cells' frequencies."""
     cells = request.cells
     size, predicted, events = _in_cells(request)
 
@@ -405,13 +406,13 @@ def by_cells(request: IntervalProblem) -> Bounds:
 
 
 def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return how many rows the cells hold, their mean prediction, and how many events."""
+    """Return number of rows, mean prediction, and number of events of the cells, (L,) each."""
     cells, size = request.cells, request.cells.counts
     return size, cells.expected[:, 0] / size, cells.sum(cells.problem.events)
 
 
 def _redrawn(request: IntervalProblem) -> FloatArray:
-    """Return the largest gap of rows drawn with replacement from those of a tally."""
+    """Return the largest gaps (B,) of rows drawn with replacement from the rows of a tally."""
     rows, times, place = request.cells.problem.expand()
     group = 2 * request.cells.of_unit[place] + rows.labels
     rng = np.random.default_rng(request.run["rng"])
@@ -440,14 +441,14 @@ def _largest_gaps(
 
 
 def largest_above(request: IntervalProblem) -> UpperInversion:
-    """Return how plausible each largest gap is from above: all cells have to refute it."""
+    """Return the upper inversion of the largest gap: all cells have to refute a value."""
     from scipy.special import bdtr, bdtrc
 
     n, predicted, events = _in_cells(request)
 
     def chance(gap: float) -> float:
         rise, fall = predicted + gap, predicted - gap
-        # Of either sign: so few events where the rate is p + gap, so many where it is p − gap
+        # For either sign: so few events where the rate is p + gap, so many where it is p − gap
         fewer = np.where(rise < 1.0, bdtr(events, n, np.minimum(rise, 1.0)), 0.0)
         more = np.where(events > 0, bdtrc(events - 1, n, np.maximum(fall, 0.0)), 1.0)
         return float(np.maximum(fewer, np.where(fall > 0.0, more, 0.0)).max())
@@ -458,12 +459,12 @@ def largest_above(request: IntervalProblem) -> UpperInversion:
 
 
 def _gap(request: IntervalProblem, gap: float) -> float:
-    """Return the distance that belongs to a gap of the first of two probabilities."""
+    """Return the distance for a gap of the first of two probabilities."""
     return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
 
 
 def by_bootstrap(request: IntervalProblem) -> Bounds:
-    """Take quantiles of the statistic over resampled rows, or clusters."""
+    """Return quantiles of the statistic over resampled rows, or clusters."""
     values, ended = _bootstrap(request)
     low, high = map(float, np.quantile(values, (request.alpha, 1.0 - request.alpha)))
     above, below = low <= 0.0 or request.side == "upper", high >= 0.0 or request.side == "lower"
@@ -485,7 +486,7 @@ def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
 
 
 def noise_floor(request: IntervalProblem) -> float:
-    """Return the mean of the statistic when the model is calibrated: exact where that is cheap."""
+    """Return the mean of the statistic under calibration, exact where that is cheap."""
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
     prepared, estimate = request.prepared, request.estimate
@@ -496,7 +497,7 @@ def noise_floor(request: IntervalProblem) -> float:
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
-    """Return what is said of cells of few rows."""
+    """Return the notes on cells with few rows."""
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
     return (FEW.format(mean),) if mean < FEW_ROWS else ()
 
@@ -531,7 +532,7 @@ def equivalence_test(
         As in :func:`confidence_interval`; ``by`` is refused.
     statistic : Statistic, default ECE(UniformBins(15))
         ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes, ``RMSCE`` and ``MCE``, each in
-        its own unit: that of ``DebiasedL2`` is squared.
+        its own unit: ``DebiasedL2`` is a squared error.
     tolerance : float
         The error that is small enough, greater than 0. Choose it before the data are seen.
     alpha : float, default 0.05
@@ -544,7 +545,7 @@ def equivalence_test(
 
     Notes
     -----
-    The error is that of the cells of the statistic, in new data; errors of opposite sign cancel
+    The error is defined by the cells of the statistic, in new data; errors of opposite sign cancel
     within a cell. O(n K) and some milliseconds.
 
     References

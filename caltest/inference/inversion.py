@@ -1,4 +1,4 @@
-"""Bounds by inverting tests: errors not rejected, and the noise of cells they need."""
+"""Bounds by inversion of tests: errors that are not rejected, and the noise of the cells."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class UpperInversion:
     start: float
 
     def high(self, alpha: float) -> float:
-        """Return the largest error for which the observed one is surprisingly small, ``alpha``."""
+        """Return the largest error whose p-value exceeds ``alpha``."""
         return self.theta(_boundary(lambda k: self.chance(k) >= alpha, self.start))
 
     def pvalue(self, margin: float) -> float:
-        """Return the p-value of errors of this size or more."""
+        """Return the p-value of errors of at least this size."""
         return self.chance(_boundary(lambda k: self.theta(k) <= margin, self.start))
 
 
@@ -58,12 +58,12 @@ def absolute_error(cells: CellNoise) -> float:
 
 
 def absolute_null(cells: CellNoise) -> FloatArray:
-    """Return draws of T₁ of a calibrated model."""
+    """Return draws of T₁ under calibration, shape (B,)."""
     return np.abs(cells.noise(0.0, 0.0)).sum(axis=(1, 2)) / cells.n
 
 
 def absolute_corrected(cells: CellNoise) -> float:
-    """Return T₁ − (E T₁* − T₁), S_b* normal around S_b: the mean of a folded normal is known."""
+    """Return T₁ − (E T₁* − T₁), S_b* normal around S_b, by the mean of a folded normal."""
     from scipy.special import erf
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
@@ -87,7 +87,7 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
 
 
 def absolute_above(cells: CellNoise) -> UpperInversion:
-    """Return how plausible each θ₁ is from above."""
+    """Return the upper inversion for θ₁."""
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
     # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
     towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
@@ -105,7 +105,7 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
     observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), CHANCE_SHARE)))
 
     def chance(theta: float) -> float:
-        # Beyond the observed T₁ gaps are mostly noise, and so is what shares say of them
+        # Beyond the observed T₁ gaps are mostly noise, and so is their mean over estimated shares
         share = min(1.0, theta / max(observed, 1e-300))
         return reached(-values(theta, share), -observed)
 
@@ -118,7 +118,7 @@ def squared_error(cells: CellNoise) -> float:
 
 
 def squared_null(cells: CellNoise) -> FloatArray:
-    """Return draws of T₂ of a calibrated model."""
+    """Return draws of T₂ under calibration, shape (B,)."""
     return (cells.noise(0.0, 0.0) ** 2 / cells.size[:, None]).sum(axis=(1, 2)) / cells.n
 
 
@@ -143,7 +143,7 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
 
 
 def squared_above(cells: CellNoise) -> UpperInversion:
-    """Return how plausible each θ₂ is from above, of T₂ less its noise."""
+    """Return the upper inversion for θ₂, from T₂ less its noise."""
     size, middle = cells.size[:, None], cells.towards_middle
     # The two directions must not work against each other
     along = (cells.sums * middle).sum(axis=1, keepdims=True)
@@ -176,7 +176,7 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 
 @dataclass(frozen=True)
 class Size:
-    """A size of error: its observed value, the law of that, its debiased value, its bounds."""
+    """A kind of error: functions for observed value, null draws, debiased value and bounds."""
 
     observed: Callable[[CellNoise], float]
     calibrated: Callable[[CellNoise], FloatArray]
@@ -222,15 +222,15 @@ AT_ONCE = 2**20
 
 @dataclass(frozen=True, eq=False)
 class CellNoise:
-    """What an interval needs to know of the data: residuals summed in L cells, and their noise.
+    """Residuals summed in L cells, and their noise: the input of interval methods.
 
-    ``size`` (L,) are the rows n_b, or their weight, ``predicted`` (L, d) the mean predictions,
-    ``sums`` (L, d) the S_b, ``null_variance`` and ``variance`` (L, d) V0 and V, ``hidden`` (L, d)
-    the part of V that belongs to errors that cancel. Draws of the noise have variance 1:
-    ``calibrated`` (B, L, d) follows the law of counts of a calibrated model, ``normal`` (B, L, d)
+    ``size`` (L,) is the number n_b of rows, or their weight, ``predicted`` (L, d) the mean
+    predictions, ``sums`` (L, d) the S_b, ``null_variance`` and ``variance`` (L, d) V0 and V,
+    ``hidden`` (L, d) the part of V due to errors that cancel. Draws of the noise have variance 1:
+    ``calibrated`` (B, L, d) follows the law of counts under calibration, ``normal`` (B, L, d)
     its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0 / Σ w p (1 − p): a cell varies
-    like n_b / grain rows that move its sum by as much each. ``parts`` are those of units that do
-    not count alike; of a weighted tally only Σ w² is known, ``squared_mass`` (L,).
+    like n_b / grain rows of equal influence. ``parts`` are the parts of units of unequal influence;
+    for a weighted tally only Σ w² is known, ``squared_mass`` (L,).
     """
 
     size: FloatArray
@@ -248,7 +248,7 @@ class CellNoise:
 
     @cached_property
     def n(self) -> float:
-        """Number of rows."""
+        """Number of rows, or their weight."""
         return float(self.size.sum())
 
     @cached_property
@@ -258,17 +258,17 @@ class CellNoise:
 
     @cached_property
     def larger_variance(self) -> FloatArray:
-        """The larger of V0 and V."""
+        """Elementwise maximum of V0 and V, (L, d)."""
         return np.maximum(self.null_variance, self.variance)
 
     @cached_property
     def unit(self) -> FloatArray:
-        """Standard deviation of the noise; a trace of it where all predictions are 0 or 1."""
+        """Standard deviation of the noise (L, d); a trace where all predictions are 0 or 1."""
         return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
 
     @cached_property
     def towards_middle(self) -> FloatArray:
-        """Shifts of the sums as large as their noise, towards equal probabilities."""
+        """Shifts of the sums (L, d) as large as their noise, towards equal probabilities."""
         if self.sums.shape[1] == 1:
             return np.where(self.predicted > 0.5, -self.unit, self.unit)
         largest = self.predicted.argmax(axis=1)[:, None] == np.arange(self.sums.shape[1])
@@ -277,7 +277,7 @@ class CellNoise:
         return shift * np.sqrt((self.unit**2).sum(axis=1) / (shift**2).sum(axis=1))[:, None]
 
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws of the noise for Δ_b = k S_b / n_b and sums off by ``most`` at most."""
+        """Return draws (B, L, d) of the noise for Δ_b = k S_b / n_b and sums off by ≤ ``most``."""
         # Σ r² = V0 + S (1 − 2 p̄ − S / n) + H: the second term belongs to Δ (inversion, at the top)
         step = k * self.gaps
         implied = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
@@ -309,7 +309,7 @@ class CellNoise:
         return np.where(sure & (np.abs(whole) > np.abs(sums)), whole, sums)
 
     def implied_variance(self, shift: FloatArray) -> FloatArray:
-        """Variance that is safe when the means of the cells are off by ``shift``, towards 1/2."""
+        """Variance (L, d) that is safe when cell means are off by ``shift``, towards 1/2."""
         slope = np.abs(1.0 - 2.0 * self.predicted)
         # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
         shift = np.minimum(shift, 0.5 * slope)
@@ -335,7 +335,7 @@ class CellNoise:
         return counts, scatter
 
     def share_error(self, size: FloatArray) -> float:
-        """Standard error that the shares of the cells give to the mean of ``size`` (L,)."""
+        """Return the standard error of the mean of ``size`` (L,) due to estimated cell shares."""
         mean = self.size @ size / self.n
         if self.parts is not None:
             deviations = self.parts.mass * (size - mean)[self.parts.cell]
@@ -344,9 +344,9 @@ class CellNoise:
         return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
 
     def share_noise(self, size: FloatArray) -> FloatArray:
-        """Draw by how much estimated shares of the cells lower the mean of ``size`` (L,): (B,).
+        """Draw the reduction of the mean of ``size`` (L,) by estimated shares of the cells: (B,).
 
-        Rows of a cell are counts: the upper limit of their mean is that of Fay & Feuer (1997), with
+        Rows of a cell are counts: the upper limit of their mean follows Fay & Feuer (1997), with
         one more row where it raises the mean most. Gamma quantiles by Wilson & Hilferty.
         """
         mean = self.size @ size / self.n
@@ -365,10 +365,10 @@ def cell_noise(
 ) -> CellNoise:
     """Sum residuals in cells and draw their noise.
 
-    Of two classes only the first component is kept. Where rows have clusters or weights, units are
-    what varies: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), component by
-    component, and the law of a calibrated model is that of the labels that a test redraws.
-    O(n d + B L d); of several classes O(n d² + B L d²), with clusters or weights O(B n).
+    For two classes only the first component is kept. Where rows have clusters or weights, units
+    vary: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), component by
+    component, and the null law is the law of the labels that a test redraws.
+    O(n d + B L d); for several classes O(n d² + B L d²), with clusters or weights O(B n).
     """
     if not isinstance(induced, Predictions):
         return _tally_noise(induced, cells, n_draws, rng)
@@ -416,7 +416,7 @@ def _scatter(
     mass: FloatArray, squared_mass: FloatArray, squares: FloatArray, sums: FloatArray,
     several: BoolArray,
 ) -> FloatArray:  # fmt: skip
-    """Return V of cells from W, Σ W_u², Σ |S_u|² and S; 0 in cells of one unit."""
+    """Return V of cells from W, Σ W_u², Σ |S_u|² and S, (L, d); 0 in cells of one unit."""
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
     apart = mass**2 - squared_mass  # 0 where one unit has all of the weight to 16 digits
     several = several & (apart > 0.0)
@@ -424,12 +424,12 @@ def _scatter(
 
 
 def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
-    """Return a / b, but ``other`` where b is 0."""
+    """Return a / b, with ``other`` where b is 0, shape of a."""
     return np.divide(a, b, out=np.array(np.broadcast_to(other, a.shape)), where=b > 0.0)
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw the sums of a calibrated model: of two ways to depend, by that which varies more."""
+    """Return standardised null draws of cell sums, by the coupling that varies more."""
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
         schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
@@ -443,7 +443,7 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
 def _redrawn_by(
     scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
 ) -> FloatArray:
-    """Draw the sums of a calibrated model by a scheme."""
+    """Return standardised draws (B, L, d) of cell sums under calibration by one scheme."""
     factor = 1.0
     if isinstance(scheme, SharedRedraws):
         ((_, agreement),) = scheme.agreements(induced)
@@ -469,7 +469,7 @@ def _redrawn_by(
 
 
 def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
-    """Read the same off a tally."""
+    """Return the CellNoise of a tally."""
 
     def within(values: FloatArray) -> FloatArray:
         return np.asarray(cells.sum(values))[:, None]
@@ -518,7 +518,7 @@ FEW = 10
 def count_quantiles(  # type: ignore[no-untyped-def]
     z, size, q, less, sd, skew, offset, grain, sums_out, variances_out
 ):
-    """Fill in counts less what is predicted, and their variance, for every draw."""
+    """Fill in observed − predicted counts, and their variance, for every draw."""
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):
             # Cornish & Fisher: n q + σ x + (1 − 2q) (x² − 1) / 6, third cumulant over variance
@@ -540,10 +540,10 @@ def count_quantiles(  # type: ignore[no-untyped-def]
 
 
 def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
-    """Turn normals into Poisson counts less their mean, for any mean and nearly exactly."""
+    """Return Poisson counts less their mean, transformed from normals z, same shape."""
     from scipy.special import ndtri
 
-    # The same for skewness 1 / √mean; P(0) = e^{−mean} is exact, and what is not 0 is at least 1
+    # The same for skewness 1 / √mean; P(0) = e^{−mean} is exact, and other counts are at least 1
     counts = np.rint(np.maximum(mean - 1.0 / 6.0 + z * (np.sqrt(mean) + z / 6.0), 1.0))
     return np.where(z > ndtri(np.exp(-mean)), counts, 0.0) - mean
 
@@ -551,7 +551,7 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
 def event_counts(
     laws: Iterable[Law], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
 ) -> FloatArray:
-    """Draw the counts of the cells from their exact laws, standardised."""
+    """Return standardised event counts of the cells (B, L, d), drawn from their exact laws."""
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
     for b, (lowest, pmf, _) in enumerate(laws):
         if variances[b, 0] > 0.0:
@@ -562,7 +562,7 @@ def event_counts(
 
 
 def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw class counts, standardised: normals, but multinomial counts in cells of few rows."""
+    """Return standardised class counts (B, L, d): normal, but multinomial in cells of few rows."""
     draws = correlated_normals(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
         if last - first < FEW:
@@ -573,7 +573,7 @@ def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) ->
 
 
 def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Draw normals with the correlations of the class counts, Σ diag(p_i) − p_i p_iᵀ."""
+    """Return normals (B, L, d) with the correlations of class counts, Σ diag(p_i) − p_i p_iᵀ."""
     draws = rng.standard_normal(shape)
     if shape[2] > 1:
         for b, (first, last) in enumerate(pairwise(starts)):

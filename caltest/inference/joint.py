@@ -1,4 +1,4 @@
-"""The verb that tests several statistics and lenses on the same redrawn labels."""
+"""Joint tests of several statistics and lenses on shared redrawn labels."""
 
 from __future__ import annotations
 
@@ -70,14 +70,15 @@ def joint_test(
     """Test several aspects of calibration on the same redrawn labels.
 
     Each pair of a statistic and a lens gets its own p-value, and one adjusted for their number by
-    the step-down max-T of Westfall & Young (1993), sharper than Holm's where they are dependent.
+    the step-down max-T of Westfall & Young (1993), more powerful than Holm's where they are
+    dependent.
 
     Parameters
     ----------
     probs, labels, rng, workers, **facts
         As in :func:`calibration_test`.
     pairs : sequence of (statistic, lens)
-        What is tested; a lens of None is the usual one.
+        The pairs to test; None is the default lens.
     n_resamples : int, default 9999
         Label vectors drawn. No p-value is below 1 / (1 + ``n_resamples``).
 
@@ -88,11 +89,11 @@ def joint_test(
 
     Notes
     -----
-    O(B n) for each pair. Labels are drawn from the whole vectors, or from what the one lens of all
-    pairs shows; with one seed they are those of :func:`calibration_test`. Pairs are tested by
-    themselves and adjusted by Holm's method with clusters, whose dependence differs from lens to
-    lens, and for several lenses of :class:`Tallies`. With ``by`` all pairs are tested in every
-    subgroup, too, and these adjusted by Holm's method.
+    O(B n) for each pair. Labels are drawn from the whole vectors, or from the induced problem if
+    all pairs share one lens; with equal seeds they equal the labels of :func:`calibration_test`.
+    Pairs are tested by themselves and adjusted by Holm's method with clusters, whose dependence
+    differs from lens to lens, and for several lenses of :class:`Tallies`. With ``by`` all pairs are
+    tested in every subgroup as well, adjusted by Holm's method.
 
     References
     ----------
@@ -132,7 +133,7 @@ def joint_test(
 def _tested_jointly(
     data: Predictions, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
 ) -> JointTestResult:
-    """Test pairs on the same draws where these serve all, else one by one."""
+    """Test pairs on shared draws where these serve all, else one by one."""
     rng = run["rng"]
     for statistic in statistics:
         refuse_bets(data, statistic)
@@ -161,7 +162,7 @@ def _tested_jointly(
 def _of_tally(
     tally: AnyTally, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
 ) -> JointTestResult:
-    """Draw numbers of events for all pairs where these look at one tally, which may be the same."""
+    """Test pairs on shared draws of event counts where all use one tally, else one by one."""
     source, *others = [tally.source(lens) for lens in lenses]
     if any(other.lens != source.lens for other in others):
         return _holm(tally, statistics, lenses, run)
@@ -173,14 +174,14 @@ def _of_tally(
 
 @dataclass(frozen=True, eq=False)
 class _Jointly:
-    """The values of several prepared statistics, (B, S), on the same outcomes of a source."""
+    """Values of several prepared statistics, (B, S), on the same outcomes of a source."""
 
     parts: list[Prepared]
     maps: Maps | None
 
     @property
     def counted(self) -> tuple[SumStatistic, ...]:
-        """The parts, where all look at the labels as drawn and count them."""
+        """The parts, if all use the labels as drawn and count them; else ()."""
         each = [part.counted for part in self.parts]
         return () if self.maps is not None or not all(each) else sum(each, ())
 
@@ -195,7 +196,7 @@ def _holm(
     data: Source, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run,
     null: Null = "auto",
 ) -> JointTestResult:  # fmt: skip
-    """Test pairs by themselves, where no draws are shared, and adjust by Holm's method."""
+    """Test pairs separately, without shared draws, and adjust by Holm's method."""
     tests = list[CalibrationTestResult]()
     for statistic, lens in zip(statistics, lenses, strict=True):
         taken = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
@@ -212,7 +213,7 @@ def _on_shared_draws(
     source: Problem, looks: list[Analysis], maps: Maps | None, statistics: list[StatisticLike],
     run: Run,
 ) -> JointTestResult:  # fmt: skip
-    """Draw outcomes once for all pairs, each of which sees them by its map, if there are maps."""
+    """Test pairs on the same draws of outcomes, mapped to each pair's problem."""
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [
         evaluated(s, a.problem, a.data.n_classes) for a, s in zip(looks, statistics, strict=True)

@@ -1,4 +1,8 @@
-"""Cells of columns, the lattice of segments, and what labels show in all of them."""
+"""The lattice of segments: cells of columns, conditions, and scan statistics over all segments.
+
+:class:`Lattice` lays out the segments, :class:`Scan` has their sums, :class:`Redraws` and
+:class:`Law` the null distribution of the largest evidence.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,11 @@ JOINT, MOST_JOINT = 1.5, 255
 
 
 class Cut(NamedTuple):
-    """Parts of a column: that of each of its cells, and cut points between the ordered ones."""
+    """A coarsening of a column's cells into parts, with cut points between ordered parts.
+
+    ``of`` has the part of each cell; parts below ``ordered`` are ordered and separated by
+    ``points``.
+    """
 
     of: IntArray
     ordered: int
@@ -45,11 +53,14 @@ class Cut(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of parts."""
+        """Number of parts."""
         return int(self.of.max()) + 1
 
     def ranges(self) -> IntArray:
-        """Return ranges [a, b) of parts: stretches of ordered ones and single others, not all."""
+        """Return ranges [a, b) of parts, (m, 2).
+
+        Runs of ordered parts and single others, never all.
+        """
         a, b = np.triu_indices(self.ordered + 1, 1)
         others = np.arange(self.ordered, self.size)
         ranges = np.stack([np.append(a, others), np.append(b, others + 1)], 1)
@@ -58,7 +69,10 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A feature with the cell of every row, which are parts of it alone, and fewer in pairs."""
+    """A feature with the cell of every row.
+
+    Cells are grouped into parts, fewer for pairs of columns.
+    """
 
     feature: Feature
     code: NDArray[np.uint8]
@@ -79,7 +93,7 @@ class Column:
             ends = np.append(fine, np.inf) if values.size else fine
             code = np.where(absent, ends.size, np.searchsorted(fine, feature.values))
             cuts = []
-            for points in (fine, coarse):  # those of pairs are among those alone
+            for points in (fine, coarse):  # the points of pairs are a subset
                 parts = np.searchsorted(points, ends)
                 ordered = points.size + (values.size > 0)
                 last = [ordered] * bool(absent.any())
@@ -97,7 +111,7 @@ class Column:
         return cls(feature, code.astype(np.uint8), cut, cut, levels)
 
     def condition(self, cut: Cut, a: int, b: int) -> Condition:
-        """Return what rows of parts [a, b) have in common."""
+        """Return the condition that rows of parts [a, b) meet."""
         name, last = self.feature.name, cut.size - 1
         if a < cut.ordered:
             low = self._threshold(cut.points[a - 1]) if a else None
@@ -110,7 +124,10 @@ class Column:
         return name, "other", None, None, self.levels
 
     def words(self, cut: Cut, a: int, b: int) -> str:
-        """Return this condition as people write it, of one number that it is that number."""
+        """Return the condition of parts [a, b) as text.
+
+        A range with one number becomes "= number".
+        """
         condition, part = self.condition(cut, a, b), cut.of[self.code]
         values = np.unique(self.feature.values[(a <= part) & (part < b)])
         if condition[1] == "number" and values.size == 1:
@@ -119,7 +136,7 @@ class Column:
         return words_of(condition)
 
     def _threshold(self, at: float) -> float | str:
-        """Return the shortest decimal or date from a cut on and below the next larger value."""
+        """Return the shortest decimal or date from a cut up to the next larger value, exclusive."""
         values = self.feature.values
         beyond = float(values[values > at].min())
         if self.feature.dates:
@@ -136,7 +153,7 @@ class Column:
 
 
 def _cut_points(values: FloatArray, parts: int) -> FloatArray:
-    """Return where sorted values are cut: at quantiles, but below the largest."""
+    """Return the cut points of sorted values: quantiles below the largest value."""
     distinct = np.unique(values)
     if distinct.size <= parts:
         return distinct[:-1]
@@ -146,7 +163,9 @@ def _cut_points(values: FloatArray, parts: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """All rows; every condition; every two on two columns: of min_rows to n − min_rows rows.
+    """All rows, all conditions, and all pairs of conditions on two columns, as segments.
+
+    A segment has ``min_rows`` to n − ``min_rows`` rows.
 
     Attributes
     ----------
@@ -154,12 +173,12 @@ class Lattice:
     members : list of tuple
         The columns of every segment, none of segment 0, which is all rows.
     price : ndarray of shape (S,)
-        In nats: ln(columns × cells of its own), ln(pairs × cells × cells), 0 of all rows; columns
-        and pairs count that have a segment.
+        Penalty in nats: ln(columns × cells of its own), ln(pairs × cells × cells), 0 for all rows;
+        columns and pairs count that have a segment.
     corners : ndarray of shape (S, 4)
-        Ranges of parts of both columns; of one column, and of none, those of a column of one part.
+        Ranges of parts of both columns; a missing column is replaced by one with a single part.
     counted : tuple of ndarray
-        How rows are counted, as :func:`_grouped` says.
+        Grouped rows for counting, as :func:`_grouped` returns them.
     """
 
     columns: tuple[Column, ...]
@@ -170,7 +189,7 @@ class Lattice:
 
     @classmethod
     def of(cls, columns: Sequence[Column], n: int, min_rows: int, depth: int) -> Lattice:
-        """Lay out all segments, count their rows, and keep those of enough; O(n d²)."""
+        """Lay out all segments, count their rows, and keep segments with enough; O(n d²)."""
         alone = [(c.code.astype(np.int64), c.alone.size, c.alone.ranges()) for c in columns]
         paired = [(c.paired.of[c.code], c.paired.size, c.paired.ranges()) for c in columns]
         none = np.zeros(n, dtype=np.int64), 1, np.array([[0, 1]])
@@ -201,34 +220,34 @@ class Lattice:
 
     @property
     def size(self) -> int:
-        """The number of segments."""
+        """Number of segments, S."""
         return self.price.size
 
     def _parts(self, segment: int) -> list[tuple[Column, Cut, int, int]]:
-        """Return the columns of a segment, how they are cut, and the ranges of parts."""
+        """Return (column, cut, a, b) for each column of a segment, [a, b) its range of parts."""
         members, ends = self.members[segment], self.corners[segment].tolist()
         columns = [self.columns[j] for j in members]
         cuts = [c.paired if len(members) > 1 else c.alone for c in columns]
         return list(zip(columns, cuts, ends[::2], ends[1::2], strict=False))
 
     def rows(self, segment: int) -> BoolArray:
-        """Return which rows are in a segment."""
+        """Return which rows are in a segment, booleans (n,)."""
         within = np.ones(self.columns[0].code.size, dtype=bool)
         for column, cut, a, b in self._parts(segment):
             within &= ((cut.of >= a) & (cut.of < b))[column.code]
         return within
 
     def conditions(self, segment: int) -> tuple[Condition, ...]:
-        """Return the conditions of a segment; none of all rows."""
+        """Return the conditions of a segment; () for all rows."""
         return tuple(column.condition(cut, a, b) for column, cut, a, b in self._parts(segment))
 
     def name(self, segment: int) -> str:
-        """Return its conditions in words."""
+        """Return the conditions of a segment as text."""
         words = [column.words(cut, a, b) for column, cut, a, b in self._parts(segment)]
         return " and ".join(words) or "all rows"
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sums of vectors (m, n) of the rows over all segments: (m, S)."""
+        """Return the sums of vectors (m, n) over all segments, (m, S)."""
         out = np.empty((len(values), self.size))
         _sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
         return out
@@ -330,7 +349,7 @@ NEAREST = 1e-9
 
 @runtime_checkable
 class Learner(Protocol):
-    """What learns residuals, such as a regressor of scikit-learn."""
+    """Protocol of a regressor that learns residuals, as in scikit-learn."""
 
     def fit(self, X: FloatArray, y: FloatArray) -> object:
         """Learn residuals (n,) from columns (n, d)."""
@@ -342,10 +361,10 @@ class Learner(Protocol):
 def taught(
     learner: Learner, data: Predictions, columns: list[Feature], rng: RNG
 ) -> tuple[Predictions, list[Feature], str]:
-    """Return half of the rows, their columns with what a learner predicts, and a note.
+    """Return half of the rows, their columns plus a learner's prediction, and a note.
 
-    The other half, of whole clusters, by ``rng``, teaches it residuals y − p. Levels are numbers,
-    missing cells the median of their column in that half.
+    The other half, of whole clusters, split by ``rng``, teaches the learner residuals y − p. Levels
+    are coded as numbers, missing cells become the median of their column in that half.
 
     Raises
     ------
@@ -407,19 +426,19 @@ AT_ONCE, NO_VARIANCE = 2**20, 1e-14
 
 
 def log_moment(p: FloatArray, shift: FloatArray | float) -> FloatArray:
-    """Return ln(1 − p + p eᵗ), the logarithm of E e^{t y}."""
+    """Return ln(1 − p + p eᵗ), the logarithm of E e^{t y}, shape of p."""
     return np.log1p(p * np.expm1(shift))
 
 
 def tilted(p: FloatArray, shift: FloatArray | float) -> FloatArray:
-    """Return σ(logit p + t); 0 and 1 stay what they are."""
+    """Return σ(logit p + t), shape of p; 0 and 1 are kept."""
     e = np.exp(shift)
     return p * e / (1.0 - p + p * e)
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """All segments of a lattice with what predictions say of them, whatever the labels.
+    """All segments of a lattice with their expectations under calibration.
 
     Attributes
     ----------
@@ -428,10 +447,10 @@ class Scan:
     weight, expected, variance : ndarray of shape (S,)
         Σ w, Σ w p and Σ w p (1 − p).
     dispersion : ndarray of shape (S,)
-        φ, by which gains are divided: Σ w² v / Σ w v, v = p (1 − p), 1 without weights; of clusters
-        at least the mean square of Σ w (y − p) over pilot draws of labels, over Σ w v.
+        φ, by which gains are divided: Σ w² v / Σ w v, v = p (1 − p), 1 without weights; with
+        clusters at least the mean square of Σ w (y − p) over pilot draws of labels, over Σ w v.
     moments : ndarray of shape (S, 42)
-        Σ w ln(1 − p + p eᵗ), of every shift t.
+        Σ w ln(1 − p + p eᵗ), for every shift t.
     """
 
     lattice: Lattice
@@ -447,7 +466,7 @@ class Scan:
     def of(
         cls, lattice: Lattice, p: FloatArray, w: FloatArray, pilots: Iterable[FloatArray] = ()
     ) -> Scan:
-        """Add up everything, O(42 n d²) for d columns; ``pilots`` are mean squares of segments."""
+        """Compute all sums, O(42 n d²) for d columns; ``pilots`` are mean squares of segments."""
         v = w * p * (1.0 - p)
         weight, expected, variance, squared = lattice.sums(np.stack([w, w * p, v, w * v]))
         for spread in pilots:
@@ -462,7 +481,7 @@ class Scan:
         return cls(lattice, p, w, weight, expected, variance, dispersion, moments)
 
     def evidence(self, y: FloatArray | BoolArray) -> FloatArray:
-        """Return max_t [t O − K(t)] / φ ≥ 0 less the price of every segment, of events y (n,)."""
+        """Return max_t [t O − K(t)] / φ less the penalty of every segment, (S,), for events y."""
         (events,), gains = self.lattice.sums((self.w * y)[None]), np.zeros(self.lattice.size)
         for k, shift in enumerate(SHIFTS):
             np.maximum(gains, shift * events - self.moments[:, k], out=gains)
@@ -489,7 +508,7 @@ class Scan:
 
 @kernel
 def _largest(events, expected, variance, moments, shifts, scale, price, out):  # type: ignore[no-untyped-def]
-    # A segment whose gain could not be the largest so far is passed over. Of others shifts are
+    # A segment whose gain could not be the largest so far is passed over. For others shifts are
     # tried outwards from 0, on the side on which gains are positive, until they fall: gains are
     # concave.
     half = shifts.size // 2
@@ -522,7 +541,10 @@ PILOTS, SEED = 64, (0x5EED, 0x5E6)
 
 @dataclass(frozen=True, eq=False)
 class Redraws:
-    """How labels are drawn: schemes, the largest p-value of which counts, and what they rest on."""
+    """Redraws of labels for a search.
+
+    Schemes, of which the largest p-value counts, and a summary.
+    """
 
     data: Predictions
     schemes: tuple[Coupled, ...]
@@ -530,7 +552,7 @@ class Redraws:
 
     @classmethod
     def of(cls, data: Predictions) -> Redraws:
-        """Redraw rows by themselves, or with the dependence within their clusters."""
+        """Return independent redraws, or redraws with the dependence within clusters."""
         if data.n_clusters is None:
             return cls(data, (Coupled(RedrawLabels()),))
         if data.n_clusters < FEWEST:
@@ -542,7 +564,7 @@ class Redraws:
         return cls(data, schemes, summary if isinstance(summary, ClusterSummary) else None)
 
     def scan(self, lattice: Lattice) -> Scan:
-        """Return what predictions say of all segments, with pilot draws of what clusters add."""
+        """Return the scan of a lattice, with pilot draws of the variation that clusters add."""
         data, p = self.data, np.ascontiguousarray(self.data.probs[:, 0])
         w = np.ones(data.n) if data.weights is None else data.weights
 
@@ -558,7 +580,10 @@ class Redraws:
         return Scan.of(lattice, p, w, pilots())
 
     def law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> Law:
-        """Return the law of the largest evidence: up to n_resamples label vectors, enumerated."""
+        """Return the law of the largest evidence.
+
+        Up to n_resamples label vectors are enumerated.
+        """
         if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
             law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), self.data.probs)
             return Law((law,), "exact", 0, "complete")
@@ -568,7 +593,7 @@ class Redraws:
             assert isinstance(scheme, LabelScheme)
             draws = Batches.of(scheme, self.data, partial(scan.largest, inflation=inflation))
             values, end = simulate_by(draws, **run, stop_when=stop)
-            # p = 20 / drawn (Besag & Clifford 1991) is that of 19 in one draw less.
+            # p = 20 / drawn (Besag & Clifford 1991) equals the p of 19 in one draw less.
             laws.append(values[:-1] if end == "early" else values)
             ends.append(end)
         ended = "early" if ends == ["early"] * len(ends) else ending(*ends)
@@ -578,7 +603,7 @@ class Redraws:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """The law of the largest evidence of a calibrated model: enumerated, or drawn by schemes."""
+    """Null distribution of the largest evidence: enumerated, or drawn by each scheme."""
 
     laws: tuple[ExactNull | FloatArray, ...]
     name: str
@@ -586,7 +611,7 @@ class Law:
     ended: str
 
     def pvalue(self, evidence: float) -> float:
-        """Return the share of redraws that reach the evidence, (1 + b) / (1 + B) of B drawn."""
+        """Return P(largest evidence ≥ evidence), (1 + b) / (1 + B) for B redraws."""
         return max(
             law.sf(evidence - TIES)
             if isinstance(law, ExactNull)
@@ -595,7 +620,7 @@ class Law:
         )
 
     def bar(self, alpha: float) -> float:
-        """Return what evidence must exceed for a p-value of at most ``alpha``."""
+        """Return the critical value: evidence above it has a p-value of at most ``alpha``."""
         bars = []
         for law in self.laws:
             if isinstance(law, ExactNull):

@@ -1,4 +1,7 @@
-"""Which null distribution answers, how it comes about, exactly or not; adjusted p-values."""
+"""Choice of the null distribution, its computation, exact or simulated, and adjusted p-values.
+
+:func:`choose_null` has the table of ``"auto"``; :func:`null_distribution` computes the law.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +63,9 @@ def null_distribution(
     statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_early: bool = False,
 ) -> tuple[NullDistribution, Null]:  # fmt: skip
-    """Return the law of a statistic, and the null that it is of; see :func:`choose_null`.
+    """Return the null distribution of a statistic, and its kind; see :func:`choose_null`.
 
-    The parameters are those of ``calibration_test``.
+    The parameters are as in ``calibration_test``.
     """
     chosen = choose_null(statistic, prepared, null, run["n_resamples"])
     data = prepared.problem.data
@@ -75,7 +78,7 @@ def null_distribution(
     if data.n_clusters is not None and not (chosen == "betting" and data.horizon is not None):
         return _of_clusters(statistic, prepared, estimate, null, run, stop_when), chosen
     if chosen == "exact":
-        # Cells first: exact for any n. Enumeration is for what is no function of cells.
+        # Cells first: exact for any n. Enumeration is for statistics that are no function of cells.
         law = prepared.cell_law() if data.n_classes == 2 else None
         if law is not None and len(law.cells) <= (data.n if null == "exact" else MAX_CELLS):
             return cell_null(law, estimate), chosen
@@ -198,7 +201,7 @@ def _of_clusters(
 
 
 def _refuse_other(only: Scheme, null: Null) -> Scheme:
-    """Return the only null that data have; StatisticError for another."""
+    """Return the only null that the data allow; StatisticError for another."""
     if null != only:
         raise StatisticError(f"such data have the null {only!r} and not {null!r}: leave it out")
     return only
@@ -208,7 +211,7 @@ def replicates_of(
     statistic: StatisticLike, prepared: Prepared, scheme: Scheme, run: Run, *, factor: float = 1.0,
     stop_when: Reaching | None = None,
 ) -> SimulatedNull:  # fmt: skip
-    """Evaluate a prepared statistic on the draws of a scheme, the fastest way there is."""
+    """Evaluate a prepared statistic on the draws of a scheme, by the fastest way."""
     data = prepared.data
     if (only := prepared.problem.only_null) is not None:
         _refuse_other(only, scheme)
@@ -249,7 +252,7 @@ def replicate(
         Where the data sets come from.
     statistic, n_resamples, rng, workers
         As in :func:`calibration_test`; Ctrl-C may make replicates fewer. Numbers do not depend on
-        ``workers``, and the first replicates of a longer run are those of a shorter one.
+        ``workers``, and a longer run begins with the replicates of a shorter one.
 
     Raises
     ------
@@ -272,7 +275,7 @@ def result_of(
     analysis: Analysis, prepared: Prepared, statistic: StatisticLike, null: str, estimate: float,
     law: NullDistribution,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Compare a value with its law: here is the arithmetic of p-values."""
+    """Return the test result of an estimate and its null distribution, with the p-value."""
     n_draws, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre
     if isinstance(law, SimulatedNull):
@@ -378,7 +381,7 @@ def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
 
 
 def _largest_term(masses: list[FloatArray], values: list[FloatArray], error: float) -> ExactNull:
-    """Law of the maximum: the product of the cells' distribution functions."""
+    """Return the law of the maximum of cells: the product of their distribution functions."""
     points, steps = [], []
     for mass, value in zip(masses, values, strict=True):
         order = np.argsort(value, kind="stable")
@@ -478,10 +481,10 @@ def _listed(
 def _reach(
     masses: list[FloatArray], values: list[FloatArray], deviation: float, at: float, error: float
 ) -> tuple[float, float]:
-    """Return what the sum exceeds with negligible probability, and how far values may be moved.
+    """Return a value that the sum exceeds with negligible probability, and the largest grid step.
 
-    Both from Chernoff's bound: its best exponent at the estimate, ``at``, is about the rate at
-    which tails fall there, so that moves of this size change less than the bracket may hold.
+    Both follow from Chernoff's bound: its best exponent at the estimate, ``at``, is about the rate
+    at which tails fall there, so that moves of this size change less than the bracket may hold.
     """
     starts = np.cumsum([0, *(m.size for m in masses[:-1])])
     value = np.concatenate(values)
@@ -507,7 +510,7 @@ def _reach(
 def _continued(
     law: ExactNull, tail: FloatArray, slack: float, origin: float, step: float
 ) -> ExactNull:
-    """Continue a law that ends early by a coarser one over all that can happen."""
+    """Return a law that ends early, continued by a coarser one over the whole range."""
     support = origin + step * np.arange(tail.size)
     beyond = support > law.support[-1]
     return replace(
@@ -558,7 +561,7 @@ def _on_grid(
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Convolve two laws and drop the end of the tail that holds next to nothing."""
+    """Return the convolution of two laws, without a negligible end of the tail."""
     a, b = (a, b) if a.size <= b.size else (b, a)
     (places,) = np.nonzero(a)
     if places.size <= FEW_VALUES:
@@ -574,7 +577,7 @@ def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def n_label_vectors(probs: FloatArray) -> float:
-    """Return how many label vectors have positive probability."""
+    """Return the number of label vectors with positive probability."""
     bits = float(np.log2((probs > 0.0).sum(axis=1)).sum())
     return 2.0**bits if bits < 1000.0 else np.inf
 

@@ -1,4 +1,4 @@
-"""Reliability curves, bin by bin with bars, and the difference of two."""
+"""Reliability curves, bin by bin with consistency or confidence bars, and their difference."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def reliability_curve(
         *Consistency* bars, where a calibrated model's frequency lies: ``"consistency"`` computes
         them exactly; ``RedrawLabels()`` and ``ConsistencyResampling()`` simulate them, the latter
         as published. *Confidence* bars, where the true frequency may lie: ``"clopper-pearson"``
-        (also called ``"confidence"``) or ``"wilson"``. None leaves bars out. With ``clusters``
-        there are those of :class:`SharedRedraws` only, and with :class:`Followup`, whose
-        frequencies are Kaplan–Meier's (Aalen–Johansen's), those of :class:`RedrawFollowup`.
+        (also called ``"confidence"``) or ``"wilson"``. None leaves bars out. With ``clusters`` only
+        the bars of :class:`SharedRedraws` are available, and with :class:`Followup`, whose
+        frequencies are Kaplan–Meier's (Aalen–Johansen's), those by :class:`RedrawFollowup`.
     level : float, default 0.9
         Probability that a bar holds what it should.
     simultaneous : bool, default False
@@ -154,7 +154,7 @@ def reliability_curve(
 def _tested(view: View, binning: Binning, run: Run) -> tuple[
     tuple[str, ...], list[Predictions | Problem], list[CalibrationTestResult], tuple[str, ...]
 ]:  # fmt: skip
-    """Return names, data and tests of what can be tested, and a note of each subgroup left out."""
+    """Return names, data and tests of the curves, and a note for each subgroup left out."""
     names, tests, problems, left_out = list[str](), list[CalibrationTestResult](), [], list[str]()
     for group, induced in view.groups.items():
         try:
@@ -175,7 +175,7 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 
 
 def _allowed(band: Band, view: View) -> Band:
-    """Return bars that know of clusters, weights and follow-up, or refuse others."""
+    """Return bars that fit clusters, weights and follow-up; refuse others."""
     if (only := view.problem.only_null) is not None and band is not None:
         if band not in ("consistency", only):
             raise StatisticError(f"band={band!r} needs every outcome: use 'consistency'")
@@ -201,11 +201,11 @@ def _bars(
     band: Band, groups: list[Predictions | Problem], cells: list[list[Cells]], level: float,
     simultaneous: bool, run: Run,
 ) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
-    """Return the bars of all curves, how many data sets were drawn for them, and the ending."""
+    """Return (low, high, number of draws, ending) of the bars of all curves."""
     curves = [of_class for group in cells for of_class in group]
     drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
     simulated = isinstance(band, drawing)
-    if simultaneous:  # a share for each of what is not drawn together (Bonferroni)
+    if simultaneous:  # a share for each curve or draw (Bonferroni)
         level = 1.0 - (1.0 - level) / len(groups if simulated else curves)
     if simulated and isinstance(band, Scheme) and band.calibrated:
         results = [
@@ -237,7 +237,7 @@ def _bars(
 
 
 def _table(curves: list[Cells], bins: Binning) -> dict[str, Any]:
-    """Return the columns of all curves, one after the other, in the order of their cells."""
+    """Return the columns of all curves, concatenated, in the order of their cells."""
     tables = []
     for component, cells in enumerate(curves):
         first, problem = cells.starts[:-1], cells.problem
@@ -331,11 +331,11 @@ def confidence_bars(
     successes: IntArray, counts: IntArray, level: float, method: str = "clopper-pearson", *,
     simultaneous: bool = False,
 ) -> Bars:  # fmt: skip
-    """Return, for every cell, an interval for the mean of the true probabilities in it.
+    """Return, for every cell, an interval (low, high) for the mean true probability, (L,) each.
 
     ``successes`` of ``counts`` rows had the outcome. The intervals of Clopper & Pearson (1934)
-    never fall short of the level, also when probabilities differ within a cell (Hoeffding 1956);
-    those of Wilson (1927), ``method="wilson"``, are shorter and hold it on average. With
+    never fall short of the level, even when probabilities differ within a cell (Hoeffding 1956);
+    the intervals of Wilson (1927), ``method="wilson"``, are shorter and hold it on average. With
     ``simultaneous`` each has level^(1/L), because cells are independent (Šidák 1967).
     """
     from scipy.special import ndtri
@@ -380,7 +380,7 @@ def simulated_bars(
 
 @dataclass(frozen=True, eq=False)
 class _CellGaps:
-    """Deviations of a partition, as redraws evaluate a statistic."""
+    """Gaps of all cells as a statistic that redraws can evaluate."""
 
     cells: Cells
     counted = ()
@@ -429,13 +429,13 @@ def drawn_pvalues(
 
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
-    """Return the deviations of all cells, for label vectors of shape (B, n)."""
+    """Return observed − predicted in all cells, (B, L), for label vectors (B, n)."""
     gaps = [c.mean(labels == j) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
     return np.concatenate(gaps, axis=1)
 
 
 def _sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
-    """Return the sums of outcome minus prediction of all cells, and their sizes."""
+    """Return sums of observed − predicted in all cells, then the sizes of the cells, (2 L,)."""
     sums, sizes = [], []
     for j, of_class in enumerate(cells):
         cell, size = of_class.of_unit[resample.ids], len(of_class)
@@ -478,16 +478,16 @@ def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False
 
 
 class View(Analysis):
-    """An analysis that a picture shows part by part."""
+    """Analysis that a picture shows part by part."""
 
     @property
     def event(self) -> str:
-        """What the first class of the induced problem is called."""
+        """Name of the first class of the induced problem."""
         return self.components[0]
 
     @property
     def groups(self) -> dict[str, Predictions | Problem]:
-        """The induced problem of every subgroup, by its name; of all rows, "", without ``by``."""
+        """Induced problem of every subgroup by name; without ``by`` of all rows, under ""."""
         if self.from_sums:
             return {"": self.problem}
         plain, groups = replace(self.induced, by=None), self.induced.subgroups()
@@ -496,7 +496,10 @@ class View(Analysis):
     def test(
         self, statistic: StatisticLike, part: Predictions | Problem, run: Run
     ) -> CalibrationTestResult:
-        """Test what is shown; a statistic that can show one value only is no news there."""
+        """Return the test of a part.
+
+        Warnings of a statistic with one possible value are dropped.
+        """
         rows = part.predictions if isinstance(part, RowProblem) else part
         lens, data = (None, rows.tally) if isinstance(rows, MicroCells) else (Canonical(), rows)
         with warnings.catch_warnings():
@@ -513,7 +516,7 @@ def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Pro
 
 
 def spread(problem: Problem) -> IntArray:
-    """Return the histogram of the predictions of an event, over ``SPREAD_EDGES``."""
+    """Return the histogram of event predictions over ``SPREAD_EDGES``."""
     counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
     return counts.astype(np.int64)
 
@@ -534,10 +537,10 @@ def reliability_difference(
     simultaneous: bool = False,
     **facts: Unpack[Facts],
 ) -> ReliabilityDifference:
-    """Compare the deviations of two models on the same observations, bin by bin.
+    """Compare observed − predicted of two models on the same observations, bin by bin.
 
-    In each bin that both models use: (outcome − prediction) of model a minus that of model b, with
-    a confidence band for the difference of the mean true deviations of the rows put there.
+    In each bin that both models use: observed − predicted of model a minus its value for model b,
+    with a confidence band for the difference of the mean true deviations of the rows put there.
 
     Parameters
     ----------
@@ -613,7 +616,7 @@ def reliability_difference(
 
 def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,
           simultaneous: bool) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Return differences and their intervals from sums of both models, of shape (2, L)."""
+    """Return (difference, low, high), (L,) each, from sums of both models (2, L)."""
     from scipy.special import ndtri
 
     predicted, more = np.subtract(*(p / count)), count + 2.0

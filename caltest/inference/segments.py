@@ -1,4 +1,4 @@
-"""The verb that searches all segments of features for miscalibration."""
+"""Search of all segments of features for miscalibration: :func:`segment_search`."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _asked(probs: object, labels: object, facts: Any, lens: LensLike | None, rng
 
 
 def searchable(rows: Predictions) -> tuple[str, ...]:
-    """Return which of all columns of a table are searched where nobody names any."""
+    """Return the names of the columns of a table that are searched by default."""
     analysis = _asked(rows, None, {}, None, None)
     data = _event(analysis)
     columns, _ = _columns(analysis, data)
@@ -208,13 +208,13 @@ def searchable(rows: Predictions) -> tuple[str, ...]:
 
 
 def _event(analysis: Analysis) -> Predictions:
-    """Return the event of two classes that segments are searched for."""
+    """Return the binary problem that segments are searched for."""
     data = analysis.induced
     return data if data.induced else OneVsRest(1)(data)
 
 
 def _columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
-    """Return the prediction, of many classes the predicted one, and the features; and what not."""
+    """Return the columns to search (prediction, predicted class, features), and names left out."""
     if data.features is None:
         raise StatisticError(
             "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
@@ -233,7 +233,7 @@ def _columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list
 
 
 def _matches(values: FloatArray, top: FloatArray) -> bool:
-    """Say whether values and predicted classes are other names for each other."""
+    """Return whether values and predicted classes are relabellings of each other."""
     if top.size != values.size or np.isnan(values).any():
         return False
     names, codes = np.unique(values, return_inverse=True)
@@ -246,7 +246,10 @@ def _matches(values: FloatArray, top: FloatArray) -> bool:
 def _cells(
     data: Predictions, columns: list[Feature], min_rows: int
 ) -> tuple[list[Column], list[str]]:
-    """Return columns with their cells, and what is left out; warn of what tells the outcome."""
+    """Return columns with their cells, and names left out.
+
+    Warn of columns that tell the outcome.
+    """
     if data.n < 2 * min_rows:
         raise StatisticError(
             f"segments of {min_rows} rows with as many others need {2 * min_rows} rows, and there "
@@ -295,11 +298,7 @@ LOOKED_AT = 50_000
 
 
 def _tells(column: Column, data: Predictions, min_rows: int) -> bool:
-    """Say whether outcomes follow from a column, and predictions do not explain that.
-
-    Large cells hold events or others only; or its values, or a threshold of them, contradict at
-    most 2 % of the rarer outcomes, where predictions expect four times as many misses.
-    """
+    """Return whether large cells hold only (non-)events, which predictions do not explain."""
     rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
     if {*(others[large] / rows[large])} == {0.0, 1.0}:
@@ -339,7 +338,7 @@ def _contradictions(values: FloatArray, event: BoolArray) -> int:
 def _findings(
     data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: Law, alpha: float
 ) -> dict[str, Any]:
-    """Return what is found: p-values, segments, the error, and what could have been found."""
+    """Return p-values, segments, errors and detectable differences, as fields of the result."""
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
 
     def described(segment: int) -> Segment:
@@ -376,7 +375,7 @@ def _findings(
 def _described(
     scan: Scan, y: FloatArray, evidence: float, law: Law, bar: float, segment: int
 ) -> Segment:
-    """Return all there is to say of a segment."""
+    """Return the description of a segment."""
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
     difference, low, high, shift = interval(p, w, y[m], bar + price, phi)
@@ -434,19 +433,22 @@ ENOUGH = 100_000
 
 
 def first_largest(values: FloatArray) -> int:
-    """Return the first place of the largest value, but for rounding."""
+    """Return the first index of the largest value, up to rounding."""
     return int(np.flatnonzero(values >= values.max() - TIES)[0])
 
 
 def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
-    """Return t O − Σ w ln(1 − p + p eᵗ); far below 0 by the other label, for predictions of 1."""
+    """Return t O − Σ w ln(1 − p + p eᵗ); for predictions of 1 from the complementary label."""
     if t < SHIFTS[0]:
         p, events, t = 1.0 - p, float(w.sum()) - events, -t
     return float(t * events - w @ log_moment(p, t))
 
 
 def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
-    """Return the shift at which as many events are expected as seen, infinite where none does."""
+    """Return the shift at which the expected number of events equals the observed one.
+
+    May be ±∞.
+    """
     from scipy.optimize import brentq
 
     def gap(t: float) -> float:
@@ -488,7 +490,7 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
 
 
 def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
-    """Return a segment of fewer of its columns with evidence as good as that, or the same."""
+    """Return a segment of fewer of the same columns with at least the same evidence, or itself."""
     of = {*scan.lattice.members[segment]}
     alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
     plain = [place for place, member in alone if {*member} < of]
@@ -499,7 +501,7 @@ def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
 def left(
     scan: Scan, y: FloatArray, q: FloatArray, w: FloatArray, floor: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, with O − E and V."""
+    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, O − E, and V, (S,) each."""
     gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
     variance = np.maximum(variance, floor)
     return 0.5 * gap**2 / (variance * scan.dispersion) - scan.lattice.price, gap, variance
@@ -563,7 +565,7 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tu
 
 
 def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:
-    """Shift the segment with the most evidence above the bar by half its best shift, repeatedly."""
+    """Return predictions (n,) after repeated half-shifts of the segment with most evidence."""
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):
         evidence, gap, variance = left(scan, y, q, w, 0.5)

@@ -1,4 +1,4 @@
-"""The verb that asks how calibration varies over sites: a random-effects meta-analysis."""
+"""Random-effects meta-analysis of calibration over sites: :func:`meta_analysis`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def meta_analysis(
     curve: bool = False,
     **facts: Unpack[Facts],
 ) -> MetaAnalysis:
-    """Estimate how calibration varies over sites, such as hospitals, and what a new one may have.
+    """Estimate how calibration varies over sites, such as hospitals, and predict it for a new site.
 
-    At every site: the ratio of observed to expected events, Cox's intercept given slope 1, and
-    Cox's slope, as in :func:`cox_recalibration`. The true values of sites are taken for normal,
-    θ_s ~ N(μ, τ²), and their estimates for normal with known errors, t_s ~ N(θ_s, v_s).
+    At every site: the ratio of observed to expected events, calibration-in-the-large, and the
+    calibration slope, as in :func:`cox_recalibration`. The true values of sites are taken for
+    normal, θ_s ~ N(μ, τ²), and their estimates for normal with known errors, t_s ~ N(θ_s, v_s).
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def meta_analysis(
         As in :func:`calibration_test`, for a lens with two classes; ``by`` names the site of each
         row. Clusters are within sites.
     level : float, default 0.95
-        Of the confidence and prediction intervals.
+        Level of the confidence and prediction intervals.
     curve : bool, default False
         Whether to pool calibration curves as well: a restricted cubic spline at every site, pooled
         at each of 50 predictions by the same method, where at least three sites have predictions.
@@ -65,8 +65,9 @@ def meta_analysis(
     m = Σ w_s t_s / Σ w_s, with the squared error q / Σ w_s, q = Σ w_s (t_s − m)² / (k − 1), which
     makes t with k − 1 degrees of freedom the law to refer to (Hartung & Knapp 2001); q counts as
     at least 1 (Knapp & Hartung 2003). The prediction interval is m ± t √(τ² + its squared error).
-    The error of log O:E is that of O given the predictions, recalibrated in the large. O(n) per
-    Newton step. Sites with few events are biased: fewer than about ten say little about a slope.
+    The standard error of log O:E is computed given the predictions, recalibrated in the large. O(n)
+    per Newton step. Sites with few events are biased: fewer than about ten say little about a
+    slope.
 
     References
     ----------
@@ -122,7 +123,7 @@ def meta_analysis(
 
 
 def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:
-    """Return log O:E and its standard error: as that of the intercept moves expected events."""
+    """Return log O:E and its standard error, derived from the error of the intercept."""
     w = np.ones(rows.n) if rows.weights is None else rows.weights
     fitted = expit(log_odds(rows) + intercept)
     observed, slope = float(w @ (rows.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
@@ -130,7 +131,7 @@ def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float,
 
 
 def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]) -> CentreCurve:
-    """Pool the curves of sites at each prediction that at least three of them reach."""
+    """Return the mean calibration curve over sites, at predictions that at least three reach."""
     z, curves, without = centre_curves(sites)
     notes += without
     if len(curves) < 5:
@@ -195,7 +196,7 @@ def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
 
 
 def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
-    """Return fitted log-odds and their errors; None where there is no finite fit."""
+    """Return fitted log-odds and their errors, (2, m); None where there is no finite fit."""
     knots = np.quantile(z, (0.1, 0.5, 0.9))
     if np.diff(knots).min() <= 1e-9:
         return None
@@ -212,7 +213,7 @@ def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatAr
 
 
 def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> PooledEffect:
-    """Estimate mean and spread of the true values: estimates and standard errors, shape (2, k)."""
+    """Return mean and spread of true effects from estimates and standard errors, (2, k)."""
     from scipy.special import chdtrc, stdtr, stdtrit
 
     values, errors = estimates
@@ -243,7 +244,7 @@ def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> Pool
 
 
 def _reml(values: FloatArray, variances: FloatArray) -> float:
-    """Return the τ² ≥ 0 of the largest restricted likelihood: the best of a grid, refined."""
+    """Return the τ² ≥ 0 that maximises the restricted likelihood: best of a grid, refined."""
     from scipy.optimize import brentq
 
     def likelihood(tau2: float, slope: bool = False) -> float:

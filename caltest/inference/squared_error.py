@@ -1,4 +1,4 @@
-"""The debiased squared error of a model, and the variance of the difference of two."""
+"""Debiased squared error of a model, and the variance of the difference of two."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from caltest.statistics import Cells
 class Parts:
     """The rows of one unit in one cell, for every such pair; a unit is a row, or a cluster of rows.
 
-    ``unit`` and ``cell`` (P,) number both; ``mass`` (P,) is W_ub = Σ w_i, ``sums`` (P, d) are
-    S_ub = Σ w_i r_i with r_i = onehot(y_i) − p_i, of two classes one component. Parts of a unit lie
-    together; ``of_row`` (n,) is the part of every row, and ``rows`` whether each row is a unit.
-    ``times`` (P,) is how many such parts there are: 1 but for rows that stand for those of a tally.
+    ``unit`` and ``cell`` (P,) number both; ``mass`` (P,) is W_ub = Σ w_i, ``sums`` (P, d) are S_ub
+    = Σ w_i r_i with r_i = onehot(y_i) − p_i, one component for two classes. Parts of a unit lie
+    together; ``of_row`` (n,) is the part of every row, and ``rows`` says that each row is a unit.
+    ``times`` (P,) is the number of such parts: 1, except for rows that stand for rows of a tally.
     """
 
     unit: IntArray
@@ -49,10 +49,10 @@ class Parts:
         return cls(*np.divmod(codes, n_cells), mass, sums, place.ravel(), once, rows=False)
 
     def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
-        """Return all pairs of a part and another of the same unit, of a second partition."""
+        """Return all pairs (i, j) of parts of the same unit in two partitions, two arrays (m,)."""
         if self.rows:
             return self.of_row, self.of_row
-        # Parts of a unit lie together: those of the other partition are a range for each
+        # Parts of a unit lie together: the parts of the other partition are a range for each
         counts = np.bincount(other.unit)
         repeat = counts[self.unit]
         left = np.repeat(np.arange(self.unit.size), repeat)
@@ -99,7 +99,7 @@ class SquaredError:
     def of(
         cls, cells: Cells, induced: Predictions, times: FloatArray | None = None
     ) -> SquaredError:
-        """Compute everything in O(n d); ``times`` (n,) is how many rows each stands for."""
+        """Compute the error in O(n d); ``times`` (n,) is how many rows each row stands for."""
         n, cell, size = induced.n, cells.of_unit, len(cells)
         parts = Parts.of(induced, cell, times)
         part_cell, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
@@ -145,20 +145,20 @@ class SquaredError:
 
     @property
     def copies(self) -> FloatArray:
-        """How many rows each row stands for, shape (n,)."""
+        """Number of rows that each row stands for, shape (n,)."""
         return self.parts.times[self.parts.of_row]
 
     @property
     def times(self) -> FloatArray:
-        """How many units each unit stands for, shape (U,)."""
+        """Number of units that each unit stands for, shape (U,)."""
         return self.parts.times if self.parts.rows else np.ones(self.omitting.size)
 
     def in_cells(self, values: FloatArray) -> FloatArray:
-        """Return the sums of values of the parts (P,) in the cells, shape (L,)."""
+        """Return the sums in the cells (L,) of values of the parts (P,)."""
         return summed(self.parts.times * values, self.parts.cell, self.weights.size)
 
     def together(self, variances: FloatArray) -> float:
-        """Return the variance of a sum over rows (n,), where those of one unit vary as one."""
+        """Return the variance of a sum over rows (n,), rows of one unit perfectly correlated."""
         if self.parts.rows:
             return float(self.copies @ variances)
         unit = self.parts.unit[self.parts.of_row]
@@ -171,7 +171,7 @@ class SquaredError:
 
     @cached_property
     def freedom(self) -> float:
-        """Effective number of units less 1; infinite for rows that weigh alike."""
+        """Effective number of units less 1; infinite for rows of equal weight."""
         mass = np.bincount(self.parts.unit, self.parts.mass)
         if self.parts.rows and mass.min() == mass.max():
             return np.inf
@@ -198,7 +198,7 @@ def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
 
 
 def over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
-    """Return a / b where that is asked for, and 0 elsewhere."""
+    """Return a / b where ``where`` is true, and 0 elsewhere."""
     return np.divide(a, b, out=np.zeros(a.shape), where=where)
 
 
@@ -234,7 +234,7 @@ def _jackknife(values: FloatArray, times: FloatArray) -> float:
 def _quadratic(
     a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray, paired: bool
 ) -> tuple[float, float]:
-    """Return 2 Σ_{u≠v} h_uv² / W² for the sums x of a and z of b, and the same without pairs."""
+    """Return 2 Σ_{u≠v} h_uv² / W² for sums x of a and z of b, and its value for unpaired rows."""
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
     apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
     both = _products(a, b, x, z) if paired else 0.0

@@ -69,7 +69,7 @@ def tested_within_folds(
 
 @dataclass(frozen=True, eq=False)
 class FoldProblem(RowProblem):
-    """Rows of several folds, whose bins end where those of all rows do, each fold with its own."""
+    """Rows of several folds: bins have the edges of all rows, and every fold its own cells."""
 
     folds: IntArray = field(repr=False)
 
@@ -80,7 +80,7 @@ class FoldProblem(RowProblem):
 
 @dataclass(frozen=True, eq=False)
 class FoldPart(RowProblem):
-    """Rows of one fold, whose bins end where those of all rows do."""
+    """Rows of one fold, in bins with the edges of all rows."""
 
     whole: RowProblem = field(repr=False)
     rows: IntArray = field(repr=False)
@@ -91,7 +91,7 @@ class FoldPart(RowProblem):
 
 @dataclass(frozen=True, repr=False)
 class WithinFolds(Statistic):
-    """A statistic of rows of one fold at a time, added up over the folds by their weight."""
+    """Statistic computed fold by fold, and summed over the folds by their weight."""
 
     statistic: StatisticLike
 
@@ -105,7 +105,7 @@ class WithinFolds(Statistic):
         return self._by_fold(problem)
 
     def _by_fold(self, problem: FoldProblem) -> PreparedFolds:
-        """Prepare the statistic fold by fold, without folds in which it cannot vary."""
+        """Prepare the statistic for each fold, without folds in which it cannot vary."""
         data = problem.predictions
         mass = np.ones(data.n) if data.weights is None else data.weights
         parts, places, shares, refused = list[Prepared](), [], [], None
@@ -134,7 +134,7 @@ class WithinFolds(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class PreparedFolds(LabelStatistic):
-    """Σ_k c_k T_k(labels of fold k) with predictions fixed."""
+    """Σ_k c_k T_k(labels of fold k), with fixed predictions."""
 
     parts: tuple[Prepared, ...]
     rows: tuple[IntArray, ...]
