@@ -31,7 +31,7 @@ def pathology(n: int, exact_zero: bool = False) -> ct.Predictions:
     p = np.concatenate([spaced(low, high, n - positives), spaced(0.47, 0.49, positives)])
     with warnings.catch_warnings():  # predictions add up to exactly the number of events: meant so
         warnings.simplefilter("ignore", ct.DoubtfulInputWarning)
-        return ct.Predictions.of(p, np.arange(n) >= n - positives)
+        return ct.Predictions.of(p, np.arange(n) >= n - positives, as_is=True)
 
 
 def run(context: Context) -> Result:

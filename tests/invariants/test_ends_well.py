@@ -26,7 +26,7 @@ REFUSED = [
     (WRONG, lambda: ct.calibration_test(P, Y, n_resamples=10**400), "a whole number of 1329 bits"),
     (WRONG, lambda: ct.ECE(10**5000), "a whole number of 16610 bits"),
     (TypeError, lambda: ct.compare_models([P, P**2], Y), "takes a mapping"),
-    (WRONG, lambda: ct.plan(P, Y, alternative=planning.Slope(1)), "fault that is not there"),
+    (WRONG, lambda: ct.plan(P, Y, alternative=planning.Slope(1)), "error that is not there"),
     (WRONG, lambda: ct.reliability_fit(P, Y, points=10**9), "points must be at most 10000"),
 ]  # fmt: skip
 
