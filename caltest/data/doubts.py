@@ -14,6 +14,7 @@ in ``docs/guards.md`` (``python -m validation.guards``).
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from string import ascii_letters, ascii_lowercase, digits
@@ -45,10 +46,23 @@ SPLIT_NAMES = FITTED | {
 SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?:_set)?")
 #: What the time that a row was followed for is called, in lower case with ``_`` for signs.
 FOLLOWED_FOR = re.compile(
-    r"(?:times?|t|tte|ttd|tt_?[a-z]{3,}|futime|fu_?(?:days|months|years|time)|survtime|surv_time"
-    r"|dtime|rfstime|durations?|follow_?up(?:_\w+)?|time_to_\w+|\w+_time|days_to_\w+"
+    r"(?:times?|t|tte|ttd|tt_?[a-z]{3,}|t_(?:event|end|obs|max)|(?:event|obs)_t|fut?|futime"
+    r"|(?:fu|fup)_?(?:days|months|years|time)|survtime|surv_time|dtime|rfstime|durations?"
+    r"|(?:\w+_)?follow(?:ed)?_?up(?:_\w+)?|time_\w+|\w+_time|days_to_\w+"
     r"|(?:os|pfs|dfs|rfs|efs)(?:_\w+)?|aval|stop|lenfol|(?:\w+_)?(?:days|months|years|weeks))"
 )
+#: Words of other languages for times and their units, without accents, and how compounds end.
+TIME_WORDS = frozenset(
+    (
+        *("zeit", "dauer", "tage", "wochen", "monate", "jahre", "nachbeobachtung", "tiempo"),
+        *("seguimiento", "dias", "semanas", "meses", "anos", "temps", "suivi", "duree", "delai"),
+        *("jours", "semaines", "mois", "annees", "ans", "tempo", "durata", "giorni", "settimane"),
+        *("mesi", "anni", "tijd", "duur", "dagen", "weken", "maanden", "jaren", "tid"),
+    )
+)
+TIME_ENDS = ("zeit", "dauer", "tijd", "duur")
+#: Words of names for ages, which have the units of times.
+AGES = frozenset(("age", "alter", "edad", "eta", "leeftijd", "idade"))
 
 
 # ------------------------------------------------------------------------------
@@ -678,53 +692,88 @@ def is_time(column: Column) -> bool:
     """Return whether a column has the name of a time, and more than ten numbers ≥ 0."""
     if column.words is not None or column.values.dtype.kind not in "iuf":
         return False
-    if not FOLLOWED_FOR.fullmatch(_key(column.name)):
+    if not called_time(column.name):
         return False
     known = column.values[np.isfinite(column.values)]
     return bool(known.size and known.min() >= 0 and np.unique(known).size > 10)
 
 
-def like_time(rows: Rows, column: Column) -> bool:
-    """Say whether numbers ≥ 0 are shorter for events of higher p, and p is off on average.
+def called_time(name: str) -> bool:
+    """Say whether a name is that of a time, in English or by a word of another language."""
+    letters = unicodedata.normalize("NFKD", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+    plain = _key("".join(sign for sign in letters if not unicodedata.combining(sign)))
+    words = {*plain.split("_")}
+    if words & AGES:
+        return False
+    other = words & TIME_WORDS or any(word.endswith(TIME_ENDS) for word in words)
+    return bool(FOLLOWED_FOR.fullmatch(plain) or other)
 
-    For suggestions only: a protective feature of a miscalibrated model looks the same.
+
+#: Standard errors and area under the ROC curve, given the prediction, below which numbers of events
+#: are early; and events of each outcome that it takes.
+EARLY_SCORE, EARLY_AREA, EARLY_ROWS = -5.0, 0.4, 20
+
+
+def like_time(rows: Rows, column: Column) -> bool:
+    """Say whether numbers ≥ 0 of events are lower than those of other rows, given the predictions.
+
+    The test is that of Wilcoxon within up to ten strata of p: z ≤ −5, and an area under the ROC
+    curve of at most 0.4. A feature that a calibrated model uses is unrelated to the outcome given
+    p. One that the model leaves out is higher in events of higher p, which a time is not. Numbers
+    that set events apart from all other rows are left out: then every row was followed to its end.
     """
     p, y, x = rows.risks, rows.labels, column.values
     if p is None or column.words is not None or x.dtype.kind not in "iuf" or not column.complete:
         return False
-    if not x.size or x.min() < 0 or x.max() <= 1 or np.unique(x).size < 0.2 * x.size:
+    if not x.size or x.min() < 0 or x.max() <= 1 or np.unique(x).size <= 10:
         return False
-    if p.max() > 1.0:  # percents, of which a suggestion is made as well
-        p = p / 100.0
-    if p.min() < 0.0 or p.max() > 1.0:
+    event = y == 1
+    if min(event.sum(), (~event).sum()) < EARLY_ROWS or x[event].max() <= x[~event].min():
         return False
-    event, spread = y == 1, max(float(np.sqrt(p @ (1.0 - p))), 1e-9)
-    if event.sum() < 20 or abs(float(np.sum(y - p))) < 3.0 * spread:
+    area, z = _order_within(p, event, x)
+    if z > EARLY_SCORE or area > EARLY_AREA:
         return False
     if np.ptp(p[event]) == 0.0 or np.ptp(x[event]) == 0:
-        return False
+        return True
     rho = np.corrcoef(rankdata(p[event]), rankdata(x[event]))[0, 1]
-    return bool(rho * np.sqrt(event.sum()) < -3.0)
+    return bool(rho * np.sqrt(event.sum()) < 2.0)
+
+
+def _order_within(p: FloatArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
+    """Return the area under the ROC curve of x within strata of p, and its z at no order."""
+    strata = int(np.clip(min(event.sum(), (~event).sum()) // 10, 1, 10))
+    place = np.minimum((rankdata(p) - 0.5) / len(p) * strata, strata - 1).astype(np.int64)
+    excess = variance = pairs = 0.0
+    for k in range(strata):
+        here = place == k
+        n, m = float(here.sum()), float(event[here].sum())
+        if 0.0 < m < n:
+            excess += float(rankdata(x[here])[event[here]].sum()) - m * (n + 1.0) / 2.0
+            variance += m * (n - m) * (n + 1.0) / 12.0
+            pairs += m * (n - m)
+    return (0.5 + excess / pairs, excess / variance**0.5) if pairs else (0.5, 0.0)
 
 
 def follow_up(rows: Rows) -> Question | None:
-    """Ask where a column called a time stands unused beside a label of two classes.
+    """Ask where a column that is like a time of follow-up stands beside a label of two classes.
 
-    A label that was found by its name is doubted only.
+    It is called a time, or events come early by it (:func:`like_time`). Beside a label that was
+    found by its name, a time that is only called so is a doubt.
     """
     if rows.followed or rows.risks is None:
         return None
-    for column in rows.unused:
-        if is_time(column):
-            options = {"label": None, "event": rows.outcome, "time": column.sql}
-            reading = Reading(
-                options | {"horizon": "NUMBER"}, f"rows were followed for {column.name}"
-            )
-            text = (
-                f"if {column.name} is how long rows were followed, {rows.outcome} = 0 may be an "
-                "event that was not seen yet"
-            )
-            return Question("follow-up", text, (reading,), asks="label" in rows.named)
+    named = [column for column in rows.unused if is_time(column)]
+    early = [column for column in rows.unused if like_time(rows, column)]
+    for column in (*(c for c in named if c in early), *named, *early):
+        options = {"label": None, "event": rows.outcome, "time": column.sql, "horizon": "NUMBER"}
+        reading = Reading(options, f"rows were followed for {column.name}")
+        seen = f"events come early by {column.name}" if column in early else ""
+        text = (
+            f"{seen or column.name + ' is called a time'}: if it is how long rows were followed, "
+            f"rows without the event may not have been followed long enough to see it"
+        )
+        asks = column in early or "label" in rows.named
+        return Question("follow-up", text, (reading,), asks)
     return None
 
 

@@ -264,7 +264,52 @@ def test_a_time_beside_a_label_is_asked_about_if_the_label_was_named():
     assert doubts.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
 
 
-def test_numbers_that_fall_with_the_predictions_of_events_look_like_times():
+@pytest.mark.parametrize(
+    "name",
+    (
+        *("Zeit_Jahre", "Beobachtungsdauer", "Monate", "tiempo_anos", "años", "durée_suivi", "mois"),
+        *("tempo", "tijd_in_dagen", "FU", "t_event", "SurvivalMonths", "followup_days"),
+    ),
+)
+def test_times_are_known_by_words_of_several_languages(name):
+    assert doubts.called_time(name)
+
+
+@pytest.mark.parametrize("name", ["age_years", "Alter_Jahre", "tenure", "site", "bmi", "rating"])
+def test_ages_and_features_are_not_called_times(name):
+    assert not doubts.called_time(name)
+
+
+@pytest.mark.parametrize("name", ["x7", "相談"])
+def test_a_time_that_is_called_otherwise_is_asked_about_by_its_cells(name):
+    p, seen = followed(n=1000, seed=5)
+    question = doubts.follow_up(rows_of(p, seen.event, **{name: seen.time}))
+    assert question.asks
+    assert question.text.startswith(f"events come early by {name}")
+    months = np.ceil(12 * seen.time).astype(int)
+    assert doubts.follow_up(rows_of(p, seen.event, **{name: months})).asks
+
+
+def test_a_protective_feature_of_a_model_is_no_time():
+    rng = np.random.default_rng(6)
+    x, a = rng.gamma(2.0, 10.0, 2000), rng.normal(size=2000)
+    logit = a - 1.2 * np.log(x) + 2.4
+    p = 1 / (1 + np.exp(-logit))
+    y = (rng.random(2000) < p).astype(int)
+    assert not doubts.like_time(rows_of(p, y), Column.of("tenure", x))
+    too_high = np.minimum(1.5 * p, 0.99)
+    assert not doubts.like_time(rows_of(too_high, y), Column.of("tenure", x))
+    without = 1 / (1 + np.exp(-a + 1.0))
+    assert not doubts.like_time(rows_of(without, y), Column.of("tenure", x))
+
+
+def test_numbers_that_set_events_apart_are_no_times():
+    p, y, rng = drawn()
+    distance = np.where(y == 1, rng.uniform(0, 5, 400), rng.uniform(5, 9, 400))
+    assert not doubts.like_time(rows_of(p, y), Column.of("distance", distance))
+
+
+def test_numbers_that_are_low_in_events_look_like_times():
     p, seen = followed(seed=2)
     rows = rows_of(p, seen.event)
     assert doubts.like_time(rows, Column.of("dauer", seen.time))
