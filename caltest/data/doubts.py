@@ -411,6 +411,42 @@ def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question
     return Question("confidences", text, (Reading(options, when),))
 
 
+def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
+    """Return (low, high), the codes of two groups that a threshold of p sets apart, or None.
+
+    ``groups`` (n,) are codes of two values. The predictions of one group are below 0.5 in some row,
+    as no confidence in the likelier of two classes is.
+    """
+    found = np.unique(groups)
+    if len(found) != 2 or p.min() >= 0.5 - ROUNDED_OFF:
+        return None
+    first, second = (p[groups == code] for code in found)
+    low, high = (int(code) for code in found)
+    if first.max() <= second.min():
+        return low, high
+    return (high, low) if second.max() <= first.min() else None
+
+
+def decided_class(
+    p: FloatArray, answers: Column, truth: Column, said: Mapping[str, str]
+) -> Question | None:
+    """Ask where a predicted class of two is a threshold of p, which is no confidence then."""
+    assert answers.coded is not None
+    assert truth.coded is not None
+    if len(p) < 20 or (ends := decides(p, answers.coded[0])) is None:
+        return None
+    low, high = (answers.coded[1][code] for code in ends)
+    probs, guess = said["probs"], said["predicted_label"]
+    text = (
+        f"{guess} is {high} where {probs} is high and {low} where it is low, so {probs} seems to "
+        f"be the probability of {high}, and not how sure the model is of {guess}"
+    )
+    codes_of = {word.lower(): word for word in truth.coded[1]}
+    label = truth.equals(codes_of[high.lower()]) if high.lower() in codes_of else None
+    options = {"predicted_label": None, "label": label or f"{truth.sql} = 'CODE'"}
+    return Question("decided class", text, (Reading(options, f"{probs} is that of {high}"),))
+
+
 def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Map words to what is left of them in lower case without what all of them share.
 

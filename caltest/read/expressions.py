@@ -253,6 +253,15 @@ def compared(term: Term) -> list[tuple[str, str]]:
     return found
 
 
+def compared_columns(term: Term) -> list[tuple[str, str]]:
+    """Return pairs of columns that an expression compares for being equal."""
+    plan = json.loads(term.expr.meta.serialize(format="json"))
+    operations = (_operation(kind, node) for kind, node in _nodes(plan))
+    sides = [[h[at] for h, at in found[1]] for found in operations if found and found[0] == "Eq"]
+    names = [[n["Column"] for n in two if isinstance(n, dict) and "Column" in n] for two in sides]
+    return [(two[0], two[1]) for two in names if len(two) == 2]
+
+
 def with_column(sql: str, name: str, replacement: str) -> str:
     """Return SQL with an expression in the place of a column."""
     names = {name, quoted(name), '"' + name.replace('"', '""') + '"'}

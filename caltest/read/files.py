@@ -27,9 +27,9 @@ from caltest.read.logs import of_repeated_samples, read_log
 from caltest.read.majority import majority_note
 from caltest.read.questioning import questioned
 from caltest.read.state import TELLING_BYTES, content_mark
-from caltest.read.suggestions import answer_readings, suggested
+from caltest.read.suggestions import answer_readings, followup_readings, suggested
 from caltest.read.tables import FILE, cells_of, condition
-from caltest.read.values import Cells, described, words_of
+from caltest.read.values import Cells, Complete, described, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -168,14 +168,12 @@ def read_table(
     chosen = chosen_of(table, wanted)
     whole = cells_of(table, chosen, wanted, frame_rows=in_memory)
     whole = replace(whole, parts=table.parts)
-    complete = whole.complete()
+    complete = _complete(whole, table)
     cells = complete.cells
     try:
         data = cells.predictions()
     except InvalidPredictionsError as error:
-        if not wanted.multilabel and (more := answer_readings(cells, table)):
-            raise type(error)(str(error), [*more, *error.readings]) from None
-        raise
+        raise _in_the_way([error], cells, table) from None
     asked = () if table.log else questioned(table, chosen, wanted, whole, complete, data)
     rows = cells.rows if data.places is None else cells.rows[data.places]
     if not table.log and not table.parts and (note := majority_note(table, chosen, data, rows)):
@@ -187,6 +185,52 @@ def read_table(
         refuse_same_labels(data, table.parts)
     kept = without_rounded(data, wanted.rounded)
     return kept, rows if kept.places is None else kept.places
+
+
+def _complete(whole: Cells, table: Table) -> Complete:
+    """Return the rows without gaps; a refusal of gaps names what else is in the way."""
+    try:
+        return whole.complete()
+    except InvalidPredictionsError as gaps:
+        drop = replace(whole, wanted=replace(whole.wanted, drop_missing=True))
+        try:
+            rest = drop.complete().cells
+        except InvalidPredictionsError:
+            raise gaps from None
+        raise _in_the_way([gaps], rest, table) from None
+
+
+def _in_the_way(
+    errors: list[InvalidPredictionsError], cells: Cells, table: Table
+) -> InvalidPredictionsError:
+    """Return one refusal of all that is in the way of a reading, and commands that mend it all."""
+    if cells.wanted.multilabel:
+        return errors[0]
+    known = {str(error) for error in errors}
+    errors = [*errors, *(e for e in cells.obstacles() if str(e) not in known)]
+    more = (*followup_readings(cells, table), *answer_readings(cells, table))
+    errors[-1].readings = (*more, *errors[-1].readings)
+    return together(errors)
+
+
+def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsError:
+    """Return one refusal with the texts of several, and their readings in all combinations."""
+    if len(errors) == 1:
+        return errors[0]
+    readings: list[Reading] = [Reading()]
+    for error in errors:
+        pairs = [(a, b) for a in readings for b in error.readings]
+        if any({*a.options} & {*b.options} for a, b in pairs) or len(pairs) > MOST_READINGS:
+            return errors[0]
+        readings = [
+            Reading({**a.options, **b.options}, " and ".join(filter(None, (a.when, b.when))))
+            for a, b in pairs
+        ]
+    return InvalidPredictionsError("; ".join(map(str, errors)), readings)
+
+
+#: Readings of one refusal, at most.
+MOST_READINGS = 8
 
 
 def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
@@ -269,7 +313,9 @@ def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, comple
             parts.append(f"{several_classes}{shown}, votes {label}")
         elif "predicted_label" in chosen.terms:
             answer = chosen.name("predicted_label")
-            parts.append(f"{shown} as the probability that {answer} equals {label}")
+            parts.append(
+                f"{shown} as the probability that {answer} equals {label} (without regard to case)"
+            )
         elif len(columns) > 1:
             parts.append(f"{len(columns)} classes from {shown}, label {label}")
         else:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.arrays import BoolArray, FloatArray, IntArray
 from caltest._base.written import several
 from caltest.data import Predictions
 from caltest.data.doubts import (
     against_outcomes,
     answered,
+    decided_class,
     doubts_of_followup,
     outcomes_to_come,
     predicted_class,
@@ -25,10 +26,10 @@ from caltest.data.doubts import (
 from caltest.data.questions import Column, Question, Rows
 from caltest.errors import Reading
 from caltest.read.contract import Chosen, Wanted
-from caltest.read.expressions import compared, quoted, says_percent
+from caltest.read.expressions import compared, compared_columns, quoted, says_percent
 from caltest.read.formats import Table, retyped
-from caltest.read.tables import FILE, columns_of, condition, over
-from caltest.read.values import Cells, Complete, words_of
+from caltest.read.tables import FILE, column_of_cells, columns_of, condition, over
+from caltest.read.values import Cells, Complete, literal, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,9 +81,11 @@ def questioned(
         data.followup is not None,
     )  # fmt: skip
     asked: list[Question | None] = [
-        percents_by_name(table, chosen, p),
+        percents_by_name(whole, chosen, p),
         *(missing_marks(table, chosen, wanted, option) for option in ("label", "event")),
     ]
+    if data.followup is None:
+        asked += [sure_of_a_class(complete.cells), unlike_answers(table, chosen, wanted, complete)]
     if data.followup is not None:
         asked.append(other_ends(table, chosen, wanted))
         asked += doubts_of_followup(p, data.followup, data.clusters, said)
@@ -100,40 +103,138 @@ def questioned(
         if kept.size == n:
             asked += _far_apart(table, chosen, wanted, others, every)
     asked.append(outcomes_to_come(*_without_outcome(table, chosen, wanted, n, complete)))
-    found = [question for question in asked if question is not None]
+    found = [_with_competing(q, table, chosen, wanted) for q in asked if q is not None]
     found.sort(key=lambda question: not question.asks)
     notes = answered(found, wanted.as_is)
     return tuple(dict.fromkeys(notes))
 
 
+def sure_of_a_class(cells: Cells) -> Question | None:
+    """Ask where the predicted class is a threshold of what was called its confidence."""
+    if not cells.of("predicted_label"):
+        return None
+    found = (column_of_cells(cells.frame[f"{o}:0"]) for o in ("predicted_label", "label"))
+    answer, truth = found
+    if answer is None or truth is None or answer.coded is None or truth.coded is None:
+        return None
+    said = {option: cells.name(f"{option}:0") for option in ("probs", "predicted_label")}
+    p = np.asarray(cells.numbers("probs:0"), dtype=np.float64)
+    return decided_class(p, answer, replace(truth, name="", sql=cells.sql("label:0")), said)
+
+
+#: Signs around an answer that say nothing, without those that a shell or SQL would read.
+AROUND = " .,;:()*"
+
+
+def unlike_answers(
+    table: Table, chosen: Chosen, wanted: Wanted, complete: Complete
+) -> Question | None:
+    """Ask where answers equal the truth but for case, signs around them, or numbers.
+
+    They count as wrong where they are compared as they are.
+    """
+    import polars as pl
+
+    if "predicted_label" in chosen.terms:
+        names = ("predicted_label:0", "label:0")
+        frame, sql = complete.cells.frame, [complete.cells.sql(name) for name in names]
+        words = [words_of(frame[name]) for name in names]
+        right = complete.cells.answers()
+    else:
+        pairs = [p for term in chosen.terms.get("label", ()) for p in compared_columns(term)]
+        if len(pairs) != 1 or any(str(table.schema[name]) != "String" for name in pairs[0]):
+            return None
+        frame = _kept(table, chosen, wanted).select(pairs[0]).collect()
+        sql = [quoted(name) for name in pairs[0]]
+        words = [words_of(frame[name]) for name in pairs[0]]
+        right = _are_equal(frame[pairs[0][0]], frame[pairs[0][1]])
+    answer, truth = words
+    if answer is None or truth is None:
+        return None
+    tidy = [one.str.to_lowercase().str.strip_chars(AROUND) for one in (answer, truth)]
+    numbers = [one.str.strip_chars().cast(pl.Float64, strict=False) for one in (answer, truth)]
+    alike = _are_equal(*tidy) & (tidy[0].fill_null("") != "").to_numpy()
+    equal = _are_equal(*numbers)
+    odd = ~right & (alike | equal)
+    if not odd.any():
+        return None
+    k = int(np.argmax(odd))
+    same = " = ".join(f"LOWER(TRIM(BOTH '{AROUND}' FROM {each}))" for each in sql)
+    if (equal & odd).any():
+        number = " = ".join(f"TRY_CAST({each} AS DOUBLE)" for each in sql)
+        same = f"coalesce({number}, {same})"
+    if (right & ~alike & ~equal).any():  # they are right by what their words have in common
+        same = "EXPR"
+    text = (
+        f"{several(int(odd.sum()), 'answer')} such as {answer[k]!r} count as wrong and equal the "
+        f"right one, {truth[k]!r}, but for case, signs around them, or how a number is written: "
+        f"{100 * right.mean():.1f}\u00a0% of answers are right, or "
+        f"{100 * (right | odd).mean():.1f}\u00a0% with these"
+    )
+    options = {"predicted_label": None, "label": same}
+    return Question("unlike answers", text, (Reading(options, "they are right"),))
+
+
+def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
+    """Return where two columns hold one value (n,); a missing one equals none."""
+    both = first.to_frame("a").with_columns(second.alias("b"))
+    equal = both.select((both["a"].eq_missing(both["b"]) & both["a"].is_not_null()).alias("equal"))
+    return np.asarray(equal["equal"].to_numpy())
+
+
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     """Ask about further codes of an event, which would be taken as censored in silence."""
-    if "competing" in chosen.terms:
+    found = None if "competing" in chosen.terms else _codes(table, chosen, wanted, "event")
+    if found is None or len(found.others) < 2:
         return None
-    for name, operation in compared(chosen.terms["event"][0]):
+    readings = [
+        Reading({"competing": f"{quoted(found.name)} = {literal}"}, f"{code} is a competing event")
+        for code, literal in found.others.items()
+    ]
+    return Question(
+        "other_ends",
+        f"{found.name} has the values {', '.join(map(str, found.all))}: all but those of the event "
+        "are taken as censored, and one of them may be a competing event, such as death of another "
+        "cause",
+        tuple(readings),
+    )
+
+
+class _Codes(NamedTuple):
+    """Values of a column that an outcome compares, and those it does not name, with literals."""
+
+    name: str
+    all: list[Any]
+    others: dict[Any, str]
+
+
+def _codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
+    """Return the 3 to 12 codes of the column that an expression compares for being equal."""
+    for name, operation in compared(chosen.terms[option][0]):
         if operation != "Eq":
             continue
         codes = _kept(table, chosen, wanted).select(name).unique().collect()[name].drop_nulls()
-        if not 3 <= len(codes) <= MOST_CODES:
-            continue
-        listed = sorted(codes.to_list(), key=str)
-        said = chosen.sql("event")
-        literals = {code: f"'{code}'" if isinstance(code, str) else f"{code}" for code in listed}
-        others = [code for code in listed if literals[code] not in said]
-        if len(others) < 2:
-            continue
-        readings = [
-            Reading({"competing": f"{quoted(name)} = {literals[code]}"}, f"{code} is another end")
-            for code in others
-        ]
-        words = ", ".join(map(str, listed))
-        return Question(
-            "other_ends",
-            f"{name} has the values {words}: all but those of the event are taken as censored, and "
-            "one of them may be a competing event, such as death of another cause",
-            tuple(readings),
-        )
+        if 3 <= len(codes) <= MOST_CODES:
+            listed = sorted(codes.to_list(), key=str)
+            literals = {code: literal(code, codes) for code in listed}
+            said = chosen.sql(option)
+            return _Codes(name, listed, {c: w for c, w in literals.items() if w not in said})
     return None
+
+
+def _with_competing(
+    question: Question, table: Table, chosen: Chosen, wanted: Wanted
+) -> Question:  # fmt: skip
+    """Return the question of follow-up, with a further code of the label as a competing event."""
+    if question.guard != "follow-up" or "label" not in chosen.terms:
+        return question
+    found = _codes(table, chosen, wanted, "label")
+    more = [] if found is None else [w for c, w in found.others.items() if c != 0]
+    if found is None or len(more) != 1:
+        return question
+    competing = {"competing": f"{quoted(found.name)} = {more[0]}"}
+    readings = (Reading({**r.options, **competing}, r.when) for r in question.readings)
+    return replace(question, readings=tuple(readings))
 
 
 def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> Question | None:
@@ -158,10 +259,16 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
     return None
 
 
-def percents_by_name(table: Table, chosen: Chosen, p: FloatArray) -> Question | None:
-    """Ask whether a column that is called a percentage holds percents below 1, or fractions."""
+def percents_by_name(cells: Cells, chosen: Chosen, p: FloatArray) -> Question | None:
+    """Ask whether a column that is called a percentage holds percents below 1, or fractions.
+
+    Percents with signs say so.
+    """
     terms = chosen.terms["probs"]
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
+        return None
+    written = cells.frame["probs:0"]
+    if str(written.dtype) == "String" and written.str.contains("%", literal=True).any():
         return None
     return Question(
         "percents_by_name",

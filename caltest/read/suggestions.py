@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.doubts import is_time, like_time, order_of_events, predicted_class_readings
+from caltest.data.doubts import (
+    bare_words,
+    decides,
+    is_time,
+    like_time,
+    order_of_events,
+    predicted_class_readings,
+    rankdata,
+)
 from caltest.data.questions import Rows
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms
 from caltest.read.formats import Table
+from caltest.read.likely_grades import REQUIRED, likely_grades
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
-from caltest.read.values import Cells, words_of
+from caltest.read.values import Cells, literal, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,12 +36,40 @@ if TYPE_CHECKING:
 MOST = 6
 
 
-#: Words of a label of text from which on an expression has a place for one.
-CODES = 10
+#: Words up to which answers are compared without what all of them share.
+PREFIXED = 50
+
+
+#: Words of an outcome from which on none of them is suggested, and those of answers.
+CODES, VOCABULARY = 10, 10_000
+
+
+#: Rows from which on it is seen that a class is a threshold of predictions.
+TOLD = 20
+
+
+#: Rows of a table of grades, at most.
+GRADES = 60
 
 
 #: Standard errors by which outcomes must follow predictions, where other pairs do by the second.
 TELLING, TELLS = 3.0, 5.0
+
+
+#: Share of rows without a value from which on a suggestion leaves them out.
+FEW = 0.01
+
+
+#: Words in names of columns that hold whole percents.
+PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
+
+
+#: Words in names of columns that hold the truth rather than an answer.
+TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "right"}
+
+
+#: Options of a reading by name.
+Options = dict[str, Any]
 
 
 def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]:
@@ -52,7 +89,52 @@ def answer_readings(cells: Cells, table: Table) -> tuple[Reading, ...]:
     head = table.frame.head(2000).collect()
     text = [n for n in head.columns if head[n].dtype == pl.String and n not in cells.chosen.used]
     probs = cells.name(cells.of("probs")[0])
-    return predicted_class_readings(words, columns_of(head, text), probs)
+    p = _numbers(head.select(cells.chosen.terms["probs"][0].expr).to_series())
+    sure = [c for c in columns_of(head, text) if p is None or not _is_decided(p, c.coded)]
+    return predicted_class_readings(words, sure, probs)
+
+
+def followup_readings(cells: Cells, table: Table) -> tuple[Reading, ...]:
+    """Return readings by which a label of further codes is the end of follow-up, beside a time."""
+    if not cells.of("label") or not cells.is_plain("label:0"):
+        return ()
+    head = table.frame.head(2000).collect()
+    unused = [n for n in head.columns if n not in cells.chosen.used]
+    times = [c for c in columns_of(head, unused) if is_time(c)]
+    words = words_of(cells.frame["label:0"])
+    codes = [] if words is None else sorted(words.drop_nulls().unique().to_list())
+    if not times or not 3 <= len(codes) <= CODES:
+        return ()
+    name = cells.sql("label:0")
+    plain = [code for code in codes if code != "0"] if codes[0] == "0" else ["CODE", "CODE"]
+    if str(cells.frame["label:0"].dtype) == "String":
+        plain = ["'CODE'", "'CODE'"]
+    ends = {"event": f"{name} = {plain[0]}", "competing": f"{name} = {plain[1]}"}
+    options = {"label": None, **ends, "time": times[0].sql, "horizon": "NUMBER"}
+    return (Reading(options, f"rows were followed for {times[0].name}"),)
+
+
+def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -> bool:
+    """Say whether a column of codes is a threshold of predictions, where both are known."""
+    if coded is None:
+        return False
+    known = np.isfinite(p) & (coded[0] >= 0)
+    return bool(known.sum() >= TOLD and decides(p[known], coded[0][known]) is not None)
+
+
+def _numbers(cells: pl.Series) -> FloatArray | None:
+    """Return numbers, also written ones and percents, (n,) with NaN for gaps; None for others."""
+    import polars as pl
+
+    if cells.dtype == pl.String:
+        words = cells.str.strip_chars().str.strip_chars_end("% ")
+        found = words.cast(pl.Float64, strict=False)
+        if found.null_count() > 0.1 * len(found) or found.null_count() == len(found):
+            return None
+        cells = found
+    if not cells.dtype.is_numeric():
+        return None
+    return np.asarray(cells.cast(pl.Float64).fill_null(np.nan).to_numpy())
 
 
 @dataclass
@@ -76,6 +158,8 @@ class _Head:
         self.two = [n for n, w in self.words.items() if w.n_unique() == 2]
         columns = {n: column_of_cells(self.frame[n]) for n in self.free}
         self.times = [n for n, column in columns.items() if column and is_time(column)]
+        found = {n: _numbers(self.frame[n]) for n in self.free}
+        self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
 
     def terms(self, value: Any) -> list[Term]:
         """Return the terms of an option, none where it cannot be read."""
@@ -86,202 +170,450 @@ class _Head:
         except InvalidPredictionsError:
             return []
 
+    def roots(self, value: Any) -> list[str]:
+        """Return the columns that an option uses."""
+        filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
+        return [root for term in self.terms(filled) for root in term.roots]
+
+    def is_text(self, name: str) -> bool:
+        """Return whether a column holds words that are no numbers."""
+        return str(self.frame[name].dtype) == "String" and name not in self.numbers
+
+    # --- readings ------------------------------------------------------------------------------
+
     def readings(self, lacking: str) -> list[Reading]:
-        probs: list[str | None] = [None] if "probs" in self.given else [*self.probabilities()]
-        followed = "event" in self.given
-        labels = [None] if followed or "label" in self.given else [*self.labels(probs)]
-        pairs = [
-            {name: v for name, v in (("label", y), ("probs", p)) if v is not None}
-            for y in labels
-            for p in probs
-            if y is None or y != p
-        ]
-        pairs = self.telling([pair for pair in pairs if pair])
-        if lacking == "predicted_label" or (len(pairs) <= 1 and self.of_confidence(probs)):
-            pairs = self.with_answers(pairs, labels) or pairs
-        texts = any(" = " in str(pair.get("label")) for pair in pairs)
-        if self.times and not followed and not texts:
-            return self.followed(pairs)
-        if not pairs or len(pairs) > MOST:
-            names = (("label", labels), ("probs", probs))
-            need = {name: "COLUMN" for name, found in names if found != [None]}
-            return [Reading(need)] if need else []
-        if len(pairs) == 1 and (answers := self.answers(pairs[0], lacking)):
-            p, y = (pairs[0].get(n) or self.given.get(n) for n in ("probs", "label"))
-            return [
-                Reading(dict(pairs[0]), f"{p} is the probability of {y}"),
-                *(
-                    Reading(pairs[0] | {"predicted_label": a}, f"{p} is the confidence in {a}")
-                    for a in answers
-                ),
-            ]
-        if len(pairs) == 1:
-            return [Reading(dict(pairs[0]), self.unless_followed(pairs[0]))]
-        what = {"label": "outcome", "probs": "prediction", "predicted_label": "predicted class"}
-        return [
-            Reading(dict(p), " and ".join(f"{v} is the {what[name]}" for name, v in p.items()))
-            for p in pairs
-        ]
+        """Return likely readings; one with places where there are none, or more than ``MOST``."""
+        if grades := self.grades():
+            return grades
+        probs: list[Options] = [{}] if "probs" in self.given else self.probabilities()
+        answers = self.of_answers(probs, lacking)
+        if lacking == "predicted_label":
+            return self.of_confidence(answers)
+        if answers and not any(r.when for r in answers):
+            return answers
+        outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
+        pairs = self.telling([*self.pairs(outcomes, probs)])
+        if self.times and "event" not in self.given:
+            return self.followed(pairs, probs)
+        if len(pairs) + len(answers) > MOST or not (pairs or answers):
+            given = {"label": "label" in self.given, "probs": "probs" in self.given}
+            need = {name: "COLUMN" for name, there in given.items() if not there}
+            known = probs[0] if len(probs) == 1 else {}
+            return [Reading({**need, **known})] if need else []
+        alone = len(pairs) == 1 and not answers
+        what = {"label": "outcome", "probs": "prediction"}
+        found = []
+        for options, when in pairs:
+            names = [f"{options[name]} is the {what[name]}" for name in what if name in options]
+            if alone:
+                when = when or self.unless_followed(options)
+            elif answers and len(pairs) == 1:
+                p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
+                when = when or f"{p} is the probability of {y}"
+            found.append(Reading(options, when if alone else when or " and ".join(names)))
+        return [*found, *answers]
 
-    # --- what columns may be -------------------------------------------------------------------
+    def pairs(
+        self, outcomes: Sequence[tuple[Options, str]], probs: Sequence[Options]
+    ) -> Iterator[tuple[Options, str]]:
+        """Yield an outcome with a prediction each, without rows that lack the prediction."""
+        for outcome, when in outcomes:
+            for p in probs:
+                options = {**outcome, **p}
+                used = [{*self.roots(each.get(name))} for each, name in
+                        ((outcome, "label"), (p, "probs"))]  # fmt: skip
+                if options and not used[0] & used[1]:
+                    yield options | self.without_gaps(options), when
 
-    def probabilities(self) -> list[str]:
-        """Return columns and families that may be probabilities, as SQL."""
+    def without_gaps(self, options: Mapping[str, Any]) -> Options:
+        """Return the option that leaves out rows without a prediction, if more than a few."""
+        gaps: dict[str, Any] = {}
+        for option in ("probs", "label", "predicted_label"):
+            listed = self.terms(options.get(option) or self.given.get(option))
+            names = sorted({root for term in listed for root in term.roots})
+            gaps[option] = self.frame.select(names).to_numpy() if names else None
+        lacking = {
+            option: np.array([any(c is None or c != c for c in row) for row in cells])
+            for option, cells in gaps.items()
+            if cells is not None
+        }
+        out = lacking.get("probs")
+        if self.wanted.drop_missing or out is None or out.mean() <= FEW:
+            return {}
+        others = [rows & ~out for option, rows in lacking.items() if option != "probs"]
+        return {} if any(rows.any() for rows in others) else {"drop_missing": True}
+
+    # --- probabilities -------------------------------------------------------------------------
+
+    def probabilities(self) -> list[Options]:
+        """Return columns and families that may be probabilities, as options."""
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
-        numbers = [n for n in self.free if self.frame[n].dtype.is_numeric()]
-        known = [n for n in numbers if FAMILY.fullmatch(n) and n not in listed]
+        if listed:
+            return [self.scaled([n]) for n in listed]
+        numbers = [n for n in self.numbers if n not in self.times]
+        known = [n for n in numbers if FAMILY.fullmatch(n)]
         families = [f for f in self.families(numbers) if not {*f} & {*known}]
         # Two columns that do not sum to 1 are two models of one event, not its two classes
-        two_models = len(known) == 2 and not self.sum_to_one(known)
-        families += [known] if len(known) > 1 and not listed and not two_models else []
-        found = [quoted(n) for n in (known if two_models and not listed else listed)]
-        found += [", ".join(map(quoted, in_order(f))) for f in families]
-        others = [n for n in numbers if n not in (*self.two, *self.times)]
-        found = found or [quoted(n) for n in others if self.within(n, 0.0, 1.0)]
-        return found or [quoted(n) for n in others if self.within(n, 1.0, 100.0)]
+        if len(known) == 2 and not self.sum_to_one(known):
+            return [self.scaled([n]) for n in known]
+        families += [known] if len(known) > 1 else []
+        if families:
+            whole = [[f] if len(f) > 2 or self.name_classes(f) else [[n] for n in f]
+                     for f in families]  # fmt: skip
+            return [self.scaled(in_order(names)) for listed in whole for names in listed]
+        if logits := self.logits(numbers):
+            return [{"probs": ", ".join(map(quoted, logits)), "from_logits": True}]
+        others = [n for n in numbers if n not in self.two]
+        found = [n for n in others if self.within(n, 0.0, 1.0)]
+        found = found or [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
+        return [self.scaled([n]) for n in found]
+
+    def name_classes(self, names: Sequence[str]) -> bool:
+        """Return whether the ends of two columns are the words of another column, or numbers."""
+        ends = {key(end) for end in ends_of(names)}
+        label = self.terms(self.given.get("label"))
+        words = {n: self.keys(n) for n in self.two}
+        for name in (t.column for t in label if t.column is not None):
+            cells = words_of(self.frame[name])
+            words[name] = {*map(key, [] if cells is None else cells.drop_nulls().unique())}
+        return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
+
+    def scaled(self, names: Sequence[str]) -> Options:
+        """Return columns as probabilities, those above 10 divided by 100."""
+        top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
+        signs = any(self.is_signed(n) for n in names)
+        end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
+        return {"probs": ", ".join(f"{quoted(n)}{end}" for n in names)}
+
+    def is_signed(self, name: str) -> bool:
+        """Return whether numbers are written with percent signs."""
+        cells = self.frame[name]
+        return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
 
     def within(self, name: str, least: float, most: float) -> bool:
         """Return whether a column holds fractions ≥ 0 whose largest is in (least, most]."""
-        cells = self.frame[name].drop_nulls()
-        if not cells.len() or not cells.dtype.is_float() or not (cells % 1 != 0).any():
+        cells = self.numbers[name]
+        cells = cells[np.isfinite(cells)] / (100.0 if self.is_signed(name) else 1.0)
+        return bool((cells % 1 != 0).any() and cells.min() >= 0.0 and least < cells.max() <= most)
+
+    def percents(self, name: str) -> bool:
+        """Return whether whole numbers from 0 to 100 are in steps of 5, or called percents."""
+        cells = self.numbers[name]
+        cells = cells[np.isfinite(cells)]
+        if (cells % 1 != 0).any() or cells.min() < 0.0 or not 10.0 < cells.max() <= 100.0:
             return False
-        numbers = cells.to_numpy()
-        return bool(numbers.min() >= 0.0 and least < numbers.max() <= most)
+        called = bool({*key(name).split("_")} & PERCENT)
+        return called or bool((cells % 5 == 0).all() and np.unique(cells).size > 5)
+
+    def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return columns whose names share a beginning, and all columns, the fewest first."""
+        stems: dict[str, list[str]] = {}
+        for n in (n for n in numbers if str(self.frame[n].dtype).startswith(("Float", "String"))):
+            for stem in {re.sub(r"[A-Za-z0-9]+$", "", n), re.sub(r"\d+$", "", n), ""}:
+                stems.setdefault(stem, []).append(n)
+        return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
 
     def families(self, numbers: Sequence[str]) -> list[list[str]]:
         """Return columns of fractions whose names are alike, or all, and whose rows sum to 1."""
-        stems: dict[str, list[str]] = {}
-        for n in (n for n in numbers if self.frame[n].dtype.is_float()):
-            for stem in {re.sub(r"[A-Za-z0-9]+$", "", n), re.sub(r"\d+$", "", n), ""}:
-                stems.setdefault(stem, []).append(n)
         found: list[list[str]] = []
-        for members in sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len):
+        for members in self.stems(numbers):
             apart = not any({*family} & {*members} for family in found)
             if apart and self.sum_to_one(members):
                 found.append([*members])
         return found
 
+    def logits(self, numbers: Sequence[str]) -> list[str]:
+        """Return columns called logits that share a beginning and hold values outside [0, 1]."""
+        for members in self.stems(numbers):
+            values = np.concatenate([self.numbers[n] for n in members])
+            called = all("logit" in key(n) for n in members)
+            if called and (np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0):
+                return in_order(members)
+        return []
+
     def sum_to_one(self, names: Sequence[str]) -> bool:
         """Return whether there are rows with all of these columns, and all of them sum to 1."""
-        sums = self.frame.select(names).drop_nulls().sum_horizontal().to_numpy()
-        return bool(sums.size and np.allclose(sums, 1.0, atol=0.02))
+        sums = np.sum([self.numbers[n] for n in names], axis=0)
+        sums = sums[np.isfinite(sums)]
+        whole = any(np.allclose(sums, each, atol=0.02 * each) for each in (1.0, 100.0))
+        positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)
+        return bool(sums.size) and whole and positive
 
-    def labels(self, probs: Sequence[str | None]) -> list[str]:
-        """Return columns that may be labels, as SQL; of text the expressions with a place."""
+    # --- outcomes ------------------------------------------------------------------------------
+
+    def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return columns and expressions that may be outcomes, as options, and when they are."""
         listed = [n for n in self.free if key(n) in LABELS]
         if listed:
-            return [quoted(n) for n in listed]
-        wanted = [p if p is not None else self.given["probs"] for p in probs]
-        ends: set[str] = set()
-        for listed_terms in (self.terms(p) for p in wanted):
-            names = [t.column for t in listed_terms if t.column is not None]
-            if len(names) > 1:
-                ends |= {key(end) for end in (*ends_of(names), *names)}
-
-        def classes(name: str) -> bool:
-            return {*map(key, self.words[name].unique().to_list())} <= ends
-
-        many = [n for n in self.words if ends and classes(n)]
-        found = [quoted(n) for n in [*(n for n in self.two if n not in many), *many]]
-        if found:
-            return found
-        text = [
-            n
-            for n, w in self.words.items()
-            if str(self.frame[n].dtype) == "String" and w.n_unique() <= CODES
+            return [({"label": quoted(n)}, "") for n in listed]
+        wanted = probs or [{}]
+        families = [
+            [t.column for t in found if t.column is not None]
+            for found in (self.terms(p.get("probs") or self.given.get("probs")) for p in wanted)
         ]
-        return [f"{quoted(n)} = 'CODE'" for n in text]
+        ends = {key(e) for names in families if len(names) > 1 for e in (*ends_of(names), *names)}
+        family = any(len(names) > 1 for names in families)
+        many = [n for n in self.words if ends and self.keys(n) <= ends]
+        found = [({"label": quoted(n)}, "") for n in many]
+        for n in (n for n in self.two if n not in many):
+            if family or self.keys(n) in ({"0", "1"}, {"false", "true"}):
+                found.append(({"label": quoted(n)}, ""))
+            else:
+                found += self.codes(n)
+        if found or family:
+            return found or [({"label": quoted(n)}, "") for n in self.words if self.is_code(n)]
+        coded = [n for n in self.words if self.is_code(n) and self.is_told(n, wanted)]
+        if coded:
+            return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
+        told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
+        return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
 
-    def of_confidence(self, probs: Sequence[str | None]) -> bool:
-        """Return whether the only probability is called a confidence."""
-        sql = probs[0] if probs and probs[0] is not None else self.given.get("probs")
-        found = self.terms(sql) if sql is not None else []
-        names = [term.column for term in found]
-        return len(probs) == len(names) == 1 and key(names[0] or "") in CONFIDENCES
+    def keys(self, name: str) -> set[str]:
+        """Return the words of a column in lower case with ``_`` for signs."""
+        return {*map(key, self.words[name].unique().to_list())}
 
-    def with_answers(
-        self, pairs: list[dict[str, str]], labels: Sequence[str | None]
-    ) -> list[dict[str, str]]:
-        """Return pairs with each column of text that may be the predicted class."""
-        taken = {pair.get("label") for pair in pairs} | {*labels}
-        text = [
-            n for n, w in self.words.items()
-            if str(self.frame[n].dtype) == "String" and 2 <= w.n_unique() <= 50
-            and key(n) not in LABELS and quoted(n) not in taken
-        ]  # fmt: skip
-        return [{**pair, "predicted_label": quoted(n)} for pair in pairs or [{}] for n in text]
+    def codes(self, name: str) -> list[tuple[Options, str]]:
+        """Return an outcome for each of the two words of a column."""
+        cells = self.frame[name]
+        values = cells.drop_nulls().unique().sort().to_list()
+        if str(cells.dtype) == "String":
+            values = sorted(self.words[name].unique().to_list())
+        return [
+            ({"label": f"{quoted(name)} = {literal(value, cells)}"}, f"{value} is the event")
+            for value in values
+        ]
 
-    def answers(self, pair: Mapping[str, str], lacking: str) -> list[str]:
-        """Return columns of the label's two values that may be the predicted class, as SQL.
+    def is_code(self, name: str) -> bool:
+        """Return whether a column holds 3 to 10 words, or whole numbers below 10."""
+        words = self.words[name]
+        if not 3 <= words.n_unique() <= CODES:
+            return False
+        return self.is_text(name) or bool(0.0 <= np.nanmax(self.numbers[name]) < CODES)
 
-        Only beside what is called a confidence, or is never below one half.
+    def place(self, name: str) -> str:
+        """Return the place of a code."""
+        return "'CODE'" if self.is_text(name) else "CODE"
+
+    def is_told(self, name: str, probs: Sequence[Options]) -> bool:
+        """Return whether a prediction tells one of the codes, or the numbers, of a column."""
+        for options in probs:
+            listed = self.terms(options.get("probs") or self.given.get("probs"))
+            if len(listed) != 1 or name in listed[0].roots:
+                continue
+            p = _numbers(self.frame.select(listed[0].expr).to_series())
+            if p is None:
+                continue
+            if name in self.words and self.is_code(name):
+                words = words_of(self.frame[name])
+                assert words is not None
+                events = [(words == code).fill_null(False) for code in words.unique().drop_nulls()]
+                known = np.isfinite(p)
+                tests = (order_of_events(p[known], e.to_numpy()[known] * 1) for e in events)
+                if max(abs(z) for _, z in tests) >= TELLS:
+                    return True
+                continue
+            x = self.numbers[name]
+            known = np.isfinite(p) & np.isfinite(x)
+            if known.sum() > 2 and np.ptp(p[known]) > 0.0 and np.ptp(x[known]) > 0.0:
+                rho = np.corrcoef(rankdata(p[known]), rankdata(x[known]))[0, 1]
+                if abs(rho) * np.sqrt(known.sum()) >= TELLS:
+                    return True
+        return False
+
+    # --- answers -------------------------------------------------------------------------------
+
+    def of_answers(self, probs: Sequence[Options], lacking: str) -> list[Reading]:
+        """Return readings by which one column is the answer and another one the truth.
+
+        Both hold the same words. Which is which makes no difference: the answer is right where they
+        are equal.
         """
-        rows = None if "predicted_label" in pair else self.rows(pair)
-        if rows is None or (rows[0].min() < 0.495 and lacking != "predicted_label"):
+        if self.given.keys() & {"event"} or (
+            "label" in self.given and lacking not in ("predicted_label", "probs")
+        ):
             return []
-        words = words_of(rows[2]["::y"])
-        label = set() if words is None else {w.lower() for w in words.unique()}
-        used = {r for value in pair.values() for t in self.terms(value) for r in t.roots}
-        two = [n for n in self.two if n not in used]
-        return [quoted(n) for n in two if {w.lower() for w in self.words[n].unique()} == label]
+        guess, truth = (self.one_column(name) for name in ("predicted_label", "label"))
+        listed = [n for n in self.free if key(n) in LABELS]
+        truths = [truth] if truth else listed or [n for n in self.words if self.is_text(n)]
+        guesses = [guess] if guess else [n for n in self.words if n not in listed]
+        roles = dict.fromkeys(self.in_roles(a, b) for a in guesses for b in truths if a != b)
+        found = [
+            (reading, f"{a} is the answer and {b} the truth")
+            for a, b in roles
+            if self.share_words(a, b)
+            for reading in self.sure_of(a, b, probs, lacking)
+        ]
+        if len(found) == 1 or len({when for _, when in found}) == 1:
+            return [reading for reading, _ in found]
+        return [Reading(r.options, r.when or when) for r, when in found if len(found) <= MOST]
 
-    # --- which pairs are likely ----------------------------------------------------------------
+    def one_column(self, option: str) -> str | None:
+        """Return the column that an option names, None for none and for an expression."""
+        listed = self.terms(self.given.get(option))
+        return listed[0].column if len(listed) == 1 else None
 
-    def rows(self, pair: Mapping[str, str]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
-        """Return predictions, outcomes and rows of a pair; None where it cannot be computed."""
+    def in_roles(self, a: str, b: str) -> tuple[str, str]:
+        """Return two columns as the answer and the truth, by what they are called."""
+        if self.one_column("predicted_label") or self.one_column("label"):
+            return a, b
+        second = {key(a), *key(a).split("_")} & TRUTH and not {key(b), *key(b).split("_")} & TRUTH
+        return (
+            (b, a) if second else (a, b) if {key(b), *key(b).split("_")} & TRUTH else min_max(a, b)
+        )
+
+    def share_words(self, a: str, b: str) -> bool:
+        """Return whether two columns hold the same words but for case and what all share."""
+        listed = []
+        for name in (a, b):
+            words = words_of(self.frame[name])
+            if words is None or not 2 <= words.drop_nulls().n_unique() <= VOCABULARY:
+                return False
+            listed.append([word.strip() for word in words.drop_nulls().unique().to_list()])
+        first, second = listed
+        if not (self.is_text(a) or self.is_text(b)) and {*first} != {*second}:
+            return False
+        if max(len(first), len(second)) > PREFIXED:  # many words share their ends by chance
+            return 2 * len({*map(str.lower, first)} & {*map(str.lower, second)}) >= len(second)
+        shorter = {*bare_words(first, [w.lower() for w in second]).values()}
+        shared = shorter & {w.lower() for w in second}
+        return 2 * len(shared) >= min(len(shorter), len({w.lower() for w in second})) >= 2
+
+    def sure_of(self, a: str, b: str, probs: Sequence[Options], lacking: str) -> list[Reading]:
+        """Return readings of the predictions that may be how sure a model is of an answer."""
+        found = []
+        for options in probs:
+            listed = self.terms(options.get("probs") or self.given.get("probs"))
+            if len(listed) != 1:
+                continue
+            p = _numbers(self.frame.select(listed[0].expr).to_series())
+            columns = [column_of_cells(self.frame[name]) for name in (a, b)]
+            if p is None or any(c is None or _is_decided(p, c.coded) for c in columns):
+                continue
+            plain = not self.is_text(a) and lacking != "predicted_label"
+            if plain and np.nanmin(p) < 0.495:
+                continue
+            given = {"predicted_label": quoted(a), "label": quoted(b)}
+            chosen = {o: v for o, v in given.items() if o not in self.given} | options
+            chosen |= self.without_gaps(chosen)
+            name = listed[0].roots[0] if listed[0].roots else ""
+            called = key(name) in CONFIDENCES and len(probs) == 1
+            sure = "predicted_label" in self.given or (called and not plain)
+            when = "" if sure else f"{listed[0].sql} is the confidence in {a}"
+            found.append(Reading(chosen, when))
+        return found
+
+    def of_confidence(self, answers: Sequence[Reading]) -> list[Reading]:
+        """Return readings of a confidence beside a label: answers, or a label that says right."""
+        labels = [n for n in self.words if key(n) in LABELS]
+        if len(labels) != 1 or not self.keys(labels[0]) <= {"0", "1", "false", "true"}:
+            return [*answers] or [Reading({"predicted_label": "COLUMN"})]
+        right = Reading(
+            {"label": quoted(labels[0])}, f"{labels[0]} says whether the answer was right"
+        )
+        whens = (f"{r.options['predicted_label']} is the answer" for r in answers)
+        others = [Reading(r.options, when) for r, when in zip(answers, whens, strict=True)]
+        return [*(others or [Reading({"predicted_label": "COLUMN"})]), right]
+
+    # --- grades, follow-up, and which pairs are likely -----------------------------------------
+
+    def grades(self) -> list[Reading]:
+        """Return readings of a table of few rows that is one of counts, for another command."""
+        if self.given or self.frame.height > GRADES:
+            return []
+        frame = self.frame.drop_nulls()
+        readings = likely_grades(frame, {}, REQUIRED) if frame.height else []
+        if not all(r.complete for r in readings):
+            return []
+        means = [self.numbers.get(str(r.options["n"]).strip('"'), np.ones(1)) for r in readings]
+        if any(np.nanmean(n) < 5.0 for n in means):
+            return []
+        return [Reading(r.options, r.when, verb="grades") for r in readings]
+
+    def followed(
+        self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
+    ) -> list[Reading]:
+        """Return readings by which rows were followed for a time."""
+        place = {"time": quoted(self.times[0]), "horizon": "NUMBER"}
+        when = f"rows were followed for {self.times[0]}"
+        ends = [
+            {"event": f"{quoted(n)} = {codes[0]}", "competing": f"{quoted(n)} = {codes[1]}"}
+            for n in self.words
+            if (codes := self.ends(n))
+        ]
+        given = self.given.get("label")
+        if ends and given is None and not self.two:
+            p = probs[0] if len(probs) == 1 else {"probs": "COLUMN"}
+            return [Reading({"label": None, **e, **place, **p}, when) for e in ends[:3]]
+        found = []
+        for options, _ in [*pairs[:3]] or [({}, "")]:
+            event = options.get("label") or given or "COLUMN"
+            others = {name: v for name, v in options.items() if name != "label"}
+            if "probs" not in {**self.given, **others}:
+                others["probs"] = probs[0]["probs"] if len(probs) == 1 else "COLUMN"
+            found.append(Reading({"label": None, "event": event, **place, **others}, when))
+        return found
+
+    def ends(self, name: str) -> list[str]:
+        """Return the codes above 0 of a column of three or four whole numbers from 0 on."""
+        if name not in self.numbers or self.is_text(name) or name in self.times:
+            return []
+        codes = np.unique(self.numbers[name][np.isfinite(self.numbers[name])])
+        plain = 3 <= codes.size <= 4 and bool((codes == np.arange(codes.size)).all())
+        return [f"{code:.0f}" for code in codes[1:]] if plain else []
+
+    def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
+        """Return predictions, outcomes and rows of a reading; None where it cannot be computed."""
         import polars as pl
 
-        probs = self.terms(pair.get("probs") or self.given.get("probs"))
+        probs = self.terms(options.get("probs") or self.given.get("probs"))
         outcome = self.given.get("label") or self.given.get("event")
-        label = self.terms(pair.get("label") or outcome)
+        label = self.terms(options.get("label") or outcome)
         if not probs or not label:
             return None
         try:
-            both = self.frame.with_columns(
-                probs[-1].expr.cast(pl.Float64).alias("::p"), label[0].expr.alias("::y")
-            ).drop_nulls(["::p", "::y"])
+            both = self.frame.with_columns(probs[-1].expr.alias("::p"), label[0].expr.alias("::y"))
+            p = _numbers(both["::p"])
         except pl.exceptions.PolarsError:
             return None
+        if p is None:
+            return None
+        both = both.with_columns(pl.Series("::p", p).fill_nan(None)).drop_nulls(["::p", "::y"])
         words = words_of(both["::y"])
         if words is None or not both.height:
             return None
         return both["::p"].to_numpy(), (words == words.max()).to_numpy().astype(np.int64), both
 
-    def telling(self, pairs: list[dict[str, str]]) -> list[dict[str, str]]:
-        """Return pairs without those whose predictions tell no outcomes, where others do."""
+    def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
+        """Return pairs without those whose predictions tell no outcomes, where others do.
+
+        One of two words is left out if events are rarer where predictions are higher.
+        """
         scores = []
-        for pair in pairs:
-            rows = self.rows(pair)
+        for options, when in pairs:
+            rows = self.rows(options)
             if rows is None:
                 return pairs
             area, z = order_of_events(rows[0], rows[1])
-            scores.append(0.0 if area in (0.0, 1.0) and len(rows[0]) > 50 else abs(z))
+            certain = area in (0.0, 1.0) and len(rows[0]) > 50
+            scores.append(0.0 if certain else z if when else abs(z))
         best = max(scores, default=0.0)
         return [p for p, z in zip(pairs, scores, strict=True) if z >= TELLING or best < TELLS]
 
-    def followed(self, pairs: list[dict[str, str]]) -> list[Reading]:
-        """Return readings by which rows were followed for a time."""
-        time = quoted(self.times[0])
-        found = []
-        for pair in (pairs or [{}])[:3]:
-            options: dict[str, object] = {"label": None}
-            options["event"] = pair.get("label") or self.given.get("label") or "COLUMN"
-            options |= {"time": time, "horizon": "NUMBER"}
-            if "probs" not in self.given:
-                options["probs"] = pair.get("probs", "COLUMN")
-            found.append(Reading(options, f"rows were followed for {self.times[0]}"))
-        return found
-
-    def unless_followed(self, pair: Mapping[str, str]) -> str:
+    def unless_followed(self, options: Mapping[str, Any]) -> str:
         """Return the condition of a reading beside numbers that may be times, "" for none."""
-        rows = self.rows(pair)
+        rows = self.rows(options)
         if rows is None:
             return ""
         p, y, frame = rows
-        both = Rows(p, y)
-        used = {r for v in pair.values() for t in self.terms(v) for r in t.roots}
+        used = {r for v in options.values() if isinstance(v, str) for t in self.terms(v)
+                for r in t.roots}  # fmt: skip
         for name in (n for n in self.free if n not in used):
             column = column_of_cells(frame[name])
-            if column is not None and like_time(both, column):
+            if column is not None and like_time(Rows(p, y), column):
                 return f"{name} is not how long rows were followed"
         return ""
+
+
+def min_max(a: str, b: str) -> tuple[str, str]:
+    """Return two names in their order, so that a pair is one pair."""
+    return (a, b) if a <= b else (b, a)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,10 @@ MAY_LACK = frozenset({"by", "features"})
 
 #: How far beyond 0 and 1 rounding may bring a probability.
 BEYOND = 1e-6
+
+
+#: What stands for a blank among answers, in SQL.
+BLANK = "'<none>'"
 
 
 #: Values of an outcome that a refusal lists, and readings that it offers.
@@ -116,10 +120,12 @@ class Cells:
             column, lacking = next(iter(gaps.items()))
             row = self.nth(int(lacking.arg_max() or 0))
             limit = "" if not drop else f", more than the share {share:g} that may be left out"
+            readings = self._readings_of_gaps(gaps)
+            advice = "say what a blank means" if len(readings) > 1 else "leave out such rows"
             raise InvalidPredictionsError(
                 f"{self.name(column)} has no value in {row} ({several(counts[column], 'row')} of "
-                f"{n}{limit}): complete it, or leave out such rows",
-                [Reading({"drop_missing": True})],
+                f"{n}{limit}): complete it, or {advice}",
+                readings,
             )
         kept = self.frame.filter(~out)
         rows = self.rows[(~out).to_numpy()]
@@ -127,6 +133,35 @@ class Cells:
             listed = ", ".join(f"{self.name(c)} in {k}" for c, k in counts.items())
             raise InvalidPredictionsError(f"every row lacks a value: {listed}")
         return Complete(replace(self, frame=kept, rows=rows), counts, left)
+
+    def _readings_of_gaps(self, gaps: Mapping[str, pl.Series]) -> list[Reading]:
+        """Return readings of rows without a value: they are left out, or a blank says something.
+
+        A blank says something where the prediction is there, and it is the answer or the truth of
+        it, a value of an expression, or beside a single value in all other rows.
+        """
+        drop = Reading({"drop_missing": True})
+        known = ~np.any([gaps[c].to_numpy() for c in gaps if c.startswith("probs:")], axis=0)
+        for column in ("label:0", "predicted_label:0", "event:0"):
+            if column not in gaps or not (gaps[column].to_numpy() & known).any():
+                continue
+            name, sql = self.name(column), self.sql(column)
+            option = column.partition(":")[0]
+            cells = self.frame[column]
+            values = cells.drop_nulls().unique()
+            if self.of("predicted_label"):
+                filled = f"coalesce({sql}, {-1 if cells.dtype.is_numeric() else BLANK})"
+                when = f"the prediction is wrong where {name} is blank"
+            elif not self.is_plain(column):
+                filled, when = f"coalesce({sql}, FALSE)", f"{name} is false where it is unknown"
+            elif len(values) == 1:
+                filled = f"{sql} IS NOT NULL"
+                when = f"{name} is {values[0]} or blank, and a blank is the other outcome"
+            else:
+                continue
+            unknown = replace(drop, when=f"the outcome is not known where {name} is blank")
+            return [Reading({option: filled}, when), unknown]
+        return [drop]
 
     # --- numbers and outcomes ------------------------------------------------------------------
 
@@ -443,6 +478,19 @@ class Cells:
         time = self.numbers("time:0")
         strata = self.fact("strata") if self.of("strata") else None
         return Followup(time, event, horizon, competing=competing, strata=strata)
+
+    def obstacles(self) -> list[InvalidPredictionsError]:
+        """Return what stands in the way of predictions: in the probabilities, in the outcome."""
+        found = []
+        columns = len(self.of("probs"))
+        shape = np.zeros((self.frame.height, columns) if columns > 1 else self.frame.height)
+        outcome = self.followup if self.of("event") else partial(self.labels, shape)
+        for check in (self.probabilities, outcome):
+            try:
+                check()
+            except InvalidPredictionsError as error:
+                found.append(error)
+        return found
 
     @cached_property
     def naming(self) -> Any:

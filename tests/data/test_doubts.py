@@ -264,13 +264,11 @@ def test_a_time_beside_a_label_is_asked_about_if_the_label_was_named():
     assert doubts.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
 
 
-@pytest.mark.parametrize(
-    "name",
-    (
-        *("Zeit_Jahre", "Beobachtungsdauer", "Monate", "tiempo_anos", "años", "durée_suivi", "mois"),
-        *("tempo", "tijd_in_dagen", "FU", "t_event", "SurvivalMonths", "followup_days"),
-    ),
-)
+TIMES = "Zeit_Jahre Beobachtungsdauer Monate tiempo_anos años durée_suivi mois tempo tijd_in_dagen"
+TIMES += " FU t_event SurvivalMonths followup_days"
+
+
+@pytest.mark.parametrize("name", TIMES.split())
 def test_times_are_known_by_words_of_several_languages(name):
     assert doubts.called_time(name)
 

@@ -95,7 +95,13 @@ def test_a_family_of_one_is_the_probability_of_label_1_only_if_it_says_so():
 def test_a_confidence_needs_to_be_told_of_what():
     columns = {"confidence": P, "y": Y, "guess": ["a", "b", "b"]}
     readings = refusal(columns, "confidence is how sure a model is of an answer")
-    assert readings[0][0]["predicted_label"] == "guess"
+    assert readings == [
+        ({"predicted_label": "COLUMN"}, ""),
+        ({"label": "y"}, "y says whether the answer was right"),
+    ]
+    readings = refusal(columns | {"guess": [1, 0, 1]}, "confidence is how sure a model is")
+    assert readings[0][0] == {"predicted_label": "guess", "label": "y", "probs": "confidence"}
+    assert readings[0][1] == "guess is the answer"
 
 
 def test_a_confidence_beside_correct_is_about_the_answer():

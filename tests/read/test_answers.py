@@ -1,0 +1,286 @@
+"""Answers beside the truth: blanks, spelling, confidences; and what is suggested."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError
+from caltest.read.files import read_predictions
+
+
+def refusal(columns, message, **options):
+    with pytest.raises(InvalidPredictionsError, match=message) as caught:
+        read_predictions(pl.DataFrame(columns), **options)
+    return [(dict(reading.options), reading.when) for reading in caught.value.readings]
+
+
+def drawn(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    sure = np.round(rng.uniform(0.2, 1.0, n), 3)
+    names = np.array(["cat", "dog", "owl"])
+    guess = rng.integers(0, 3, n)
+    right = rng.random(n) < sure
+    truth = np.where(right, guess, (guess + 1) % 3)
+    return sure, names[guess], names[truth], right
+
+
+BOXES = {
+    "score": [0.9, 0.8, 0.7, 0.4],
+    "found": ["cat", "dog", "cat", "dog"],
+    "gt": ["cat", None, "cat", "cat"],
+}
+
+
+def test_a_blank_truth_beside_a_prediction_has_two_readings():
+    options = {"probs": "score", "label": "gt", "predicted_label": "found"}
+    (wrong, when), (unknown, other) = refusal(BOXES, "gt has no value in row 1", **options)
+    assert when == "the prediction is wrong where gt is blank"
+    assert other == "the outcome is not known where gt is blank"
+    assert read_predictions(BOXES, **options | wrong).labels.tolist() == [1, 0, 1, 0]
+    assert read_predictions(BOXES, **options | unknown).labels.tolist() == [1, 1, 0]
+
+
+def test_an_expression_that_is_unknown_has_two_readings():
+    options = {"probs": "score", "label": "gt = found"}
+    (false, _), (unknown, _) = refusal(BOXES, "gt = found has no value", **options)
+    assert read_predictions(BOXES, **options | false).labels.tolist() == [1, 0, 1, 0]
+    assert unknown == {"drop_missing": True}
+
+
+def test_a_blank_beside_a_single_value_may_be_the_other_outcome():
+    columns = {"p": [0.2, 0.4, 0.6], "y": [1, None, 1]}
+    (blank, when), _ = refusal(columns, "y has no value")
+    assert when == "y is 1 or blank, and a blank is the other outcome"
+    assert read_predictions(columns, **blank).labels.tolist() == [1, 0, 1]
+
+
+def test_a_blank_among_both_outcomes_is_left_out():
+    columns = {"p": [0.2, 0.4, 0.6], "y": [1, None, 0]}
+    assert refusal(columns, "y has no value") == [({"drop_missing": True}, "")]
+
+
+def test_rows_that_lack_answer_and_confidence_are_left_out():
+    columns = {"conf": [0.2, None, 0.6], "answer": ["a", None, "b"], "y": ["a", "b", "a"]}
+    readings = refusal(columns, "no value", predicted_label="answer")
+    assert readings == [({"drop_missing": True}, "")]
+
+
+@pytest.mark.parametrize("change", [str.upper, "{}.".format, " ({})".format, "**{}**".format])
+@pytest.mark.parametrize("options", [{"predicted_label": "guess"}, {"label": "guess = truth"}])
+def test_answers_that_differ_by_signs_or_case_are_asked_about(change, options):
+    sure, guess, truth, right = drawn()
+    guess = [change(g) if k % 3 == 0 else g for k, g in enumerate(guess)]
+    columns = {"confidence": sure, "guess": guess, "truth": truth}
+    options = {"probs": "confidence", "label": "truth"} | options
+    if change is str.upper and "predicted_label" in options:  # case makes no difference there
+        assert (read_predictions(columns, **options).labels == right).all()
+        return
+    with pytest.raises(DoubtfulInputError, match=r"answers such as .* count as wrong") as caught:
+        read_predictions(columns, **options)
+    (reading,) = caught.value.readings
+    assert (read_predictions(columns, **options | dict(reading.options)).labels == right).all()
+    as_is = read_predictions(columns, **options, as_is=True)
+    assert as_is.labels.sum() < right.sum()
+
+
+def test_numbers_that_are_written_otherwise_are_asked_about():
+    columns = {
+        "confidence": [0.5, 0.9, 0.7, 0.8],
+        "answer": ["12.0", "7", "x", "1e2"],
+        "gold": ["12", "7", "y", "100"],
+    }
+    options = {"predicted_label": "answer"}
+    (reading, _) = refusal(columns, "2 answers such as '12.0' count as wrong", **options)[0]
+    data = read_predictions(columns, **options | reading)
+    assert data.labels.tolist() == [1, 1, 0, 1]
+
+
+def test_the_note_says_how_answers_are_compared():
+    sure, guess, truth, _ = drawn()
+    columns = {"confidence": sure, "guess": guess, "truth": truth}
+    note = read_predictions(columns, predicted_label="guess").notes[0]
+    assert "the probability that guess equals truth (without regard to case)" in note
+
+
+def test_a_class_that_is_a_threshold_of_its_confidence_is_asked_about():
+    rng = np.random.default_rng(1)
+    p = np.round(rng.random(300), 3)
+    columns = {
+        "stay": 1 - p,
+        "churned": np.where(rng.random(300) < p, "Yes", "No"),
+        "predicted": np.where(p > 0.5, "Yes", "No"),
+    }
+    options = {"probs": "stay", "label": "churned", "predicted_label": "predicted"}
+    message = "stay seems to be the probability of No, and not how sure"
+    ((reading, when),) = refusal(columns, message, **options)
+    assert (reading, when) == (
+        {"predicted_label": None, "label": "churned = 'No'"},
+        "stay is that of No",
+    )
+    offered = refusal(columns, "say which is the event", probs="stay", label="churned")
+    assert [when for _, when in offered] == ["No is the event", "Yes is the event"]
+
+
+def test_a_stated_confidence_below_one_half_is_none_of_a_class():
+    rng = np.random.default_rng(2)
+    sure, guess = rng.random(300), rng.choice(["a", "b"], 300)
+    other = np.where(guess == "a", "b", "a")
+    columns = {"conf": sure, "guess": guess, "y": np.where(rng.random(300) < sure, guess, other)}
+    assert read_predictions(columns, predicted_label="guess").n == 300
+
+
+def test_all_that_is_in_the_way_is_said_at_once():
+    sure, guess, truth, right = drawn()
+    columns = {
+        "confidence": [None if k == 5 else int(c) for k, c in enumerate(100 * sure)],
+        "answer": [None if k == 5 else g for k, g in enumerate(guess)],
+        "gold": truth,
+    }
+    message = r"no value in row 5 .* leave out such rows; confidence is \d+ in row 0"
+    ((reading, when),) = refusal(columns, message, predicted_label="answer")
+    assert when == ""
+    assert reading == {"drop_missing": True, "probs": "confidence / 100"}
+    data = read_predictions(columns, predicted_label="answer", **reading)
+    assert (data.labels == np.delete(right, 5)).all()
+
+
+def test_readings_of_two_refusals_are_combined():
+    columns = {"p": [25.0, 75.0, 50.5], "y": ["no", "yes", "yes"]}
+    readings = refusal(columns, "p is 25 in row 0.*; y is yes")
+    assert readings == [
+        ({"probs": "p / 100", "label": "y = 'yes'"}, "yes is the event"),
+        ({"probs": "p / 100", "label": "y = 'no'"}, "no is the event"),
+    ]
+
+
+def test_a_further_code_beside_a_time_is_a_competing_event():
+    rng = np.random.default_rng(3)
+    columns = {
+        "p": rng.random(90),
+        "Ereignis": np.arange(90) % 3,
+        "Monate": np.round(rng.uniform(0, 60, 90), 1),
+    }
+    ((reading, _),) = refusal(columns, "Monate is called a time", label="Ereignis = 1")
+    assert reading == {
+        "label": None, "event": "Ereignis = 1", "competing": "Ereignis = 2", "time": "Monate",
+        "horizon": "NUMBER",
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------
+# What is suggested where no column is known by its name.
+
+
+def suggestions(columns, **options):
+    return refusal(columns, "no column is known by its name", **options)
+
+
+@pytest.mark.parametrize("names", [("answer", "correct_answer"), ("pred_class", "gt_class")])
+def test_an_answer_and_the_truth_are_suggested_together(names):
+    sure, guess, truth, right = drawn()
+    answer, gold = names
+    columns = {answer: guess, "confidence": sure, gold: truth, "tokens": np.arange(200) + 5}
+    assert suggestions(columns) == [
+        ({"predicted_label": answer, "label": gold, "probs": "confidence"}, "")
+    ]
+    data = read_predictions(columns, **suggestions(columns)[0][0])
+    assert (data.labels == right).all()
+
+
+def test_a_score_is_perhaps_the_confidence_in_an_answer():
+    sure, guess, truth, _ = drawn()
+    readings = suggestions({"score": sure, "found": guess, "gt": truth})
+    options = {"predicted_label": "found", "label": "gt", "probs": "score"}
+    assert (options, "score is the confidence in found") in readings
+
+
+def test_a_named_answer_stays_one():
+    sure, guess, truth, _ = drawn()
+    columns = {"answer": guess, "confidence": np.rint(100 * sure).astype(int), "key": truth}
+    assert suggestions(columns, predicted_label="answer") == [
+        ({"label": "key", "probs": "confidence / 100"}, "")
+    ]
+
+
+def test_a_group_is_no_outcome():
+    sure, _, _, right = drawn(1000)
+    site = np.random.default_rng(3).choice(["Graz", "Ulm", "Bern"], 1000)
+    readings = suggestions({"chance": sure, "site": site, "ok": np.where(right, "J", "N")})
+    assert readings == [({"label": "ok = 'J'", "probs": "chance"}, "J is the event")]
+    assert suggestions({"chance": sure, "site": site}) == [
+        ({"label": "COLUMN", "probs": "chance"}, "")
+    ]
+
+
+def test_codes_beside_a_time_are_ends_of_follow_up():
+    rng = np.random.default_rng(4)
+    columns = {
+        "riesgo": rng.random(200),
+        "meses": np.round(rng.uniform(0, 99, 200), 1),
+        "evento": rng.integers(0, 3, 200),
+        "centro": rng.choice(["A", "B", "C"], 200),
+    }
+    assert suggestions(columns) == [
+        (
+            {
+                "label": None, "event": "evento = 1", "competing": "evento = 2", "time": "meses",
+                "horizon": "NUMBER", "probs": "riesgo",
+            },
+            "rows were followed for meses",
+        )
+    ]  # fmt: skip
+    refused = refusal(columns, "evento is", probs="riesgo", label="evento")
+    assert refused[0][0]["competing"] == "evento = 2"
+
+
+def test_counts_are_for_another_command():
+    columns = {
+        "Rating": ["A", "B", "C", "all"],
+        "PD %": [0.5, 2.0, 11.0, None],
+        "firms": [900, 400, 120, 1420],
+        "defaulted firms": [4, 9, 15, 28],
+    }
+    with pytest.raises(InvalidPredictionsError) as caught:
+        read_predictions(pl.DataFrame(columns))
+    (reading,) = caught.value.readings
+    assert reading.verb == "grades"
+    assert reading.options == {
+        "n": "firms", "events": '"defaulted firms"', "probability": '"PD %" / 100',
+    }  # fmt: skip
+
+
+def test_percents_of_candidates_are_told_with_the_winner_of_each():
+    rng = np.random.default_rng(5)
+    p = np.rint(100 * rng.random(300)).astype(int)
+    left = rng.random(300) < p / 100
+    columns = {
+        "Left %": [f"{v}%" for v in p],
+        "Right %": [f"{100 - v}%" for v in p],
+        "won": np.where(left, "Left party", "Right party"),
+    }
+    assert [when for _, when in suggestions(columns)] == [
+        "Left party is the event",
+        "Right party is the event",
+    ]
+    for options, _ in suggestions(columns):
+        data = read_predictions(columns, **options)
+        assert np.corrcoef(data.probs[:, 1], data.labels)[0, 1] > 0.5
+
+
+def test_logits_are_suggested_as_such():
+    z = np.random.default_rng(6).normal(size=(60, 3))
+    columns = {f"logit_{k}": z[:, k] for k in range(3)} | {"target": z.argmax(axis=1)}
+    ((options, _),) = suggestions(columns)
+    assert options == {
+        "label": "target", "probs": "logit_0, logit_1, logit_2", "from_logits": True,
+    }  # fmt: skip
+
+
+def test_amounts_that_follow_predictions_are_outcomes_with_a_place():
+    rng = np.random.default_rng(7)
+    pop = 10 * rng.integers(0, 11, 400)
+    mm = np.round(np.where(rng.random(400) < pop / 100, rng.exponential(4, 400), 0.0), 1)
+    readings = suggestions({"PoP": pop, "mm": mm, "tmax": np.round(rng.normal(12, 8, 400), 1)})
+    assert ({"label": "mm >= NUMBER", "probs": "PoP / 100"}, "") in [
+        (options, "") for options, _ in readings
+    ]
