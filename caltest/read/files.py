@@ -204,7 +204,7 @@ def _in_the_way(
     errors: list[InvalidPredictionsError], cells: Cells, table: Table
 ) -> InvalidPredictionsError:
     """Return one refusal of all that is in the way of a reading, and commands that mend it all."""
-    if cells.wanted.multilabel:
+    if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
     known = {str(error) for error in errors}
     errors = [*errors, *(e for e in cells.obstacles() if str(e) not in known)]

@@ -485,7 +485,7 @@ class Cells:
         columns = len(self.of("probs"))
         shape = np.zeros((self.frame.height, columns) if columns > 1 else self.frame.height)
         outcome = self.followup if self.of("event") else partial(self.labels, shape)
-        for check in (self.probabilities, outcome):
+        for check in (self.probabilities, *([outcome] * (not self.of("votes")))):
             try:
                 check()
             except InvalidPredictionsError as error:
