@@ -177,7 +177,11 @@ def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
 
 
 def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
-    """Return the kind of plan ("test", "interval", …); StatisticError for two kinds at once."""
+    """Return the kind of plan ("test", "interval", …); StatisticError for two kinds at once.
+
+    The kinds are "test", "interval", "equivalence", "comparison" and "monitoring"; a statistic that
+    is a name needs a width.
+    """
     if isinstance(statistic, str):
         one_of("statistic", statistic, FORMULAS)
         if width is None:
@@ -277,7 +281,11 @@ def by_power(
 
 
 def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> Answer:
-    """Return an answer from an estimate of n and the standard error of its logarithm."""
+    """Return an answer from an estimate of n and the standard error of its logarithm.
+
+    ``tried`` maps n to the power or length found there, ``n_datasets`` is the number of simulated
+    data sets. The interval has the factors exp(∓ 2.15 ``error``), at most exp(3).
+    """
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
     return Answer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
@@ -313,7 +321,11 @@ def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple
 def by_width(
     width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
 ) -> Answer:
-    """Search for the n at which intervals have the target length on average, by secants in logs."""
+    """Search for the n at which intervals have the target length on average, by secants in logs.
+
+    ``width(rng, n)`` is the length of the interval of one data set, ``goal`` the target, ``first``
+    the first n tried. Six rounds of data sets; lengths fall about as n^−½.
+    """
     tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
     with progress(4 * few + 2 * size, "data sets") as advance:
@@ -340,7 +352,11 @@ def by_width(
 def by_alarms(
     alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng
 ) -> Answer:
-    """Return the n by which an alarm is raised in a share ``power`` of data sets: a quantile."""
+    """Return the n by which an alarm is raised in a share ``power`` of data sets: a quantile.
+
+    ``alarm(rng)`` is the row of the alarm in one data set, or None. Order statistics give the 95 %
+    interval. StatisticError if too few data sets raise an alarm.
+    """
     from scipy.special import bdtr
 
     alarms: list[float] = []
@@ -785,7 +801,11 @@ class Population:
 def _labels(
     rng: np.random.Generator, truth: FloatArray, clusters: IntArray, correlation: float
 ) -> IntArray:
-    """Draw labels (n,) with the probabilities ``truth`` from normals correlated within clusters."""
+    """Draw labels (n,) with the probabilities ``truth`` from normals correlated within clusters.
+
+    ``truth`` (n, K) are probabilities, ``clusters`` (n,) numbers from 0, and ``correlation`` is the
+    correlation of the normals of two rows of a cluster.
+    """
     from scipy.special import ndtr
 
     shared = rng.standard_normal(int(clusters.max()) + 1)[clusters]

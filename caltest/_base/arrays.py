@@ -82,7 +82,11 @@ def below(t: float, values: FloatArray) -> float:
 def reaching(
     t: float, values: FloatArray, two_sided: bool = False, centre: float = 0.0
 ) -> BoolArray:
-    """Return which values are at least as extreme as t, ties included, booleans (B,)."""
+    """Return which values are at least as extreme as t, ties included, booleans (B,).
+
+    ``values`` (B,) are replicates; two-sided, distances from ``centre`` are compared. Values within
+    rounding of t count as ties.
+    """
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)
     return values >= below(t, values)
@@ -101,7 +105,10 @@ def one_of(name: str, value: object, choices: Collection[object]) -> None:
 
 
 def number(name: str, value: object, low: float, high: float, ends: str = "()") -> None:
-    """Refuse a value that is not a number in an interval; square brackets include its ends."""
+    """Refuse a value that is not a number in an interval; square brackets include its ends.
+
+    ``ends`` is one of "()", "(]", "[)" and "[]". StatisticError names the parameter and its range.
+    """
     inside = False
     if isinstance(value, (float, np.floating)) or is_whole(value):
         at_end = (value, ends[0]) == (low, "[") or (value, ends[1]) == (high, "]")
@@ -127,7 +134,10 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Refuse a value that is not an integer from ``least`` to ``most``."""
+    """Refuse a value that is not an integer from ``least`` to ``most``.
+
+    Booleans are refused. StatisticError names the parameter and its range.
+    """
     if not is_whole(value) or value < least:
         shown = in_few_digits(value)
         raise StatisticError(f"{name} must be a whole number ≥ {least}, not {shown}")

@@ -31,7 +31,11 @@ def in_a_file(
     parts: tuple[tuple[str, int], ...] = (),
     label: str = "",
 ) -> Iterator[None]:
-    """Within this context, messages name rows and columns as one file, or several, does."""
+    """Within this context, messages name rows and columns as one file, or several, does.
+
+    ``rows`` (n,) are line numbers, ``columns`` the names of the probability columns, ``parts``
+    pairs (file, rows) of concatenated files, ``label`` the name of the label column.
+    """
     token = NAMES.set(Names(rows, columns, parts, label))
     try:
         yield

@@ -64,7 +64,11 @@ def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
 def refuse_misfit(
     who: str, takes: Signature, values: Iterable[object], options: Mapping[str, object]
 ) -> None:
-    """Raise TypeError for arguments that a signature does not take, with a suggestion."""
+    """Raise TypeError for arguments that a signature does not take, with a suggestion.
+
+    ``who`` is the function's name, ``takes`` its signature; ``values`` and ``options`` are the
+    positional and keyword arguments of the call. Returns None if they fit.
+    """
     try:
         takes.bind(*values, **options)
     except TypeError as error:

@@ -127,7 +127,11 @@ def doubts_of_followup(
     probs: FloatArray, followup: Followup, clusters: AnyArray | None = None,
     said: Mapping[str, str] | None = None,
 ) -> tuple[Question, ...]:  # fmt: skip
-    """Return the questions that columns of follow-up raise: (n,) risks, and how rows ended."""
+    """Return the questions that columns of follow-up raise: (n,) risks, and how rows ended.
+
+    ``probs`` (n,) are risks by the horizon, ``clusters`` (n,) the clusters of the rows, and
+    ``said`` maps options to the user's expressions.
+    """
     return _of_followup(probs, followup, clusters, dict(said or {}), arrays=False)
 
 
@@ -394,7 +398,10 @@ def confidences(rows: Rows) -> Question | None:
 
 
 def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:
-    """Return the question whether predictions are the confidence that a column is right."""
+    """Return the question whether predictions are the confidence that a column is right.
+
+    ``column`` holds labels; ``zero`` and ``one`` are its words for the outcomes 0 and 1.
+    """
     label = rows.outcome
     plain = PLAIN_NAME.fullmatch(label) is not None
     bare = bare_words([zero, one], ["0", "1"])
@@ -570,7 +577,11 @@ def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
 def _told_apart(
     a: Column, others: list[Column], least: int, by: AnyArray | None
 ) -> tuple[Column, ...]:
-    """Return one or two columns that distinguish the rows of each value of ``a``; () if none do."""
+    """Return one or two columns that distinguish the rows of each value of ``a``; () if none do.
+
+    ``others`` are candidate columns with at least ``least`` values (pairs: together); ``by`` (n,)
+    is the subgroup of each row, within which values are compared.
+    """
     groups = a if by is None else Column(a.name, codes(by))
     single: list[tuple[Column, ...]] = [(b,) for b in others if b.n_values >= least]
     some = others[:20]
@@ -591,7 +602,11 @@ def _told_apart(
 
 
 def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float) -> Question:
-    """Return the question which of several predictions of one outcome is meant."""
+    """Return the question which of several predictions of one outcome is meant.
+
+    ``a`` identifies the outcome, ``found`` are the columns that distinguish its rows, and ``times``
+    is the mean number of rows of an outcome.
+    """
     firsts = []
     for b in found:
         assert b.coded is not None

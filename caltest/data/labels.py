@@ -252,7 +252,12 @@ def as_rows(
     probs: object, labels: object, classes: Sequence[object] | None, from_logits: bool,
     pos_label: object, renormalise: bool,
 ) -> tuple[Rows, tuple[str, ...]]:  # fmt: skip
-    """Validate probabilities and labels; return rows, and notes on how they were read."""
+    """Validate probabilities and labels; return rows, and notes on how they were read.
+
+    ``classes`` names the columns in order; ``from_logits`` applies the softmax; ``pos_label`` is
+    the event of a single column; ``renormalise`` divides rows by their sum. InvalidPredictionsError
+    names the first invalid row and value.
+    """
     values, marks = as_array(probs, "probs"), as_array(labels, "labels")
     if values.dtype.kind == "b":
         raise InvalidPredictionsError(
@@ -290,7 +295,11 @@ def as_rows(
 def relabelled(
     current: Names, n_classes: int, n: int, labels: object, classes: Sequence[object] | None
 ) -> tuple[Names, IntArray | None]:
-    """Return class names, and labels (n,) or None, for predictions that are already valid."""
+    """Return class names, and labels (n,) or None, for predictions that are already valid.
+
+    ``current`` are the names in use, ``n`` and ``n_classes`` the size of the predictions,
+    ``labels`` and ``classes`` the new ones, either of which may be None.
+    """
     names = current if classes is None else class_names(classes, n_classes)
     if labels is None:
         return names, None

@@ -126,7 +126,12 @@ def as_numbers(array: AnyArray, name: str) -> FloatArray:
 def as_probabilities(
     array: AnyArray, from_logits: bool, dtype: str, renormalise: bool = False
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return probabilities, shape of ``array``, and notes on how they were read."""
+    """Return probabilities, shape of ``array``, and notes on how they were read.
+
+    ``dtype`` is the number type in its own library, which decides how far values may be rounded.
+    InvalidPredictionsError for numbers outside [0, 1], or rows that do not sum to 1, unless
+    ``renormalise``.
+    """
     probs = as_numbers(array, "probs")
     notes: list[str] = []
     if not from_logits:
@@ -438,7 +443,11 @@ MISSES = 7.0
 def doubts(
     probs: FloatArray, labels: IntArray, values: object, from_logits: bool, folds: bool = False
 ) -> Iterator[str]:
-    """Yield doubts about the values; nothing for parts of data, which the whole decides."""
+    """Yield doubts about the values; nothing for parts of data, which the whole decides.
+
+    ``probs`` (n, K) and ``labels`` (n,) are validated, ``values`` as they were passed. With
+    ``folds`` predictions may match the labels on average, because models know other rows' labels.
+    """
     if _AS_THEY_ARE.get():
         return
     top, n = largest(probs), len(probs)

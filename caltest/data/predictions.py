@@ -626,7 +626,11 @@ def _of_arrays(
     probs: object, facts: Mapping[str, object], classes: Sequence[object] | None,
     from_logits: bool, pos_label: object, renormalise: bool,
 ) -> Predictions:  # fmt: skip
-    """Return the predictions of arrays of probabilities and labels."""
+    """Return the predictions of arrays of probabilities and labels.
+
+    ``facts`` has ``labels`` among the design arguments; other parameters as in
+    :meth:`Predictions.of`.
+    """
     labels = facts["labels"]
     if labels is None:
         as_array(probs, "probs")  # which may say better what is wrong
@@ -667,7 +671,11 @@ def _with_labels(
 def _with_facts(
     data: Predictions, given: Mapping[str, object], horizon: int | None, ordered: bool
 ) -> Predictions:
-    """Return predictions with the design arguments, each read by its reader."""
+    """Return predictions with the design arguments, each read by its reader.
+
+    ``given`` has a value or None for every design argument. InvalidPredictionsError for designs
+    that contradict each other, such as ``horizon`` with clusters.
+    """
     clusters = given["clusters"]
     pair = None if clusters is None else as_columns(clusters, data.n)
     facts: Fields = {

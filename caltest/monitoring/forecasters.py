@@ -280,7 +280,11 @@ def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def log_mixture(s: float, v: float, rho: float, c: float) -> float:
-    """Return the log of the gamma-exponential mixture of Howard et al. (2021), Proposition 9."""
+    """Return the log of the gamma-exponential mixture of Howard et al. (2021), Proposition 9.
+
+    ``s`` is the sum of the process and ``v`` its intrinsic time; ``rho`` > 0 decides where the
+    boundary is narrow, ``c`` is the scale of the sub-exponential bound.
+    """
     from scipy.special import gammainc, gammaln
 
     a, b, x = rho / c**2, (v + rho) / c**2, (c * s + v + rho) / c**2
@@ -290,7 +294,11 @@ def log_mixture(s: float, v: float, rho: float, c: float) -> float:
 
 @cache
 def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> float:
-    """Return the sum that a process of intrinsic time v ever exceeds with probability alpha."""
+    """Return the sum that a process of intrinsic time v ever exceeds with probability alpha.
+
+    ``v_opt`` is the intrinsic time at which the boundary is about narrowest, ``c`` the scale of the
+    sub-exponential bound. Solved to 1e-10 by root finding.
+    """
     from scipy.optimize import brentq
 
     spread = 2.0 * log(1.0 / (2.0 * alpha))

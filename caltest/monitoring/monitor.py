@@ -181,7 +181,11 @@ class Monitor(Watch):
         return after._moved(neighbours=doubt, notes=data.notes)
 
     def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
-        """Return the monitor with an initial state for the classes of the data."""
+        """Return the monitor with an initial state for the classes of the data.
+
+        ``n_induced`` is the number of classes behind the lens. A monitor that has seen rows keeps
+        its state.
+        """
         new = self._moved(**self._same_classes(data, time))
         if self.n:
             return new
@@ -247,7 +251,11 @@ class Monitor(Watch):
         steps: int,
         times: Times,
     ) -> Self:
-        """Return the monitor with new state, evidence and sums, and an alarm if it is reached."""
+        """Return the monitor with new state, evidence and sums, and an alarm if it is reached.
+
+        ``path`` (m, 2) has the number of rows and the log evidence after each, ``sums`` (m, 3) the
+        sums after each, ``state`` the wealth of all experts, ``steps`` the number of times so far.
+        """
         moved = self._traced(path, path[:, 1], times)
         if "alarm" in moved:
             row = path[:, 0].tolist().index(moved["alarm"])

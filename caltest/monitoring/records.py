@@ -130,7 +130,10 @@ def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
 def not_given(
     records: dict[str, Record], parts: list[Part], before: Monitor, watch: Monitor
 ) -> list[str]:
-    """Return notes on rows that wait in files not given now, and rows bet on without them."""
+    """Return notes on rows that wait in files not given now, and rows bet on without them.
+
+    ``before`` is the monitor before this run, ``watch`` after it; ``records`` are keyed by file.
+    """
     notes, files = list[str](), {str(part.path) for part in parts}
     for path, record in records.items():
         if path in files or not record.get("waiting"):
@@ -156,7 +159,10 @@ def new_state(state: Path) -> Reading:
 def refuse_misfits(
     watch: Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
 ) -> None:
-    """Refuse files of another model, rows that come too late, and rows that come twice."""
+    """Refuse files of another model, rows that come too late, and rows that come twice.
+
+    ``options`` are the options of the command by name; refusals name them.
+    """
     state = options["state"]
     if watch.time is not None and options["time"] is None:
         raise InvalidPredictionsError(
@@ -202,7 +208,11 @@ def refuse_misfits(
 def recorded(
     records: dict[str, Record], part: Part, rows: int, lost: IntArray, timed: bool
 ) -> dict[str, Record]:
-    """Return the records with the first rows of a file; a record under the file's old name goes."""
+    """Return the records with the first rows of a file; a record under the file's old name goes.
+
+    The first ``rows`` rows of ``part`` are counted; ``lost`` are the indices of rows that were bet
+    on without their label. ``timed`` says whether rows have times.
+    """
     labels = part.labels.copy()
     labels[lost] = -1  # as they are taken at the next run
     part = replace(part, labels=labels)

@@ -447,7 +447,11 @@ def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArr
 
 
 def _one_a_question(marks: IntArray, number: IntArray, names: Any, what: str) -> IntArray:
-    """Return the group of each question, shape (Q,), numbered from 0; refuse a question in two."""
+    """Return the group of each question, shape (Q,), numbered from 0; refuse a question in two.
+
+    ``marks`` (n,) are the groups of the rows, ``number`` (n,) the questions of the rows, ``names``
+    (Q,) the names of the questions, and ``what`` the name of the column in refusals.
+    """
     result = np.zeros(names.size, dtype=np.int64)
     result[number] = marks
     for row in np.flatnonzero(marks != result[number])[:1]:

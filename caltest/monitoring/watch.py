@@ -271,7 +271,11 @@ class Watch(Result):
 
 
 def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:
-    """Return the step of each row, shape (n,), counted on from ``start``, and the times or None."""
+    """Return the step of each row, shape (n,), counted on from ``start``, and the times or None.
+
+    ``last`` is the time of the last earlier row, None if earlier rows had no times.
+    InvalidPredictionsError if times go back, or come with some rows only.
+    """
     if time is None:
         if last is not None:
             raise InvalidPredictionsError("earlier rows had times: pass time= with all rows")

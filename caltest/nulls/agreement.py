@@ -659,7 +659,11 @@ class ClusterDrawer:
     horizon: int = 1
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return the labels of replicates ``first``, …, ``first + count − 1``, shape (count, n)."""
+        """Return the labels of replicates ``first``, …, ``first + count − 1``, shape (count, n).
+
+        ``seed`` holds two words; labels are written into ``out`` (≥ count, n) if it is given.
+        O(count n K).
+        """
         shape, words = (count, len(self.probs)), keys(seed, first, count)
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
         offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
@@ -672,7 +676,10 @@ class ClusterDrawer:
         return labels
 
     def _fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> None:
-        """Draw one label vector from each stream into ``labels``, with the clusters ``cluster``."""
+        """Draw one label vector from each stream into ``labels``, with the clusters ``cluster``.
+
+        ``key`` and ``twist`` (B,) are the words of the streams, ``labels`` has shape (B, n).
+        """
         n_common = int(cluster.max()) + 1
         if self.coupling == "label":
             common = np.empty((n_common, self.probs.shape[1]))

@@ -331,7 +331,11 @@ def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
 def settled(
     s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray, rows: float
 ) -> None:
-    """Finish a batch of rows: start late experts every 32 rows, and keep pools from overflow."""
+    """Finish a batch of rows: start late experts every 32 rows, and keep pools from overflow.
+
+    ``s`` are the scalars of the state, ``flat`` and ``late`` the wealth of both pools (changed in
+    place), ``prior`` the shares of new late experts, ``rows`` the number of rows of the batch.
+    """
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
     if mode != STATIC and starts > 0.0:
@@ -356,7 +360,11 @@ def settled(
 
 @inlined
 def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> float:
-    """Return the logarithm of the wealth of all experts together."""
+    """Return the logarithm of the wealth of all experts together.
+
+    ``s`` are the scalars of the state; ``tree_share`` and ``late_share`` are the prior shares of
+    the tree and of late experts; ``mode`` says which pools count.
+    """
     if s[IMPOSSIBLE] > 0.0:
         return REFUTED
     late = s[LATE_SCALE] + np.log(max(s[LATE], 1e-300))
@@ -405,7 +413,11 @@ def factors(
 
 @inlined
 def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> float:
-    """Update the shares of the tree by the factors of a row; return the factor of its wealth."""
+    """Update the shares of the tree by the factors of a row; return the factor of its wealth.
+
+    ``tree`` (2 LEAVES, 11) has the shares of shifts at each node, ``stop`` (2 LEAVES,) the
+    probability of stopping there, ``d`` (11,) the factors of the shifts for the row in ``leaf``.
+    """
     i, gained = leaf + LEAVES, 0.0
     while i >= 1:
         gain = 0.0
@@ -426,7 +438,11 @@ def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> flo
 
 @dense_kernel
 def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
-    """Bet on rows (n, 4) with columns p(event), p(no event), event 0/1, weight."""
+    """Bet on rows (n, 4) with columns p(event), p(no event), event 0/1, weight.
+
+    ``state`` is changed in place; ``path`` (n,) receives the log wealth after each row. Some 0.3 µs
+    a row.
+    """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
     tree = state[TREE_AT:STOP_AT].reshape(2 * LEAVES, 11)
@@ -518,7 +534,11 @@ def bet_many(
     probs: FloatArray, labels: IntArray, weights: FloatArray, mode: int, state: FloatArray,
     prior: FloatArray, path: FloatArray,
 ) -> None:  # fmt: skip
-    """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in."""
+    """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in.
+
+    ``probs`` (n, K), ``labels`` (n,), ``weights`` (n,); ``state`` is changed in place, ``prior``
+    are the shares of new late experts, and ``path`` (n,) receives the log wealth after each row.
+    """
     n, K = probs.shape
     n_flat, n_noise = len(prior), len(NOISE)
     s, flat = state[:SCALARS], state[SCALARS : SCALARS + n_flat]

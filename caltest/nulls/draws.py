@@ -112,7 +112,11 @@ class Batches:
         cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray],
         draw: Drawer | None = None,
     ) -> Batches:  # fmt: skip
-        """Prepare the draws of a scheme, unless a drawer is given."""
+        """Prepare the draws of a scheme, unless a drawer is given.
+
+        ``batch`` maps label vectors (b, n) to values (b,) or (b, S); it is called on as many at
+        once as fit in memory.
+        """
         at_once = AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
@@ -156,7 +160,11 @@ def simulate_by(
     shortcut: Shortcut, n_resamples: int, rng: RNG, workers: Workers, *,
     stop_when: Reaching | None = None, at_once: int = CHUNK,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Gather replicates keyed by the seed and their own number; returns as :func:`simulate`."""
+    """Gather replicates keyed by the seed and their own number; returns as :func:`simulate`.
+
+    ``at_once`` replicates are computed in a task; ``stop_when`` maps values to booleans and ends
+    the run at the 20th True (Besag & Clifford 1991).
+    """
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
     if workers is None and isinstance(shortcut, Batches):
@@ -201,7 +209,11 @@ def _gathered(
     block: Callable[[Task], FloatArray], tasks: Iterable[Task], n_resamples: int, workers: Workers,
     stop_when: Reaching | None,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Run the tasks in order, with progress; return their values and how the run ended."""
+    """Run the tasks in order, with progress; return their values and how the run ended.
+
+    Returns values (B,) or (B, S), and "complete", "early" or "interrupted". Ctrl-C keeps the
+    replicates that are complete.
+    """
     done: list[FloatArray] = []
     ended: Ended = "complete"
     exceeding = 0
@@ -492,7 +504,11 @@ class LabelDrawer:
         return cls(thresholds, guide)
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return the labels of ``count`` replicates, (count, n), written into ``out`` if given."""
+        """Return the labels of ``count`` replicates, (count, n), written into ``out`` if given.
+
+        ``seed`` holds two words, ``first`` is the number of the first replicate. O(n) for a
+        replicate.
+        """
         labels = np.empty((count, len(self.guide)), dtype=np.int64) if out is None else out[:count]
         counters = keys(seed, first, count)[:2]
         if self.guide.shape[1] > 0:

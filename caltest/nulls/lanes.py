@@ -71,7 +71,11 @@ class Lanes(ABC):
     def gathered(
         self, read: Any, seed: Seed, first: int, count: int, at_once: int | None = None
     ) -> AnyArray:
-        """Return ``read(block)`` for all replicates in order, shape (count, …)."""
+        """Return ``read(block)`` for all replicates in order, shape (count, …).
+
+        ``read`` maps a block (n, B) to an array (B, …); ``at_once`` limits the replicates in a
+        block.
+        """
         values: AnyArray | None = None
         for lane, block in self.blocks(seed, first, count, at_once):
             found = read(block)
@@ -82,7 +86,10 @@ class Lanes(ABC):
         return np.empty(0) if values is None else values
 
     def __call__(self, seed: Seed, first: int, count: int, out: AnyArray | None = None) -> AnyArray:
-        """Return the outcomes of ``count`` replicates as vectors, (count, n)."""
+        """Return the outcomes of ``count`` replicates as vectors, (count, n).
+
+        The vectors are written into ``out`` (≥ count, n) if it has their type.
+        """
         vectors: AnyArray = np.empty((count, self.n), dtype=self.of_vectors)
         if out is not None and out.dtype == vectors.dtype:
             vectors = out[:count]
@@ -325,7 +332,11 @@ class FollowLanes(Lanes):
 
 
 def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
-    """Return P(event time ≤ cut[j]) for j in a … b − 1, shape (b − a,), for events of one kind."""
+    """Return P(event time ≤ cut[j]) for j in a … b − 1, shape (b − a,), for events of one kind.
+
+    ``kind`` is EVENT or COMPETING, ``rows`` the row indices that may show it, weighted by their
+    censoring weights. All ones if no row shows it.
+    """
     of_kind = rows[censoring.followup.status[rows] == kind]
     if not of_kind.size:
         return np.ones(b - a)

@@ -298,7 +298,11 @@ class RowCounts:
     def poisson(
         self, key: NDArray[np.uint64], lane: int, first: int, out: Counts, totals: IntArray
     ) -> None:
-        """Draw Poisson counts of rows from ``first``, and add them to totals of lanes of a tile."""
+        """Draw Poisson counts of rows from ``first``, and add them to totals of lanes of a tile.
+
+        ``key`` (4,) are the words of the stream, ``lane`` the number of the first lane, ``out``
+        (rows, K, lanes) receives counts, ``totals`` (lanes,) their sums.
+        """
         rows = slice(first, first + len(out))
         ladders = self.rates[rows], self.ladders[rows], self.depths[rows]
         _add_poisson(key, lane, first, *ladders, out, totals)
@@ -425,7 +429,11 @@ def _pairs(key, number, upto, row_out, label_out, uniform):  # type: ignore[no-u
 
 @counter_kernel
 def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyped-def]
-    """Top up the total of every lane to n by single draws."""
+    """Top up the total of every lane to n by single draws.
+
+    ``totals`` (lanes,) are the draws so far, ``upto`` (n, K) the cumulative label probabilities,
+    and ``counts_out`` (n, K, lanes) the counts, changed in place. Lanes beyond n begin again.
+    """
     # Draw j of a lane is always the same: the total of its Poisson counts says where to go on.
     n = len(upto)
     # unsigned: indices that cannot be negative
@@ -447,7 +455,11 @@ def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyp
 def add_singles(  # type: ignore[no-untyped-def]
     key, lane, upto, totals, probs, cell, n_predicted, events_out, predicted_out
 ):
-    """Top up the total of every lane to n in the sums over fixed cells, O(K) for each draw."""
+    """Top up the total of every lane to n in the sums over fixed cells, O(K) for each draw.
+
+    ``cell`` (n, K) is the cell of each row and label; ``events_out`` and ``predicted_out`` (L,
+    lanes) are sums of events and of the first ``n_predicted`` probabilities, changed in place.
+    """
     # Sums of one lane are far apart in the tables: what is new is added up beside them first.
     n = len(upto)
     row, label = np.empty(BATCH, dtype=np.uint64), np.empty(BATCH, dtype=np.uint64)
@@ -503,7 +515,11 @@ def _measured(gap, size, code):  # type: ignore[no-untyped-def]
 def joint_errors(  # type: ignore[no-untyped-def]
     counts, probs, starts, code, largest, errors_out
 ):
-    """Add the binned errors of vectors in fixed cells, O(n K) for each lane."""
+    """Add the binned errors of vectors in fixed cells, O(n K) for each lane.
+
+    ``counts`` (n, K, lanes) of rows in the order of their cells, ``starts`` (L + 1,) of the cells;
+    ``errors_out`` (lanes,) is changed in place.
+    """
     # Rows of a cell lie together, and only its sums are kept.
     n, n_classes, lanes = counts.shape
     events, predicted = np.empty((n_classes, lanes), dtype=np.int32), np.empty((n_classes, lanes))
@@ -555,7 +571,11 @@ def joint_errors(  # type: ignore[no-untyped-def]
 
 @kernel
 def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no-untyped-def]
-    """Add the errors in equal-mass cells of rows sorted by ``p``, O(n) for each lane."""
+    """Add the errors in equal-mass cells of rows sorted by ``p``, O(n) for each lane.
+
+    ``counts`` (n, 2, lanes), ``p`` (n,) increasing, ``m`` cells of equal mass; ``errors_out``
+    (lanes,) is changed in place. Equal values share a cell.
+    """
     # A cell ends with the value at which the j-th of m equal parts is full, at a
     # total of `full` rows.
     n, _, lanes = counts.shape

@@ -40,7 +40,11 @@ class BinnedError(CellStatistic):
         cls, cells: Cells, distance: str | Distance = "tv", combine: Literal["sum", "max"] = "sum",
         root: bool = False,
     ) -> BinnedError:  # fmt: skip
-        """Return the error over a partition of the rows."""
+        """Return the error over a partition of the rows.
+
+        ``combine`` adds up the cells or takes the largest; ``root`` takes the square root of the
+        sum. It sets the grid of the exact law and the estimand.
+        """
         two = cells.problem.n_classes == 2
         # What one more event adds to a term that is linear in it: the grid of the exact law.
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
@@ -109,7 +113,11 @@ DISTANCE_NORMS = {"tv": 0, "l1": 0, "l2": 1, "sqeuclidean": 1, "max": 2}
 
 
 def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> FloatArray:
-    """Return mass · distance of the cells, (B, L), from sums of the event (B, L) or from norms."""
+    """Return mass · distance of the cells, (B, L), from sums of the event (B, L) or from norms.
+
+    ``distance`` is a name, ``mass`` (L,) the weights of the cells, ``two`` whether there are two
+    classes.
+    """
     if two:
         # The second component is minus the first: ‖r‖₁ = 2 |r|, ‖r‖₂ = √2 |r|.
         factor = {"l1": 2.0, "l2": 2.0**0.5}.get(distance, 1.0)
@@ -666,7 +674,12 @@ class ClassCells(Prepared):
         cls, problem: Problem, bins: ClassBins, threshold: float, aggregate: Aggregate,
         fixed: bool = False,
     ) -> ClassCells:  # fmt: skip
-        """Bin the probabilities above the threshold, class by class; 0 keeps all of them."""
+        """Bin the probabilities above the threshold, class by class; 0 keeps all of them.
+
+        ``bins(p, w)`` returns the cell of each prediction of a class and the weight of each cell in
+        the class error; ``aggregate`` is "mean" or "max" over classes; ``fixed`` says that any
+        sample of these rows has the same cells.
+        """
         data = problem.data
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)
         of_row = np.ones(data.n) if data.weights is None else data.weights

@@ -318,7 +318,10 @@ class LineError(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
-        """Group units of equal predictions; O(U log U). ``scale`` is Σ w_i w_j over pairs."""
+        """Group units of equal predictions; O(U log U). ``scale`` is Σ w_i w_j over pairs.
+
+        ``rate`` is 1 / bandwidth; ``biased`` keeps the pairs of a row and itself.
+        """
         cells = Cells.levels(problem)
         # Nothing comes before the first level: exp(−∞) = 0.
         decay = np.exp(-rate * np.diff(cells.mean(problem.probs[:, 0]), prepend=-np.inf))

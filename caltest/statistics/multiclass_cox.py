@@ -246,7 +246,10 @@ def _scores_of(problem: Problem, part: Part) -> _Scores:
 
 
 def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArray) -> FloatArray:
-    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class, shape (2, K)."""
+    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class, shape (2, K).
+
+    ``p`` and ``z`` (log-probabilities) have shape (n, K), ``labels`` and the weights ``w`` (n,).
+    """
     k = p.shape[1]
     taken = w * np.take_along_axis(z, labels[:, None], axis=1)[:, 0]
     levels = np.bincount(labels, w, k) - w @ p

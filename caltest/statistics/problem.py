@@ -364,7 +364,11 @@ class Cells:
     def by_number(
         cls, numbers: IntArray, problem: Problem, bins: Binning | None = None, remark: str = ""
     ) -> Cells:
-        """Group units with equal numbers, by increasing number; O(U)."""
+        """Group units with equal numbers, by increasing number; O(U).
+
+        ``numbers`` (U,) are integers, ``bins`` the binning that made them, ``remark`` how the cells
+        differ from the cells of the rows.
+        """
         if numbers.min() >= 0 and numbers.max() < 2**16:
             numbers = numbers.astype(np.uint16)  # sorted by radix: O(U)
         order = np.argsort(numbers, kind="stable")

@@ -92,7 +92,11 @@ class Reader:
 
     @classmethod
     def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
-        """Prepare the rows of a partition in an order in which its cells are runs; O(n T)."""
+        """Prepare the rows of a partition in an order in which its cells are runs; O(n T).
+
+        ``order`` (n,) is the order of rows in the blocks; with ``residuals`` blocks hold W (Y − p)
+        in place of events.
+        """
         problem, starts = statistic.problem, np.asarray(cells.starts, dtype=np.int64)
         weights, expected = np.empty(0), np.ascontiguousarray(cells.expected[:, 0])
         tables = statistic.tables if statistic.squares is None else problem.squares[None]

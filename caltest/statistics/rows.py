@@ -221,7 +221,11 @@ class RowProblem(Problem):
         return ResidualSums(sums, added, linear)
 
     def _norms(self, outcomes: IntArray, cells: Cells, norm: int, squares: Squares) -> ResidualSums:
-        """Return norms (B, L, 1) of the sums of several classes, without keeping those sums."""
+        """Return norms (B, L, 1) of the sums of several classes, without keeping those sums.
+
+        ``outcomes`` (B, n) are label vectors, ``norm`` an index of ``NORMS``, and ``squares`` says
+        which sums of squares are needed.
+        """
         values = np.empty((len(outcomes), len(cells), 1))
         weights = np.empty(0) if self.weight is None else self.weight
         if norm == 0 and squares is None and cells.expected.size > self.n:

@@ -64,7 +64,10 @@ class ScoreSum(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, term: LinearTerm, divisor: float, mean: float) -> ScoreSum:
-        """Return the sum of a score; ``mean`` is its expected value under calibration."""
+        """Return the sum of a score; ``mean`` is its expected value under calibration.
+
+        ``divisor`` is the total weight; the normal law has the exact variance of the sum.
+        """
         law = partial(normal, mean, _deviation(term) / divisor)
         return cls(
             problem, divisor,

@@ -565,7 +565,12 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
 
 
 def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first row of a local parabola at a point, and its weights for value and slope."""
+    """Return the first row of a local parabola at a point, and its weights for value and slope.
+
+    ``x`` (n,) increasing, ``w`` (n,) weights, ``at`` the point, ``nearest`` the number of rows in
+    the window. The weights have shape (2, m): times the outcomes they give value and slope at the
+    point.
+    """
     first, weight = _window(x, w, at, nearest)
     gap = x[first : first + weight.size] - at
     root = np.sqrt(weight)[:, None]
@@ -578,7 +583,11 @@ def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[in
 
 
 def _line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first row of a local line at a point, and the weights of the outcomes (m,)."""
+    """Return the first row of a local line at a point, and the weights of the outcomes (m,).
+
+    ``x`` (n,) increasing, ``w`` (n,) weights, ``at`` the point, ``nearest`` the number of rows in
+    the window.
+    """
     first, weight = _window(x, w, at, nearest)
     near = x[first : first + weight.size]
     mean = float(weight @ near)

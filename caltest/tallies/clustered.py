@@ -155,7 +155,11 @@ class ClusteredTally(AnyTally):
 
     @classmethod
     def from_dask(cls, frame: DataFrame, p: str, label: str, cluster: str, **options: Any) -> Self:
-        """Tally a Dask data frame partition by partition; columns are given by name."""
+        """Tally a Dask data frame partition by partition; columns are given by name.
+
+        ``p``, ``label`` and ``cluster`` are column names; options are passed to :meth:`of`. Needs
+        the package dask.
+        """
         from caltest.read.formats import imported
 
         dask = imported("dask", "dask", "Dask data frames")

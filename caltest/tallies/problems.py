@@ -610,7 +610,11 @@ class Atoms:
 
     @classmethod
     def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
-        """Return one or two Gauss quadrature nodes for each micro-cell, from its moments (C, 8)."""
+        """Return one or two Gauss quadrature nodes for each micro-cell, from its moments (C, 8).
+
+        ``centre``, ``rest`` = 1 − centre and ``half`` width of the cells have shape (C,). Two nodes
+        match the first three moments of the predictions in a cell.
+        """
         n = sums[:, 0].astype(np.float64)
         mean = mean_position(sums)
         square, cube, fourth = (sums[:, k] / (n * UNIT) for k in range(2, 5))
@@ -720,7 +724,11 @@ ENDS = 1e-19
 def binomials(
     rows: IntArray, p: FloatArray, rest: FloatArray, seed: Seed, first: int, count: int
 ) -> FloatArray:
-    """Draw numbers of events of cells, shape (count, C), keyed by seed, replicate and cell."""
+    """Draw numbers of events of cells, shape (count, C), keyed by seed, replicate and cell.
+
+    ``rows`` (C,) are numbers of trials, ``p`` and ``rest`` = 1 − p (C,) their probabilities;
+    ``first`` is the number of the first replicate. Exact by inversion.
+    """
     draws, chance = np.empty((count, rows.size)), np.minimum(p, rest)
     spread = float((rows * chance * (1.0 - chance)).max())
     reach = int(32.0 + np.sqrt(1024.0 + 92.0 * spread))  # of e⁻⁴⁴ by Bernstein's inequality

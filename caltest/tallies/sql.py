@@ -234,7 +234,11 @@ def tally_sql(
 
 
 def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
-    """Return the query of a tally of clusters; invalid rows are counted in cell −1."""
+    """Return the query of a tally of clusters; invalid rows are counted in cell −1.
+
+    ``origin`` is the table, ``p``, ``y`` and ``cluster`` are SQL expressions, ``cells`` the number
+    of cells of equal width.
+    """
     rows = f"SELECT {cluster} AS cluster, {p} AS p, {y} AS y FROM {origin}"
     cell = f"GREATEST(CEIL((p - {EDGE_TOLERANCE!r}) * {cells}) - 1, 0)"
     right = "p >= 0 AND p <= 1 AND (y = 0 OR y = 1) AND cluster IS NOT NULL"
@@ -338,7 +342,11 @@ class Counted:
 
 
 def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
-    """Return the tally of grades, added up by the binary digits of their counts, highest first."""
+    """Return the tally of grades, added up by the binary digits of their counts, highest first.
+
+    ``kind`` is the class of tally, ``names`` the class names or None. Every row of a grade has the
+    probability of the grade.
+    """
     _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])
     p, event = np.tile(grades.probability, 2), np.arange(times.size) < grades.n.size
@@ -362,7 +370,11 @@ def _refuse_more(n: IntArray) -> None:
 
 
 def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: int | None) -> Any:
-    """Return the tally of a query's result, or of several results concatenated."""
+    """Return the tally of a query's result, or of several results concatenated.
+
+    ``columns`` are the columns of the query's result by name. InvalidPredictionsError for rows that
+    the query could not tally, and for grids that differ.
+    """
     whole = {name: whole_numbers(columns[name], name) for name in COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
     refusals = [f"{several(int(n[key == code].sum()), 'row')} {why}"
