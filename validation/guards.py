@@ -11,11 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 from scipy.special import expit, logit
 
 import caltest as ct
+from caltest._base.written import Doubt
 from caltest.data import doubts
 from caltest.data.questions import Column, Rows
+from caltest.read import questioning
+from caltest.read.contract import Wanted
+from caltest.read.files import chosen_of
+from caltest.read.formats import Table, flat
+from caltest.read.tables import cells_of
 from validation.pages import largest_rate, opening, table
 from validation.study import Study, run
 
@@ -25,6 +32,13 @@ ASKING = (
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
 )
 DOUBTING = ("dependent rows",)
+#: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.
+OF_TABLES = {
+    "further codes of an event": "other_ends",
+    "marks of missing values": "missing_marks",
+    "percents by name": "percents_by_name",
+    "horizon in another unit": "horizon",
+}
 LIMIT = 0.001
 SIZES = (50, 100, 150, 250, 400)
 
@@ -197,6 +211,116 @@ def followed_flat_on_p(rng):
     return censored(rng, flat=True, on_p=True)
 
 
+# Tables, with the options they are read with.
+
+
+def rain(rng, mark=None):
+    """Rain of a day, and the probability of 0.2 mm."""
+    n = size(rng, 60, 5000)
+    p = rng.beta(1, 1.5, n)
+    amount = np.where(rng.random(n) < p, 0.2 + rng.gamma(0.7, 6.0, n), 0.0).round(1)
+    return marked({"p": p, "mm": amount}, "mm", mark, rng), {"label": "mm >= 0.2"}
+
+
+def warmth(rng, mark=None):
+    n = size(rng, 60, 5000)
+    mean = rng.normal(12, 8, n)
+    degrees = (mean + 3.0 * rng.logistic(size=n)).round(1)
+    p = expit((mean - 14.95) / 3.0)
+    return marked({"p": p, "degrees": degrees}, "degrees", mark, rng), {"label": "degrees >= 15"}
+
+
+def counted(rng, mark=None):
+    n = size(rng, 60, 5000)
+    rate = rng.gamma(1.0, 0.5, n)
+    cells = {"p": -np.expm1(-rate), "calls": rng.poisson(rate)}
+    return marked(cells, "calls", mark, rng), {"label": "calls >= 1"}
+
+
+def graded(rng, mark=None):
+    """Scores from 0 to 9, of which 9 is one."""
+    n = size(rng, 60, 5000)
+    p = rng.beta(2, 2, n)
+    grade = rng.binomial(9, p)
+    return marked({"p": stats.binom.sf(4, 9, p), "grade": grade}, "grade", mark, rng), {
+        "label": "grade >= 5"
+    }
+
+
+def laboratory(rng, mark=None):
+    n = size(rng, 60, 5000)
+    mean = rng.normal(1.0, 0.8, n)
+    value = np.exp(mean + rng.normal(0, 1, n)).round(2)
+    p = stats.norm.cdf(mean - np.log(3.0))
+    return marked({"p": p, "crp": value}, "crp", mark, rng), {"label": "crp >= 3"}
+
+
+def marked(cells, name, mark, rng):
+    """Return cells of which 3 %, and at least three, hold a mark of a missing value."""
+    if mark is not None:
+        n = len(cells["p"])
+        lost = rng.permutation(n)[: max(3, int(0.03 * n))]
+        cells[name] = cells[name].astype(float)
+        cells[name][lost] = mark
+    return cells
+
+
+def by_status(rng, codes=(0, 1)):
+    """Follow-up with one code a way to end, of which 1 is the event; horizon in its unit."""
+    n = size(rng, 60, 5000)
+    p = rng.beta(1.2, 2.2, n)
+    event = 24.0 * rng.exponential(size=n) / -np.log1p(-np.clip(p, 1e-6, 1 - 1e-6))
+    lost = np.minimum(24.0 * rng.exponential(size=n) / 0.6, 40.0)
+    others = rng.choice([code for code in codes if code != 1], n)
+    cells = {"p": p, "months": np.minimum(event, lost).round(2)}
+    cells["status"] = np.where(event <= lost, 1, others)
+    return cells, {"event": "status = 1", "time": "months", "horizon": 24.0}
+
+
+def soon(rng):
+    """Risks by the first month of follow-up for years."""
+    cells, options = by_status(rng)
+    cells["p"] = -np.expm1(np.log1p(-np.clip(cells["p"], 0, 1 - 1e-6)) / 24.0)
+    return cells, options | {"horizon": 1.0}
+
+
+def in_years(rng):
+    cells, options = by_status(rng)
+    return cells, options | {"horizon": 2.0}
+
+
+def called_percent(rng, scale=1.0):
+    p = rng.beta(0.8, 6, size(rng)) * 0.99
+    if scale > 1.0:  # percents below 1: risks of less than 1 in 100
+        p = p / scale
+    cells = {"risk_pct": p * scale, "y": events(p, rng)}
+    return cells, {"probs": "risk_pct", "label": "y"}
+
+
+def asked_of_table(cells, options):
+    """Return which questions of tables are raised."""
+    import polars as pl
+
+    wanted = Wanted(**{"probs": "p"} | options)
+    table = flat(Table("", pl.DataFrame(cells).lazy()))
+    chosen = chosen_of(table, wanted)
+    p = np.asarray(cells[chosen.terms["probs"][0].name])
+    whole = cells_of(table, chosen, wanted)
+    if wanted.event is None:
+        rows = Rows(p, whole.complete().cells.predictions().labels)
+        asked = [questioning.missing_marks(table, chosen, wanted, "label")]
+    else:
+        event = cells["status"] == 1
+        seen = ct.Followup(cells["months"], event, horizon=wanted.horizon)
+        rows = Rows(p, event, followed=True)
+        asked = [questioning.other_ends(table, chosen, wanted)]
+        asked.append(questioning.missing_marks(table, chosen, wanted, "event"))
+    asked.append(questioning.percents_by_name(whole, chosen, rows))
+    raised = {question.guard for question in asked if question}
+    doubted = wanted.event is not None and any(isinstance(n, Doubt) for n in seen.unit_notes(p))
+    return raised | ({"horizon"} if doubted else set())
+
+
 # Misread data of n rows.
 
 
@@ -252,9 +376,10 @@ class Kind:
     n: int = 0
     guard: str = ""
     depends: bool = False
+    more: tuple = ()
 
     def __call__(self, rng):
-        return self.draw(rng, self.n) if self.n else self.draw(rng)
+        return self.draw(rng, self.n) if self.n else self.draw(rng, *self.more)
 
 
 CALIBRATED = {
@@ -291,27 +416,59 @@ MISREAD = {
     "three models pooled": (three_models, "several predictions of a row"),
     "days of five stations (doubt)": (days_of_stations, "dependent rows"),
 }
-DATA = CALIBRATED | {
-    f"{name}, n = {n}": Kind(draw, n, guard)
-    for name, (draw, guard) in MISREAD.items()
-    for n in SIZES
+TABLES = {
+    "rain of at least 0.2 mm": Kind(rain),
+    "a temperature of at least 15 °C": Kind(warmth),
+    "one call or more, a count": Kind(counted),
+    "a grade of at least 5, from 0 to 9": Kind(graded),
+    "a laboratory value of at least 3": Kind(laboratory),
+    "status 0 and 1, horizon in months": Kind(by_status),
+    "status 0 and 1, horizon of a month": Kind(soon),
+    "fractions in a column risk_pct": Kind(called_percent),
 }
+MISREAD_TABLES = {
+    "rain, −99.9 where none was measured": Kind(rain, more=(-99.9,)),
+    "temperature, 999": Kind(warmth, more=(999.0,)),
+    "count, −9": Kind(counted, more=(-9.0,)),
+    "laboratory value, −99": Kind(laboratory, more=(-99.0,)),
+    "status 0, 1 and 2, a competing event": Kind(by_status, more=((0, 1, 2),)),
+    "horizon of 2 years beside months": Kind(in_years),
+    "percents below 1 in a column risk_pct": Kind(called_percent, more=(100.0,)),
+}
+DATA = (
+    CALIBRATED
+    | TABLES
+    | MISREAD_TABLES
+    | {
+        f"{name}, n = {n}": Kind(draw, n, guard)
+        for name, (draw, guard) in MISREAD.items()
+        for n in SIZES
+    }
+)
 
 
 def tests(kind):
-    return {"guards": kind.guard}
+    if kind in (*TABLES.values(), *MISREAD_TABLES.values()):
+        return {"tables": kind.more}
+    return {"guards": kind.guard} | ({} if kind.n else {"arrays": ""})
 
 
 def measure(kind, wanted, rng):
-    """Return for every guard whether it raised a question."""
+    """Return for every guard whether it raised a question, and whether the arrays alone did."""
     found = kind(rng)
+    if isinstance(found, tuple) and isinstance(found[0], dict):
+        raised = asked_of_table(*found)
+        return {"tables": [float(guard in raised) for guard in OF_TABLES.values()]}
+    alone = (found.probs, found.labels, found.weights) if isinstance(found, Rows) else found
     if isinstance(found, Rows):
         asked = [*doubts.questions(found)]
         asked += filter(None, [doubts.cumulative(found.probs)])
     else:
         asked = doubts.doubts_of_followup(*found, said={"probs": "p", "event": "status"})
     raised = {question.guard for question in asked}
-    return {"guards": [float(guard in raised) for guard in (*ASKING, *DOUBTING)]}
+    found = {"guards": [float(guard in raised) for guard in (*ASKING, *DOUBTING)]}
+    found["arrays"] = [float(any(q.asks for q in doubts.doubts_of_arrays(*alone)))]
+    return {name: found[name] for name in wanted}
 
 
 def page(found):
@@ -319,7 +476,7 @@ def page(found):
     calm = [name for name in CALIBRATED if name in found.shown]
     claims = len(calm) * (len(ASKING) + len(DOUBTING))
     broken, rows = [], []
-    total, sets_in_all = np.zeros(len(ASKING) + 1), 0
+    total, sets_in_all, of_arrays = np.zeros(len(ASKING) + 1), 0, 0
     for name in calm:
         means, sets = np.array(found.means(name, "guards")), found.trials(name, "guards")
         guards = ASKING if CALIBRATED[name].depends else (*ASKING, *DOUBTING)
@@ -329,10 +486,26 @@ def page(found):
         counts = np.rint(means * sets).astype(int)
         total, sets_in_all = total + counts, sets_in_all + sets
         doubted = f"{counts[-1]} (rightly)" if CALIBRATED[name].depends else counts[-1]
-        rows.append([name, sets, *counts[:-1], doubted])
-    rows.append(["all", sets_in_all, *total[:-1].astype(int), ""])
+        (alone,) = found.means(name, "arrays")
+        if alone > largest_rate(LIMIT, sets, claims):
+            broken.append(f"{name}, arrays: {alone:.4f}")
+        of_arrays += round(alone * sets)
+        rows.append([name, sets, *counts[:-1], round(alone * sets), doubted])
+    rows.append(["all", sets_in_all, *total[:-1].astype(int), of_arrays, ""])
     lines = ["## False alarms: calibrated data", "", SIZE, ""]
-    lines += table(["data", "data sets", *ASKING, "doubt: dependent rows"], rows)
+    lines += table(["data", "data sets", *ASKING, "of arrays", "doubt: dependent rows"], rows)
+    for title, text, kinds in (
+        ("## False alarms: tables", TABLE, TABLES),
+        ("## Power: misread tables", MISREAD_TABLE, MISREAD_TABLES),
+    ):
+        rows = []
+        for name in (name for name in kinds if name in found.shown):
+            means, sets = np.array(found.means(name, "tables")), found.trials(name, "tables")
+            false = np.delete(means, [*OF_TABLES].index("percents by name")).max()
+            if kinds is TABLES and false > largest_rate(LIMIT, sets, len(TABLES)):
+                broken.append(f"{name}: {false:.4f}")
+            rows.append([name, sets, *np.rint(means * sets).astype(int)])
+        lines += ["", title, "", text, "", *table(["table", "tables", *OF_TABLES], rows)]
     rows = []
     for name, (_, guard) in MISREAD.items():
         place = (*ASKING, *DOUBTING).index(guard)
@@ -348,6 +521,12 @@ SIZE = """Number of data sets in which a guard asks, a false alarm; at most 1 in
 Data sets have 30 to 10 000 rows (follow-up from 60) and nine further columns: whole numbers, text,
 booleans, decimals, fractions, 300 postcodes, a number of the row. Persons and stations share their
 outcomes: the doubt of dependent rows is right there, and false elsewhere."""
+TABLE = """Number of tables about whose columns or names a question is raised, of 60 to 5000 rows
+(percentages from 30); the last column is a doubt. A column of further codes is always asked about:
+a code may be a competing event or a way to be censored, which no data tell. So is a percentage by
+name, unless its labels are 1000 times as likely for fractions: a small table of few events leaves
+both open, and is no false alarm."""
+MISREAD_TABLE = """The same of tables that are read wrongly; 3 % of the rows have a mark."""
 POWER = """Share of data sets in which the guard raises its question. A misreading that no guard
 notices is tested as it was given: with fewer than 250 rows check codes of censoring yourself. Rows
 of one day have one common random number; three models predict n rows each. Further columns cost
@@ -364,7 +543,7 @@ outcomes follow from the values with certainty and are not simulated.
 
 STUDY = Study(
     "guards", DATA, tests, measure, page, sets=200, quick=10,
-    times=dict.fromkeys(CALIBRATED, 5),
+    times=dict.fromkeys((*CALIBRATED, *TABLES), 5),
 )  # fmt: skip
 if __name__ == "__main__":
     run(STUDY)

@@ -44,8 +44,9 @@ LEAST_EFFECTIVE, MOST_LOST, LEAST_STRATUM = 75.0, 0.01, 20
 MOST_EVENTS = 20
 
 
-#: Share of the events that occur by the horizon below which its unit is doubted.
-RARE_BY_HORIZON = 0.1
+#: Standard errors by which events fall short of those predicted before the horizon's unit is
+#: doubted.
+SHORT_OF_EVENTS = 4.0
 
 
 #: How times were recorded: to the last digit, or in units that were completed or begun.
@@ -307,11 +308,7 @@ class Followup(Written):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes of rows left out, and of a horizon that seems to be in another unit.
-
-        That is a horizon beyond all times or below a tenth of them: years taken for months, or the
-        reverse, are always one of these.
-        """
+        """Notes of rows left out and of times in completed units."""
         last, h = float(self.time.max()), float(np.max(self.horizon))
         notes = []
         if self.left_out:
@@ -325,14 +322,26 @@ class Followup(Written):
                 f"if these are completed units, say unit={h / units:g}, recorded='floor' ('ceil' "
                 "for units begun), without which tests reject too often; visits need nothing"
             )
-        if not last / 10.0 <= h <= last:
-            by_then, ended = int(self.labels.sum()), int(np.count_nonzero(self.ended))
-            note = (
-                f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {by_then} of "
-                f"{ended} events are by then"
-            )
-            notes.append(Doubt(note) if by_then < RARE_BY_HORIZON * ended else note)
         return tuple(notes)
+
+    def unit_notes(self, p: FloatArray) -> tuple[str, ...]:
+        """Return a note on a horizon that may be in another unit than the times, or none.
+
+        That is a horizon beyond all times or below a tenth of them: years taken for months, or the
+        reverse, are always one of these. It is a doubt where the events by then fall short of those
+        that predictions ``p`` (n,) expect by four standard errors.
+        """
+        last, h = float(self.time.max()), float(np.max(self.horizon))
+        if last / 10.0 <= h <= last:
+            return ()
+        by_then, expected = int(self.labels.sum()), float(p.sum())
+        note = (
+            f"times reach to {last:g}: a horizon of {h:g} is in the same unit; {by_then} of "
+            f"{np.count_nonzero(self.ended)} events are by then, and predictions expect "
+            f"{expected:.0f} of {self.n} rows to have one"
+        )
+        short = expected - by_then > SHORT_OF_EVENTS * float(np.sqrt(p @ (1.0 - p)))
+        return (Doubt(note),) if short else (note,)
 
     @property
     def beyond(self) -> BoolArray:

@@ -772,7 +772,8 @@ def _followed(data: Predictions, followup: Followup | None) -> Predictions:
         raise InvalidPredictionsError(rows)
     if (beyond := followup.beyond).any():
         followup, data = followup.within(), data.take(~beyond)
-    notes, followup = followup.notes, followup.placed(data.risks)
+    notes = (*followup.notes, *followup.unit_notes(data.risks))
+    followup = followup.placed(data.risks)
     followup.warn(data.risks)
     return replace(data, followup=followup, notes=(*data.notes, *notes))
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.arrays import BoolArray, IntArray
 from caltest._base.written import several
 from caltest.data import Predictions
 from caltest.data.doubts import (
+    LIKELIER,
     against_outcomes,
     answered,
     decided_class,
     doubts_of_followup,
+    log_likelihood,
     outcomes_to_come,
     predicted_class,
     questions,
@@ -81,7 +83,7 @@ def questioned(
         data.followup is not None,
     )  # fmt: skip
     asked: list[Question | None] = [
-        percents_by_name(whole, chosen, p),
+        percents_by_name(whole, chosen, every),
         *(missing_marks(table, chosen, wanted, option) for option in ("label", "event")),
     ]
     if data.followup is None:
@@ -247,7 +249,8 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
         values = column.to_numpy().astype(np.float64)
         for mark, side in ((values.min(), ">"), (values.max(), "<")):
             rest = values[values != mark]
-            apart = rest.size and np.abs(rest - mark).min() > np.ptp(rest)
+            negative = side == ">" and rest.size and mark < 0.0 <= rest.min()
+            apart = negative or (rest.size and np.abs(rest - mark).min() > np.ptp(rest))
             count = int((values == mark).sum())
             if count >= FEWEST_MARKS and apart and NINES.fullmatch(f"{mark:g}"):
                 return Question(
@@ -259,13 +262,15 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
     return None
 
 
-def percents_by_name(cells: Cells, chosen: Chosen, p: FloatArray) -> Question | None:
+def percents_by_name(cells: Cells, chosen: Chosen, rows: Rows) -> Question | None:
     """Ask whether a column that is called a percentage holds percents below 1, or fractions.
 
-    Percents with signs say so.
+    Percents with signs say so, and labels that are 1000 times as likely if they are fractions.
     """
-    terms = chosen.terms["probs"]
+    terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
+        return None
+    if not rows.followed and log_likelihood(p, y) - log_likelihood(p / 100.0, y) >= LIKELIER:
         return None
     written = cells.frame["probs:0"]
     if str(written.dtype) == "String" and written.str.contains("%", literal=True).any():

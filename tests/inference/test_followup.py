@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import kstest
 
 import caltest as ct
+from caltest._base.written import Doubt
 from caltest.errors import (
     InvalidPredictionsError,
     ShortFollowupWarning,
@@ -477,3 +478,15 @@ def test_files_and_commands(tmp_path, done, refused):
         ("--horizon", "1", "--label", "status"): "the event stands in the place of the label",
     }.items():
         refused(words, "audit", *asked, *wrong)
+
+
+@pytest.mark.parametrize(("h", "factor", "doubted"), [(2.0, 1.0, True), (1.0, 1 / 24, False)])
+def test_a_short_horizon_is_doubted_where_events_fall_short_of_predictions(h, factor, doubted):
+    rng = np.random.default_rng(5)
+    p = rng.beta(1.2, 2.2, 600)
+    months = 24.0 * rng.exponential(size=600) / -np.log1p(-p)
+    risk = -np.expm1(np.log1p(-p) * factor)
+    seen = ct.Followup(np.minimum(months, 40.0), months <= 40.0, horizon=h)
+    (note,) = ct.Predictions.of(risk, seen).notes
+    assert note.startswith(f"times reach to 40: a horizon of {h:g} is in the same unit")
+    assert isinstance(note, Doubt) is doubted

@@ -331,11 +331,26 @@ def test_nines_far_from_all_values_are_asked_about(tmp_path):
 
 def test_a_percentage_below_one_is_asked_about(tmp_path):
     path = tmp_path / "clicks.csv"
-    path.write_text("ctr_pct,click\n" + "0.4,0\n0.9,1\n0.2,0\n0.3,1\n" * 20)
+    path.write_text("ctr_pct,click\n" + "0.4,0\n0.9,0\n0.2,0\n0.3,0\n" * 20 + "0.9,1\n")
     with pytest.raises(DoubtfulInputError, match="ctr_pct is called a percentage"):
         read_predictions(path, "ctr_pct", "click")
     read = read_predictions(path, "ctr_pct / 100", "click")
     assert read.probs[:, 1].max() == pytest.approx(0.009)
+
+
+def test_fractions_called_a_percentage_are_read_where_labels_say_so(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("ctr_pct,click\n" + "0.4,0\n0.9,1\n0.2,0\n0.3,1\n" * 20)
+    assert read_predictions(path, "ctr_pct", "click").probs[:, 1].max() == 0.9
+
+
+def test_a_negative_mark_among_amounts_of_any_spread_is_asked_about(tmp_path):
+    amounts = np.random.default_rng(2).lognormal(3.0, 1.5, 200).round(1)
+    amounts[:3] = -9
+    path = tmp_path / "crp.csv"
+    path.write_text("p,crp\n" + "".join(f"0.4,{value}\n" for value in amounts))
+    with pytest.raises(DoubtfulInputError, match="crp is -9 in 3 rows"):
+        read_predictions(path, label="crp >= 20")
 
 
 def test_two_models_of_one_event_are_not_its_two_classes(tmp_path):
