@@ -522,8 +522,12 @@ def train_rows(rows: Rows) -> Question | None:
 
 def split_parts(words: Iterable[str]) -> dict[str, str]:
     """Return the plain name of each word if all are parts of a data set ("train", …); else {}."""
-    parts = {word: _key(word).strip("0123456789_") for word in words}
-    return parts if set(parts.values()) <= SPLIT_NAMES else {}
+    parts = dict[str, str]()
+    for word in words:
+        parts[word] = _key(word).strip("0123456789_")
+        if parts[word] not in SPLIT_NAMES:
+            return {}
+    return parts
 
 
 def _key(name: str) -> str:
