@@ -33,6 +33,7 @@ from .errors import Reading as Reading
 from .errors import ShortFollowupWarning as ShortFollowupWarning
 from .errors import SparseBinsWarning as SparseBinsWarning
 from .errors import StatisticError as StatisticError
+from .errors import UnmeasuredWarning as UnmeasuredWarning
 from .inference import SimplexGrid as SimplexGrid
 from .inference import bin_sensitivity as bin_sensitivity
 from .inference import brier_decomposition as brier_decomposition

@@ -112,3 +112,7 @@ class LimitLawWarning(UserWarning):
 
 class ShortFollowupWarning(UserWarning):
     """So few rows were followed long enough that a test may reject calibrated models too often."""
+
+
+class UnmeasuredWarning(UserWarning):
+    """A metric inside another tool could not be measured: it is NaN, and the message says why."""

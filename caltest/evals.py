@@ -1,24 +1,30 @@
-"""Metrics for harnesses that evaluate language models: lm-evaluation-harness and Inspect."""
+"""Metrics for harnesses that evaluate language models: lm-evaluation-harness and Inspect.
 
+None of them ends an evaluation: a metric that cannot be measured is NaN, with an
+``UnmeasuredWarning`` that says why.
+"""
+
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest._base.hosted import or_nan
+from caltest.errors import InvalidPredictionsError
 from caltest.inference import calibration_test
 from caltest.results import CalibrationTestResult
 from caltest.statistics import ECE, Statistic
 
 if TYPE_CHECKING:
-    from inspect_ai.scorer import Metric
+    from inspect_ai.scorer import Metric, SampleScore
 
 #: What lm-evaluation-harness collects of a question: the answer's number, and log-likelihoods.
 Question = tuple[int, Sequence[float]]
 
 
 def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str, Question]:
-    """Return what a task of multiple choice hands to the three metrics of this module.
+    """Return the values that a multiple-choice task hands to the three metrics of this module.
 
     ``process_results(doc, results)`` of a task returns it, with ``[r[0] for r in results]`` and
     the number of the right option, from 0; ``metric_list`` names the three, each with the
@@ -29,22 +35,24 @@ def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str,
 
 
 def calibration_error(items: Sequence[Question]) -> float:
-    """Return the ECE of the most likely option over all questions, from 0 to 1.
+    """Return the ECE of the most likely option over all questions, from 0 to 1, or NaN.
 
     The softmax over a question's options makes its log-likelihoods probabilities. Questions may
     have different numbers of options: the event is that the most likely one is right. O(n).
+    NaN, with an ``UnmeasuredWarning``, without questions, for log-likelihoods that are not finite
+    and for answers that are no number of an option.
     """
-    return _test_of_questions(items).estimate
+    return or_nan(lambda: _test_of_questions(items).estimate, np.nan, "calibration_error")
 
 
 def noise_floor(items: Sequence[Question]) -> float:
     """Return the mean :func:`calibration_error` of calibrated models with these predictions."""
-    return _test_of_questions(items).null_mean
+    return or_nan(lambda: _test_of_questions(items).null_mean, np.nan, "noise_floor")
 
 
 def calibration_pvalue(items: Sequence[Question]) -> float:
-    """Return the exact p-value of :func:`calibration_error`, in (0, 1]."""
-    return _test_of_questions(items).pvalue
+    """Return the exact p-value of :func:`calibration_error`, in (0, 1], or NaN."""
+    return or_nan(lambda: _test_of_questions(items).pvalue, np.nan, "calibration_pvalue")
 
 
 def _test_of_questions(items: Sequence[Question]) -> CalibrationTestResult:
@@ -58,7 +66,14 @@ def _test_of_questions(items: Sequence[Question]) -> CalibrationTestResult:
             )
         confidence[i] = 1.0 / np.exp(scores - scores.max()).sum()
         right[i] = scores.argmax() == answer
-    return calibration_test(confidence, right, as_is=True)  # an error would end the harness
+    return calibration_test(confidence, right, as_is=True)
+
+
+#: Numbers of the metric of Inspect, with the fields of a test that they are.
+OF_INSPECT = {
+    "calibration_error": "estimate", "noise_floor": "null_mean", "noise_sd": "null_std",
+    "calibration_pvalue": "pvalue",
+}  # fmt: skip
 
 
 def inspect_calibration(
@@ -67,13 +82,32 @@ def inspect_calibration(
 ) -> "Metric":  # fmt: skip
     """Return a metric of Inspect for scorers that note how sure the model is of its answer.
 
-    ``confidence`` is the key in ``Score.metadata`` of the stated probability of being right, from 0
-    to 1, ``cluster`` that in the metadata of a sample that says which samples belong together,
-    ``statistic`` by default ``ECE()``. Of n samples the metric is a dict of ``calibration_error``,
-    ``noise_floor``, ``noise_sd`` and ``calibration_pvalue``, NaN where the clusters are too few for
-    a test: while it runs, Inspect asks about the samples so far. ImportError without Inspect, which
-    ``caltest[inspect]`` installs; InvalidPredictionsError for a sample without a confidence or
-    cluster, or scored as partly right.
+    Every epoch of a sample is an outcome with its own stated confidence, whatever the reducer of
+    the task is; the epochs of one sample are a cluster, since they may depend on each other.
+
+    Parameters
+    ----------
+    confidence : str, default "confidence"
+        Key in ``Score.metadata`` of the stated probability that the answer is right, from 0 to 1.
+    cluster : str, optional
+        Key in the metadata of samples that says which of them belong together. By default samples
+        are independent.
+    statistic : Statistic, optional
+        By default ``ECE()``.
+
+    Returns
+    -------
+    Metric
+        A dict of ``calibration_error``, ``noise_floor``, ``noise_sd`` and ``calibration_pvalue``.
+        All four are NaN, with an ``UnmeasuredWarning``, where a sample has no confidence or
+        cluster or is scored as partly right, or clusters are too few for a test (Inspect asks
+        about the samples so far while it runs). Unscored samples are left out and counted by
+        Inspect.
+
+    Raises
+    ------
+    ImportError
+        Without Inspect, or with one older than 0.3.285, which hands over reduced scores only.
     """
     try:
         # Inspect evaluates the annotations of a metric, so they are names of this function.
@@ -82,35 +116,41 @@ def inspect_calibration(
         raise ImportError(
             "inspect_calibration needs Inspect: pip install 'caltest[inspect]'"
         ) from error
-    number = value_to_float()
+    if "scores" not in inspect.signature(metric).parameters:
+        raise ImportError(
+            "this Inspect hands metrics the mean over epochs only: pip install -U inspect_ai"
+        )
+    said: set[str] = set()
 
-    def fact(score: SampleScore, facts: dict[str, object] | None, key: str) -> object:
-        if facts is None or facts.get(key) is None:
+    def ask(scores: list[SampleScore]) -> dict[str, float]:
+        right = np.array([value_to_float()(score.score.value) for score in scores])
+        wrong = np.flatnonzero((right != 0.0) & (right != 1.0))
+        if wrong.size:
             raise InvalidPredictionsError(
-                f"sample {score.sample_id} has no {key!r} in its metadata"
+                f"sample {scores[wrong[0]].sample_id} is scored {right[wrong[0]]}: calibration asks"
+                " whether an answer is right, 0 or 1"
             )
-        return facts[key]
+        stated = [_noted(score, score.score.metadata, confidence) for score in scores]
+        samples = [str(score.sample_id) for score in scores]
+        clusters: list[object] | None = None
+        if cluster:
+            clusters = [_noted(score, score.sample_metadata, cluster) for score in scores]
+        elif len({*samples}) < len(samples):  # several epochs
+            clusters = [*samples]
+        test = calibration_test(
+            np.array(stated, dtype=float), right.astype(bool), statistic or ECE(),
+            clusters=clusters, as_is=True,
+        )  # fmt: skip
+        return {name: float(getattr(test, of)) for name, of in OF_INSPECT.items()}
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
-        right = np.array([number(score.score.value) for score in scores])
-        for score, value in zip(scores, right, strict=True):
-            if value not in (0.0, 1.0):
-                raise InvalidPredictionsError(
-                    f"sample {score.sample_id} is scored {value}: calibration asks whether an"
-                    " answer is right, 0 or 1 (with several epochs, reduce them by mode)"
-                )
-        stated = [fact(score, score.score.metadata, confidence) for score in scores]
-        clusters = cluster and [fact(score, score.sample_metadata, cluster) for score in scores]
-        names = ("calibration_error", "noise_floor", "noise_sd", "calibration_pvalue")
-        probs = np.array(stated, dtype=float)
-        try:
-            test = calibration_test(
-                probs, right.astype(bool), statistic or ECE(), clusters=clusters, as_is=True
-            )
-        except StatisticError:  # an error would end an evaluation that has only begun
-            return dict.fromkeys(names, np.nan)
-        values = (test.estimate, test.null_mean, test.null_std, test.pvalue)
-        return dict(zip(names, values, strict=True))
+        return or_nan(lambda: ask(scores), dict.fromkeys(OF_INSPECT, np.nan), "calibration", said)
 
-    make: Callable[[], Metric] = metric(name="calibration")(lambda: compute)
+    make: Callable[[], Metric] = metric(name="calibration", scores="unreduced")(lambda: compute)
     return make()
+
+
+def _noted(score: "SampleScore", facts: dict[str, object] | None, key: str) -> object:
+    if facts is None or facts.get(key) is None:
+        raise InvalidPredictionsError(f"sample {score.sample_id} has no {key!r} in its metadata")
+    return facts[key]

@@ -6,6 +6,7 @@ Needs the extra ``caltest[sklearn]``. Arguments have scikit-learn's order and na
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import ArrayLike
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import RNG, AnyArray, whole
 from caltest._base.containers import as_ndarray
-from caltest._base.written import Doubt
+from caltest._base.hosted import or_nan
+from caltest._base.written import Doubt, Fields
 from caltest.data import Predictions
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
 from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
@@ -95,6 +97,51 @@ def calibration_pvalue(
     """
     data, options = _problem(y_true, y_prob, sample_weight, pos_label, **options)
     return calibration_test(data, None, **options).pvalue
+
+
+@dataclass(frozen=True)
+class CalibrationScorer:
+    """Scorer for searches and cross-validation: minus the calibration error, larger is better.
+
+    Pass it as ``scoring=`` of ``GridSearchCV``, ``cross_validate`` and the like. It takes the
+    classes from the fitted model, so that a fold may lack some of them. An error that cannot be
+    measured is NaN, with an ``UnmeasuredWarning``, and the search goes on.
+
+    A model that predicts the base rate for every row is calibrated: select by a proper score
+    such as ``"neg_log_loss"``, and report this beside it.
+
+    Parameters
+    ----------
+    statistic, lens
+        As in :func:`calibration_error`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_validate
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> scoring = {"loss": "neg_log_loss", "ece": CalibrationScorer()}
+    >>> scores = cross_validate(GaussianNB(), *load_iris(return_X_y=True), scoring=scoring, cv=3)
+    >>> scores["test_ece"].round(3)
+    array([-0.057, -0.05 , -0.049])
+    """
+
+    statistic: StatisticLike = ECE()
+    lens: LensLike | None = None
+
+    def __call__(
+        self, estimator: Classifier, X: object, y_true: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:  # fmt: skip
+        """Return minus the error of a fitted classifier on ``X`` (n, d), ``y_true`` (n,)."""
+        probs = estimator.predict_proba(X)
+        options: Fields = {
+            "labels": estimator.classes_, "statistic": self.statistic, "lens": self.lens
+        }  # fmt: skip
+        return or_nan(
+            lambda: -calibration_error(y_true, probs, sample_weight, **options),
+            np.nan, "the calibration error",
+        )  # fmt: skip
 
 
 class CalibrationTestDisplay:

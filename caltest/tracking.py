@@ -10,10 +10,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from caltest._base.hosted import or_nan
 from caltest._base.saving import write_file
+from caltest.data.lenses import LensLike
+from caltest.inference import calibration_test
 from caltest.results import Result
+from caltest.statistics import ECE, StatisticLike
 
 if TYPE_CHECKING:
+    from mlflow.models import EvaluationMetric
     from wandb.sdk.wandb_run import Run
 
 #: Numbers that were asked for, not found, and those of every class of an audit; they are in the
@@ -62,6 +69,48 @@ def log_to_wandb(
         artifact = wandb.Artifact(f"{name}-{run.id}", type="calibration")
         artifact.add_dir(str(folder))
         run.log_artifact(artifact)
+
+
+def mlflow_metric(
+    statistic: StatisticLike = ECE(), *, name: str = "calibration", lens: LensLike | None = None
+) -> EvaluationMetric:
+    """Return a metric for ``extra_metrics`` of ``mlflow.models.evaluate``.
+
+    The predictions that MLflow evaluates are probabilities of the event, or rows of probabilities
+    of K classes; the targets are observed classes. ``name`` heads the logged metrics
+    ``calibration/estimate``, ``calibration/noise_floor`` and ``calibration/pvalue``; ``statistic``
+    and ``lens`` are as in :func:`caltest.calibration_test`. What cannot be measured is NaN, with
+    an ``UnmeasuredWarning``. ImportError without MLflow.
+
+    Examples
+    --------
+    ::
+
+        mlflow.models.evaluate(
+            data=frame, targets="died", predictions="risk", extra_metrics=[mlflow_metric()]
+        )
+    """
+    try:
+        from mlflow.metrics import MetricValue, make_metric
+    except ImportError as error:
+        raise ImportError("mlflow_metric needs MLflow: pip install 'caltest[mlflow]'") from error
+
+    def ask(predictions: object, targets: object) -> dict[str, float]:
+        probs = np.stack([np.asarray(row, dtype=float) for row in predictions])  # type: ignore[attr-defined]
+        test = calibration_test(probs, np.asarray(targets), statistic, lens=lens, as_is=True)
+        values = (test.estimate, test.null_mean, test.pvalue)
+        return {of: float(value) for of, value in zip(OF_MLFLOW, values, strict=True)}
+
+    def eval_fn(predictions: object, targets: object = None, metrics: object = None) -> object:
+        unmeasured = dict.fromkeys(OF_MLFLOW, np.nan)
+        found = or_nan(lambda: ask(predictions, targets), unmeasured, name)
+        return MetricValue(aggregate_results=found)
+
+    return make_metric(eval_fn=eval_fn, greater_is_better=False, name=name)
+
+
+#: The numbers of a metric of MLflow.
+OF_MLFLOW = ("estimate", "noise_floor", "pvalue")
 
 
 def _numbers(result: Result, name: str) -> dict[str, float]:

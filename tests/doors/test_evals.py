@@ -2,12 +2,14 @@
 
 import gc
 import json
+import warnings
 
 import numpy as np
 import pytest
 
 import caltest as ct
 from caltest import evals
+from caltest.errors import UnmeasuredWarning
 
 METRICS = (evals.calibration_error, evals.noise_floor, evals.calibration_pvalue)
 
@@ -32,9 +34,35 @@ def test_metrics_are_those_of_the_most_likely_option():
     expected = [test.estimate, test.null_mean, test.pvalue]
     assert [metric(items) for metric in METRICS] == pytest.approx(expected, rel=1e-9)
     assert test.pvalue < 1e-6
-    for wrong in ((4, [0.0, 1.0]), (0, [np.nan, 1.0]), (-1, [0.0, 1.0])):
-        with pytest.raises(ct.InvalidPredictionsError, match=r"question 301 .* from 0"):
-            evals.calibration_error([*items, wrong])
+
+
+@pytest.mark.parametrize("wrong", [(4, [0.0, 1.0]), (0, [np.nan, 1.0]), (-1, [0.0, 1.0])])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_question_that_cannot_be_measured_is_nan_and_one_warning(metric, wrong):
+    rows = questions(20)
+    items = [evals.calibration_items(row["scores"], row["answer"])["noise_floor"] for row in rows]
+    with pytest.warns(UnmeasuredWarning, match=r"question 21 .* from 0") as said:
+        assert np.isnan(metric([*items, wrong]))
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_hostile_questions_raise_nothing(metric):
+    rng = np.random.default_rng(4)
+    strange = [[], None, [(0, [])], [(0, ["a", "b"])], [("x", [0.0])], [(0, [[0.0], [1.0]])], [()]]
+    strange += [[(0, [0.0, -np.inf])], [(0, [1e308, -1e308])], [(1.5, [0.0, 1.0])], "text", 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UnmeasuredWarning)
+        answers = [metric(items) for items in strange]
+        for _ in range(190):
+            n, k = rng.integers(0, 4), rng.integers(0, 3)
+            values = rng.choice(
+                [0.0, -3.0, 800.0, np.nan, np.inf], (n, k), p=[0.4, 0.3, 0.1, 0.1, 0.1]
+            )
+            answers.append(metric([(int(rng.integers(-1, 3)), list(row)) for row in values]))
+    assert all(np.isnan(a) or 0.0 <= a <= 1.0 for a in answers)
+    assert 0 < np.isfinite(answers).sum() < len(answers)
 
 
 @pytest.mark.filterwarnings("ignore")  # the harness's own
@@ -81,7 +109,7 @@ def test_inspect_takes_the_metric(tmp_path):
     from inspect_ai import Task
     from inspect_ai import eval as evaluate
     from inspect_ai.dataset import MemoryDataset, Sample
-    from inspect_ai.scorer import SampleScore, Score, scorer
+    from inspect_ai.scorer import Score, scorer
     from inspect_ai.solver import solver
 
     rng = np.random.default_rng(1)
@@ -119,13 +147,84 @@ def test_inspect_takes_the_metric(tmp_path):
     assert values["calibration_error"] == pytest.approx(test.estimate)
     assert values["noise_floor"] == pytest.approx(test.null_mean, rel=0.05)
     assert values["calibration_pvalue"] < 0.01
-    score = Score(value="C", metadata={"confidence": 0.9})
-    twice = [SampleScore(score=score, sample_metadata={"topic": 0})] * 2
-    assert np.isnan(list(evals.inspect_calibration(cluster="topic")(twice).values())).all()
-    (log,) = evaluate(task(silent=7), **options)
-    assert log.status == "error"
-    assert "sample 8 has no 'confidence'" in log.error.message
+    with pytest.warns(UnmeasuredWarning, match="sample 8 has no 'confidence'"):
+        (log,) = evaluate(task(silent=7), **options)
+    assert log.status == "success"
+    assert np.isnan([m.value for m in log.results.scores[0].metrics.values()]).all()
+
+    (log,) = evaluate(task(), epochs=3, **options)  # which the default reducer averages
+    assert log.status == "success", log.error
+    thrice = (np.tile(values, 3) for values in (sure, right, topic))
+    test = ct.calibration_test(*(next(thrice), next(thrice)), clusters=next(thrice))
+    values = {name: value.value for name, value in log.results.scores[0].metrics.items()}
+    assert values["calibration_error"] == pytest.approx(test.estimate)
+    assert values["calibration_pvalue"] < 0.01
     gc.collect()  # streams that Inspect leaves open warn here
+
+
+def scored(values, confidences, ids=None, **facts):
+    """Return scores as Inspect hands them to a metric."""
+    from inspect_ai.scorer import SampleScore, Score
+
+    ids = range(len(values)) if ids is None else ids
+    return [
+        SampleScore(score=Score(value=v, metadata={"confidence": c}), sample_id=i, **facts)
+        for v, c, i in zip(values, confidences, ids, strict=True)
+    ]
+
+
+def test_epochs_are_outcomes_of_one_sample_that_may_depend():
+    pytest.importorskip("inspect_ai")
+    rng = np.random.default_rng(2)
+    sure, ids = np.repeat(rng.uniform(0.3, 1.0, 120), 3), np.repeat(np.arange(120), 3)
+    right = rng.random(360) < sure
+    found = evals.inspect_calibration()(scored(np.where(right, "C", "I").tolist(), sure, ids))
+    test = ct.calibration_test(sure, right, clusters=ids)
+    assert found["calibration_error"] == test.estimate
+    assert found["calibration_pvalue"] == pytest.approx(test.pvalue, abs=0.03)  # simulated
+    assert ct.calibration_test(sure, right).null_mean != test.null_mean
+
+
+@pytest.mark.slow
+def test_epochs_of_a_calibrated_model_are_not_rejected_more_often_than_promised():
+    """All epochs of a sample alike, the hardest case: 200 evaluations of 100 samples."""
+    pytest.importorskip("inspect_ai")
+    rng, rejected = np.random.default_rng(8), 0
+    for _ in range(200):
+        sure = rng.uniform(0.3, 1.0, 100)
+        right = np.where(rng.random(100) < sure, "C", "I")
+        scores = scored(np.repeat(right, 3).tolist(), np.repeat(sure, 3), np.repeat(range(100), 3))
+        rejected += evals.inspect_calibration()(scores)["calibration_pvalue"] <= 0.05
+    assert rejected <= 19  # 3 standard deviations above 5 %
+
+
+def test_hostile_scores_raise_nothing():
+    pytest.importorskip("inspect_ai")
+    rng, metric, answers = np.random.default_rng(6), evals.inspect_calibration(), []
+    values = ["C", "I", 1, 0, 0.5, True, "text", {"a": 1}, [1], float("nan")]
+    stated = [0.9, 0.2, 1.0, 0, None, "90%", 1.0000001, -1, float("nan"), [0.5]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UnmeasuredWarning)
+        for i in range(200):
+            n, few = rng.integers(0, 5), 2 if i % 4 else 10
+            ids = rng.integers(0, 3, n).tolist()
+            picked = [values[j] for j in rng.integers(0, few, n)]
+            answers.append(
+                metric(scored(picked, [stated[j] for j in rng.integers(0, few, n)], ids))
+            )
+        answers.append(metric(None))
+        answers.append(metric([None]))
+    pvalues = np.array([answer["calibration_pvalue"] for answer in answers])
+    assert ((pvalues > 0.0) & (pvalues <= 1.0) | np.isnan(pvalues)).all()
+    assert 0 < np.isfinite(pvalues).sum() < pvalues.size
+
+
+def test_an_inspect_that_reduces_epochs_is_refused(monkeypatch):
+    scorer = pytest.importorskip("inspect_ai.scorer")
+    monkeypatch.setattr(scorer, "metric", lambda name=None: None)
+    with pytest.raises(ImportError, match="pip install -U inspect_ai"):
+        evals.inspect_calibration()
 
 
 def test_without_inspect_the_error_names_the_extra(monkeypatch):

@@ -1,21 +1,31 @@
 """caltest in scikit-learn: classes by name, folds that lack one, and scikit-learn's own checks."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, StatisticError
+from caltest.errors import (
+    DoubtfulInputWarning,
+    InvalidPredictionsError,
+    StatisticError,
+    UnmeasuredWarning,
+)
 
 pytest.importorskip("sklearn")
+from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from caltest import sklearn as adapter
 from caltest.recalibration import VectorScaling
 from caltest.sklearn import (
+    CalibrationScorer,
     CalibrationTestDisplay,
     RecalibratedClassifier,
     calibration_error,
@@ -190,3 +200,60 @@ def test_a_score_of_reversed_probabilities_warns_and_is_returned():
     y = (np.random.default_rng(1).random(400) < p).astype(int)
     with pytest.warns(DoubtfulInputWarning, match="events are rarer where probs are higher"):
         assert calibration_error(y, 1.0 - p) == ct.ECE()(1.0 - p, y)
+
+
+def test_the_scorer_is_minus_the_error_of_the_fitted_model():
+    x, y = load_wine(return_X_y=True)
+    model = GaussianNB().fit(x, y)
+    for lens in (None, ct.OneVsRest(1)):
+        expected = calibration_error(y, model.predict_proba(x), lens=lens)
+        assert CalibrationScorer(lens=lens)(model, x, y) == -expected
+
+
+def test_a_search_takes_the_scorer_and_folds_may_lack_a_class():
+    x, y = load_wine(return_X_y=True)
+    folds = [(np.arange(c, y.size, 2), np.flatnonzero(y != c)) for c in range(2)]
+    search = GridSearchCV(
+        GaussianNB(), {"var_smoothing": [1e-9, 1e-1]}, cv=folds, scoring=CalibrationScorer()
+    )
+    found = clone(search).fit(x, y).cv_results_
+    for j, (train, rows) in enumerate(folds):
+        probs = GaussianNB().fit(x[train], y[train]).predict_proba(x[rows])
+        error = calibration_error(y[rows], probs, labels=[0, 1, 2])
+        assert found[f"split{j}_test_score"][0] == -error
+    assert pickle.loads(pickle.dumps(CalibrationScorer(ct.ECE(5)))) == CalibrationScorer(ct.ECE(5))
+
+
+class Hostile(GaussianNB):
+    """A model of which some predictions are no probabilities."""
+
+    def predict_proba(self, X):
+        probs = super().predict_proba(X)
+        kind = np.random.default_rng(len(X) + int(1e6 * abs(X[0, 0]))).integers(5)
+        if kind == 0:
+            return probs * np.nan
+        if kind == 1:
+            return probs + 7.0
+        return probs[:, :1] if kind == 2 else probs
+
+
+def test_a_search_over_hostile_models_goes_on():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2000, 2)), rng.integers(0, 3, 2000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UnmeasuredWarning)
+        found = cross_validate(
+            Hostile(), x, y, cv=200, scoring=CalibrationScorer(), error_score="raise"
+        )["test_score"]
+    assert 40 < np.isfinite(found).sum() < 160
+    assert (found[np.isfinite(found)] <= 0.0).all()
+
+
+def test_a_model_that_cannot_be_measured_is_nan_and_one_warning():
+    x, y = load_wine(return_X_y=True)
+    model = GaussianNB().fit(x, y)
+    model.predict_proba = lambda rows: np.full((len(rows), 3), np.nan)
+    with pytest.warns(UnmeasuredWarning, match="the calibration error is nan: Invalid") as said:
+        assert np.isnan(CalibrationScorer()(model, x, y))
+    assert len(said) == 1

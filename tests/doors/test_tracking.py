@@ -2,13 +2,16 @@
 
 import re
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.tracking import log_to_mlflow, log_to_wandb
+from caltest.errors import UnmeasuredWarning
+from caltest.tracking import log_to_mlflow, log_to_wandb, mlflow_metric
 
 DATA = ct.examples.digits()
 TEST = ct.calibration_test(DATA)
@@ -112,6 +115,70 @@ def test_wandb_without_a_run(wandb):
         log_to_wandb(TEST)
     log_to_wandb(TEST, run=run)
     assert wandb.metrics["calibration/estimate", None] == TEST.estimate
+
+
+@pytest.mark.filterwarnings("ignore")  # MLflow's own
+def test_mlflow_evaluates_it(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.chdir(tmp_path)
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    p = rng.random(200)
+    y = (rng.random(200) < p**2).astype(int)
+    rows = rng.dirichlet(np.ones(3), 200)
+    frame = pandas.DataFrame({"p": p, "y": y, "rows": list(rows), "k": rng.integers(0, 3, 200)})
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+
+    def logged(data, predictions, targets):
+        with mlflow.start_run():
+            found = mlflow.models.evaluate(
+                data=data, targets=targets, predictions=predictions, extra_metrics=[mlflow_metric()]
+            )
+        return {k.removeprefix("calibration/"): v for k, v in found.metrics.items()}
+
+    for columns, arrays in ((("p", "y"), (p, y)), (("rows", "k"), (rows, frame.k.to_numpy()))):
+        test, found = ct.calibration_test(*arrays), logged(frame, *columns)
+        assert found["estimate"] == pytest.approx(test.estimate)
+        assert found["noise_floor"] == pytest.approx(test.null_mean)
+        assert found["pvalue"] == pytest.approx(test.pvalue)
+    wrong = logged(frame.assign(p=p + 1.0), "p", "y")
+    assert np.isnan([wrong[name] for name in ("estimate", "noise_floor", "pvalue")]).all()
+
+
+def test_hostile_predictions_raise_nothing_inside_mlflow(monkeypatch):
+    module = ModuleType("mlflow.metrics")
+    module.MetricValue = SimpleNamespace
+    module.make_metric = lambda eval_fn, greater_is_better, name: eval_fn
+    monkeypatch.setitem(sys.modules, "mlflow", ModuleType("mlflow"))
+    monkeypatch.setitem(sys.modules, "mlflow.metrics", module)
+    ask, rng, answers = mlflow_metric(), np.random.default_rng(5), []
+    strange = [None, [], [0.5], ["a"], [[0.5, 0.5], [0.5]], 3, [np.nan], [1.0000001], [[]]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UnmeasuredWarning)
+        for i in range(200):
+            n = int(rng.integers(0, 5))
+            p = rng.choice(
+                [0.0, 0.25, 0.5, 1.0, 7.0, np.nan], n, p=[0.2, 0.3, 0.2, 0.2, 0.05, 0.05]
+            )
+            y = rng.integers(0, 2 if i % 3 else 3, n if i % 5 else n + 1)
+            pair = (p, y) if i % 4 else (strange[i % 9], strange[i % 7])
+            answers.append(ask(*pair).aggregate_results)
+    pvalues = np.array([answer["pvalue"] for answer in answers])
+    assert ((pvalues > 0.0) & (pvalues <= 1.0) | np.isnan(pvalues)).all()
+    assert 0 < np.isfinite(pvalues).sum() < 200
+    with pytest.warns(
+        UnmeasuredWarning, match="calibration is nan: InvalidPredictionsError"
+    ) as said:
+        ask([2.0], [1])
+    assert len(said) == 1
+
+
+def test_without_mlflow_the_metric_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow.metrics", None)
+    with pytest.raises(ImportError, match=r"pip install 'caltest\[mlflow\]'"):
+        mlflow_metric()
 
 
 @pytest.mark.parametrize(("log", "name"), [(log_to_mlflow, "mlflow"), (log_to_wandb, "wandb")])

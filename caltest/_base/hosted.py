@@ -1,0 +1,32 @@
+"""Metrics inside other tools: what cannot be measured is NaN with a warning, never an exception."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from caltest.errors import UnmeasuredWarning
+
+T = TypeVar("T")
+
+
+def or_nan(
+    ask: Callable[[], T], unmeasured: T, name: str, said: set[str] | None = None, stack: int = 3
+) -> T:
+    """Return the answer of ``ask``, or ``unmeasured`` with an ``UnmeasuredWarning``.
+
+    ``name`` is that of the metric. Reasons that differ in numbers only are said once if ``said``,
+    the reasons so far, is passed. ``KeyboardInterrupt`` and ``SystemExit`` are passed on.
+    """
+    try:
+        return ask()
+    except Exception as error:  # whatever it is, the host goes on
+        message = f"{name} is nan: {type(error).__name__}: {error}"
+        reason = re.sub(r"\d+", "#", message)
+        if said is None or reason not in said:
+            warnings.warn(message, UnmeasuredWarning, stacklevel=stack)
+        if said is not None:
+            said.add(reason)
+        return unmeasured
