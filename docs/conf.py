@@ -2,7 +2,13 @@
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from myst_nb.core.read import read_myst_markdown_notebook
 
 import caltest
 
@@ -17,7 +23,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -29,7 +37,17 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 
-exclude_patterns = ["_build", "simulations"]
+exclude_patterns = ["_build", "_templates", "simulations", "tutorials/notebooks", "jupyter_execute"]
+# The copy button takes the commands of a session, without prompts and output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "EOF"
+
+# Formulas are MathML, which every current browser draws without a script or a font to download:
+# the built site works from disk and behind a strict content security policy.
+html_math_renderer = "mathml"
+
 html_theme = "furo"
 html_title = "caltest"
 html_static_path = ["_static"]
@@ -38,7 +56,8 @@ html_css_files = ["wide.css"]  # printed reports have 118 columns
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autosummary_generate = False
+autosummary_generate = True
+templates_path = ["_templates"]
 numpydoc_show_class_members = False
 
 # Docstring examples run with the tests; the doctest builder runs those of these pages only.
@@ -50,6 +69,66 @@ doctest_global_setup = """
 import os, tempfile
 os.chdir(tempfile.mkdtemp())
 """
+
+
+HERE = Path(__file__).parent
+REFERENCE = (HERE / "reference.md").read_text(encoding="utf-8")
+#: Lists of the reference: module and names.
+LISTS = [
+    (module, names.split())
+    for module, names in re.findall(
+        r"\.\. currentmodule:: ([\w.]+)\n\n\.\. autosummary::\n   :toctree: api\n"
+        r"   :nosignatures:\n\n"
+        r"((?:   \w+\n)+)",
+        REFERENCE,
+    )
+]
+
+
+def used_in():
+    """Return, for each object of the reference, the pages whose code uses it: {name: [page]}."""
+    pages = {
+        path.relative_to(HERE).with_suffix("").as_posix(): " ".join(
+            re.findall(
+                r"^```+.*?^```+$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+            )
+        )
+        for folder in ("tutorials", "concepts", ".")
+        for path in sorted((HERE / folder).glob("*.md"))
+    }
+    return {
+        f"{module}.{name}": [
+            page for page, code in pages.items() if re.search(rf"\b(?<!`){name}\(", code)
+        ][:6]
+        for module, names in LISTS
+        for name in names
+    }
+
+
+def see_also():
+    """Return, for each object of the reference, up to eight neighbours in its list."""
+    return {
+        f"{module}.{name}": [
+            f"{module}.{other}"
+            for other in sorted(names, key=lambda other: abs(names.index(other) - i))[1:9]
+        ]
+        for module, names in LISTS
+        for i, name in enumerate(names)
+    }
+
+
+# Pages of names that differ in case only would overwrite each other on some disks.
+_ALL = [f"{module}.{name}" for module, names in LISTS for name in names]
+autosummary_filename_map = {
+    name: f"{name}-class"
+    for name in _ALL
+    if name.lower() != name and name.lower() in [other for other in _ALL if other != name]
+}
+autosummary_context = {
+    "shown_members": tomllib.loads((HERE / "members.toml").read_text(encoding="utf-8")),
+    "used_in": used_in(),
+    "see_also": see_also(),
+}
 
 
 def escape_bars(app, what, name, obj, options, lines):
@@ -77,7 +156,40 @@ def draw_gallery(app):
         runpy.run_path(str(gallery / "make.py"))["main"]()
 
 
+def write_notebooks(app):
+    """Write each tutorial as a notebook to download; roles of Sphinx become plain text."""
+    folder = Path(app.srcdir) / "tutorials" / "notebooks"
+    folder.mkdir(exist_ok=True)
+    for page in sorted(folder.parent.glob("*.md")):
+        if page.stem == "index":
+            continue
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(
+            r"\{(?:doc|func|class|ref|mod|download)\}`([^`<]*?)\s*(?:<[^`]*>)?`", r"\1", text
+        )
+        notebook = read_myst_markdown_notebook(text, path=str(page))
+        nbformat.write(notebook, folder / f"{page.stem}.ipynb")
+
+
+def mathml(tex, block):
+    """Return a formula as MathML; an equation number stands to its right."""
+    tex = re.sub(r"\\tag\{(.*?)\}", r"\\qquad\\text{(\1)}", tex).replace(r"\dots", r"\ldots")
+    return tex2mathml(tex.strip(), as_block=block)
+
+
+def visit_math(self, node):
+    self.body.append(mathml(node.astext(), block=False))
+    raise nodes.SkipNode
+
+
+def visit_math_block(self, node):
+    self.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("builder-inited", write_notebooks)
     app.connect("builder-inited", draw_gallery)
     app.connect("autodoc-process-docstring", add_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", escape_bars)
