@@ -123,6 +123,43 @@ def doubts_of_arrays(
     return tuple(filter(None, (predicted_class(rows), against_outcomes(rows))))
 
 
+def doubts_of_sums(
+    p: FloatArray, n: FloatArray, events: IntArray, said: Mapping[str, str]
+) -> tuple[Question, ...]:
+    """Return the questions that sums over cells raise: of all rows, however many.
+
+    The guards are ``against_outcomes`` and ``predicted_class`` of two classes, as of rows with the
+    mean prediction of their cell; one cell may hold the threshold of predicted classes. O(C).
+
+    Parameters
+    ----------
+    p : ndarray of shape (C,)
+        Mean predictions of cells, increasing.
+    n, events : ndarray of shape (C,)
+        Numbers of rows and of events.
+    said : mapping of str to str
+        What the options are called.
+    """
+    rows = Rows(p, events, said=said)
+    k, total = float(events.sum()), float(n.sum())
+    if not 0.0 < k < total:
+        return ()
+    q = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
+    gain = float((2.0 * events - n) @ np.log(1.0 / q - 1.0))  # log L(1 − p) − log L(p)
+    area = float(events @ (np.cumsum(n - events) - (n - events) / 2.0)) / (k * (total - k))
+    ties = (total + 1.0) - float(np.sum(n**3 - n)) / (total * (total - 1.0))
+    variance = ties / (12.0 * k * (total - k))
+    z = (area - 0.5) / float(np.sqrt(variance)) if variance > 0.0 else 0.0
+    if gain >= LIKELIER and z <= -BELOW_HALF:
+        return (_against(rows, area, z),)
+    pure, first = (events == 0) | (events == n), int(np.argmax(events > 0))
+    apart = np.count_nonzero(~pure) <= 1 and bool((events[first + 1 :] == n[first + 1 :]).all())
+    chance = float(n @ np.log(np.where(events > 0, q, 1.0 - q) ** pure))
+    if apart and -chance >= LIKELIER + float(np.log(total + 1.0)):
+        return (_follows_from_predictions(rows),)
+    return ()
+
+
 def doubts_of_followup(
     probs: FloatArray, followup: Followup, clusters: AnyArray | None = None,
     said: Mapping[str, str] | None = None,
@@ -274,6 +311,11 @@ def against_outcomes(rows: Rows) -> Question | None:
     z /= np.sqrt(effect)
     if gain / effect < LIKELIER or z > -BELOW_HALF:
         return None
+    return _against(rows, area, z)
+
+
+def _against(rows: Rows, area: float, z: float) -> Question:
+    """Return the question of events that are rarer where predictions are higher."""
     probs, outcome = rows.words("probs"), rows.outcome
     rarer = f"events are rarer where {probs} are" if rows.arrays else (
         f"{outcome} is rarer where {probs} is"
@@ -357,6 +399,11 @@ def predicted_class(rows: Rows) -> Question | None:
         chance = p[np.arange(rows.n), y]
     if -float(np.log(chance).sum()) < LIKELIER + float(np.log(rows.n + 1.0)):
         return None
+    return _follows_from_predictions(rows)
+
+
+def _follows_from_predictions(rows: Rows) -> Question:
+    """Return the question of labels that follow from the predictions in every row."""
     follow = "labels follow" if rows.arrays else f"{rows.outcome} follows"
     text = (
         f"{follow} from {rows.words('probs')} in every row, as the class that a model predicts "

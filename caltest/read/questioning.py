@@ -326,6 +326,23 @@ def _unused(
     return columns_of(frame, names)
 
 
+def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
+    """Return columns that nobody named and that say one part of a data set in the first rows."""
+    frame, found = head.frame.collect(), list[str]()
+    for column in columns_of(frame, [n for n in frame.columns if n not in chosen.used]):
+        if column.words is not None and column.n_values == 1 and split_parts(column.words):
+            found.append(column.name)
+    return found
+
+
+def words_in(table: Table, chosen: Chosen, wanted: Wanted, name: str) -> set[str]:
+    """Return the words of a column of text in all rows that are kept."""
+    import polars as pl
+
+    words = _kept(table, chosen, wanted).select(pl.col(name).cast(pl.String).unique())
+    return {*words.collect(engine="streaming")[name].drop_nulls().to_list()}
+
+
 def _far_apart(
     table: Table, chosen: Chosen, wanted: Wanted, head: tuple[Column, ...], rows: Rows
 ) -> list[Question | None]:

@@ -75,7 +75,9 @@ def scan(
     probs, label, where, predicted_label, weights, classes
         As in :func:`read_predictions`; the first part decides which columns are read.
     from_logits, renormalise, drop_missing, format, as_is
-        As in :func:`read_predictions`. Guards look at the first 32 768 rows.
+        As in :func:`read_predictions`. The questions of predictions and outcomes, and of rows that
+        a model was fitted to, are asked of all rows; those of other columns of the first 32 768
+        rows of the first part, as a note says.
     lens : Lens, sequence of them or "usual", optional
         Which probabilities are assessed; by default all lenses of :func:`audit`, with ``"usual"``
         the lens of :func:`calibration_test`.
@@ -161,6 +163,8 @@ class _Run:
         """Tally the parts that are not counted yet, and return the tally of all."""
         self.reading.choose(self.parts)
         left = [part for part in self.parts if self.marks.get(part) not in self.counted[0]]
+        for part in (part for part in self.parts if part not in left):
+            self.reading.seen(part)
         try:
             with progress(rows_of(left), "rows") as advance:
                 for part in left:
@@ -174,10 +178,11 @@ class _Run:
             raise InvalidPredictionsError(f"{self.parts[0].name}: there are no rows, nor in others")
         chosen = self.reading.chosen
         assert chosen is not None
+        doubts = self.reading.asked_of_all(tally)
         wanted = [t.name for o in ("probs", "label") for t in chosen.terms[o]]
         note = f"read {several(tally.n, 'row')} of {several(len(names), 'file')}"
         note += f", columns {shortened(wanted)}"
-        return replace(tally, notes=(note, *self.reading.notes))
+        return replace(tally, notes=(note, *doubts, *self.reading.notes))
 
     def _count(self, part: Path, advance: Callable[[int], None]) -> None:
         tally, before = None, part.stat()

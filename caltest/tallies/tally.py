@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 import numpy as np
 
 from caltest._base import BoolArray, FloatArray, IntArray
-from caltest._base.written import Fields, name_of, several
+from caltest._base.written import Doubt, Fields, name_of, several
 from caltest.data import Facts, Predictions
+from caltest.data.doubts import answered, doubts_of_sums, train_rows
 from caltest.data.lenses import (
     Canonical,
     Lens,
@@ -31,6 +32,7 @@ from caltest.data.lenses import (
     default_lens,
 )
 from caltest.data.numbers import as_they_are
+from caltest.data.questions import Column, Question, Rows
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.read.arguments import read_arguments
 from caltest.read.contract import Chosen, Wanted
@@ -38,6 +40,7 @@ from caltest.read.expressions import listing
 from caltest.read.files import chosen_of, opened_part, read_table, table_in_memory
 from caltest.read.formats import Table, flat, imported
 from caltest.read.logs import refuse_repeated_samples
+from caltest.read.questioning import one_part_columns, words_in
 from caltest.read.state import parse_json, sealed, unsealed
 from caltest.read.tables import batches_of
 from caltest.read.values import Cells
@@ -52,6 +55,7 @@ from caltest.tallies.grid import (
     AnyTally,
     Grid,
     carried,
+    mean_position,
     turned_over,
 )
 from caltest.tallies.sample import TELLING, UNBOUNDED, RowSample, part_of, shared_rows
@@ -798,11 +802,16 @@ class TallyReading:
     looks: tuple[LensLike, ...] = ()
     #: Ranks above which no row can still enter the sample.
     bound: np.uint64 = UNBOUNDED
+    #: Number of the first rows, of which questions of columns that nobody named are asked, and
+    #: the columns that have said one part of a data set there, with the words of all rows.
+    head: int = 0
+    parts: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def question(self) -> dict[str, str]:
         """Everything that decides what is counted, as text by name."""
-        given = {f.name: repr(getattr(self.wanted, f.name)) for f in fields(Wanted)}
+        counted = (f.name for f in fields(Wanted) if f.name != "as_is")
+        given = {name: repr(getattr(self.wanted, name)) for name in counted}
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
         return {"lens": lens or repr(self.lens), "grid": repr(self.grid), **given}
 
@@ -825,7 +834,35 @@ class TallyReading:
         data, _ = read_table(head, alike)
         self.chosen = chosen_of(head, self.wanted)
         self.notes = data.notes[1:]
+        self.head = head.frame.select("*").collect().height
+        self.parts = {name: set[str]() for name in one_part_columns(head, self.chosen)}
         self._look(data)
+
+    def asked_of_all(self, counted: Tally | Tallies) -> tuple[str, ...]:
+        """Return notes on what all rows say against the reading; DoubtfulInputError for a question.
+
+        ``counted`` are the sums of all rows, which know predictions and outcomes. A note says what
+        was asked of the first rows only.
+        """
+        assert self.chosen is not None
+        if counted.n <= self.head:
+            return ()
+        said = {option: self.chosen.sql(option) for option in self.chosen.terms}
+        asked = list[Question]()
+        for name, words in self.parts.items():
+            column = Column(name, np.arange(len(words)), tuple(sorted(words)))
+            empty = Rows(np.empty(0), np.empty(0, dtype=np.int64), unused=(column,), said=said)
+            if (question := train_rows(empty)) is not None:
+                asked.append(question)
+        members = counted.members if isinstance(counted, Tallies) else (counted,)
+        event = [m for m in members if m.n_classes == 2 and m.lens in (OneVsRest(1), Canonical())]
+        if event and event[0].weights is None:
+            sums = event[0].sums
+            centre, _, half, _ = Grid(event[0].grid).of(event[0].key)
+            p, rows = centre + half * mean_position(sums), sums[:, 0].astype(np.float64)
+            asked += doubts_of_sums(p, rows, sums[:, SUMS.index("events")], said)
+        notes = tuple(map(Doubt, answered(asked, self.wanted.as_is)))
+        return (*notes, f"questions of further columns were asked of the first {self.head} rows")
 
     def _look(self, data: Predictions) -> None:
         """Resolve the lenses for these rows."""
@@ -845,7 +882,19 @@ class TallyReading:
         """Yield (tally, number of rows) for every batch of a file."""
         with opened_part(part, self.wanted) as table:
             refuse_repeated_samples(table, self.wanted)
+            self._words_of(table)
             yield from self.batches(table)
+
+    def seen(self, part: Path) -> None:
+        """Take note of a file that was counted before: which parts of a data set it is of."""
+        if self.parts:
+            with opened_part(part, self.wanted) as table:
+                self._words_of(table)
+
+    def _words_of(self, table: Table) -> None:
+        assert self.chosen is not None
+        for name in {*self.parts} & {*table.schema}:
+            self.parts[name] |= words_in(table, self.chosen, self.wanted, name)
 
     def batches(self, table: Table) -> Iterator[tuple[Counts, int]]:
         """Yield (tally, number of rows) for every batch of a table."""
@@ -955,7 +1004,7 @@ def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
         (counted,) = dask.compute(waiting[0])
     if counted is None:
         raise InvalidPredictionsError("weights are all 0: no row would count")
-    return counted
+    return replace(counted, notes=(*reading.asked_of_all(counted), *counted.notes))
 
 
 def _table(frame: PandasFrame) -> Table:

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest.data import doubts
+from caltest.data.questions import Rows
+from caltest.errors import DoubtfulInputError
 from caltest.read import tables
+from caltest.tallies import tally
 from caltest.tallies.tally import TallyReading
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -42,7 +46,8 @@ def whole():
 def test_same_for_any_batches_and_order(parts, monkeypatch):
     found = ct.scan(parts / "part-*.parquet")
     assert found == whole()
-    assert found.notes == ("read 2100 rows of 3 files, columns p, y",)
+    first = "questions of further columns were asked of the first 700 rows"
+    assert found.notes == ("read 2100 rows of 3 files, columns p, y", first)
     smaller_batches(monkeypatch, 37)
     assert ct.scan([parts / f"part-{j}.parquet" for j in (2, 0, 1)]) == found
 
@@ -214,3 +219,68 @@ def test_audit_of_many_classes(digits, run, monkeypatch):
     assert "TopK(1)" in run("interval", digits)[1]
     with pytest.raises(ct.StatisticError, match=r"lens=all that an audit asks, not 'usual'"):
         ct.scan(digits, resume=digits.parent / "state", lens="usual")
+
+
+def late(path, monkeypatch, **columns):
+    """Write 4000 rows of which 200 are looked at as the first."""
+    monkeypatch.setattr(tally, "FIRST", 200)
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def beta():
+    rng = np.random.default_rng(7)
+    p = rng.beta(1.2, 1.8, 4000)
+    return p, (rng.random(4000) < p).astype(np.int64), rng
+
+
+def test_predictions_are_asked_about_by_all_rows(tmp_path, monkeypatch, beta):
+    p, y, _ = beta
+    p[:200], y[:200] = 0.5, np.arange(200) % 2  # which say nothing
+    path = late(tmp_path / "a.parquet", monkeypatch, p=1.0 - p, y=y)
+    with pytest.raises(DoubtfulInputError, match=r"y is rarer where p is higher \(area") as caught:
+        ct.scan(path)
+    assert [dict(r.options) for r in caught.value.readings] == [
+        {"probs": "1 - p"}, {"label": "NOT y"},
+    ]  # fmt: skip
+    assert "read as it is, although y is rarer" in ct.scan(path, as_is=True).notes[1]
+    assert ct.scan(path, probs="1 - p").n == 4000
+
+
+@pytest.mark.parametrize("lens", [None, "usual"])
+def test_predicted_classes_are_asked_about_by_all_rows(tmp_path, monkeypatch, beta, lens):
+    p, _, _ = beta
+    labels = (p > 0.45).astype(np.int64)
+    p[:200] = 0.9  # one label
+    path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=np.where(p == 0.9, 1, labels))
+    with pytest.raises(DoubtfulInputError, match="y follows from p in every row"):
+        ct.scan(path, lens=lens)
+
+
+def test_rows_of_a_fit_far_behind_are_asked_about(tmp_path, monkeypatch, beta):
+    p, y, _ = beta
+    part = np.array(["test"] * 3000 + ["train"] * 1000)
+    path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=y, split=part)
+    state = tmp_path / "state"
+    for _ in range(2):  # read, and taken from the state
+        with pytest.raises(DoubtfulInputError, match="split tells rows that a model was fitted"):
+            ct.scan(path, resume=state)
+    assert ct.scan(path, where="split = 'test'").n == 3000
+    assert ct.scan(path, resume=state, as_is=True).n == 4000
+
+
+def test_calibrated_rows_raise_no_question_however_many(tmp_path, monkeypatch, beta):
+    p, y, rng = beta
+    path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=y, age=rng.integers(20, 90, 4000))
+    first = "questions of further columns were asked of the first 200 rows"
+    assert ct.scan(path).notes[1:] == (first,)
+
+
+def test_sums_over_cells_say_what_rows_say(beta):
+    p, y, _ = beta
+    cells = np.unique(np.round(1.0 - p, 3), return_inverse=True)
+    n, events = np.bincount(cells[1]), np.bincount(cells[1], y)
+    (by_sums,) = doubts.doubts_of_sums(cells[0], n.astype(float), events.astype(int), {})
+    by_rows = doubts.against_outcomes(Rows(cells[0][cells[1]], y))
+    assert by_sums.text == by_rows.text
