@@ -155,6 +155,7 @@ from .statistics import Kuiper as Kuiper
 from .statistics import LabelStatistic as LabelStatistic
 from .statistics import LaplaceKernel as LaplaceKernel
 from .statistics import LogScore as LogScore
+from .statistics import MeanDifference as MeanDifference
 from .statistics import MulticlassCox as MulticlassCox
 from .statistics import MultiScale as MultiScale
 from .statistics import OERatio as OERatio

@@ -96,6 +96,7 @@ STATISTICS = [
     Row(ct.ScoreGap(), copies=False, tally=1e-9),
     Row(ct.ScoreGap("log"), copies=False, tally=1e-9),
     Row(ct.CalibrationInTheLarge(), **OF_TWO, exact=True, tally=1e-9),
+    Row(ct.MeanDifference(), two_classes=True, exact=True, tally=1e-9),
     Row(ct.OERatio(), two_classes=True, exact=True, tally=1e-9),
     Row(ct.HosmerLemeshow(), **OF_TWO, exact=True, tally=1e-9),
     Row(

@@ -23,6 +23,7 @@ from validation import (
     power,
     revisions,
     segments,
+    signed,
     tallies,
     type_one_error,
     votes,
@@ -46,6 +47,7 @@ STUDIES = (
     power,
     revisions,
     segments,
+    signed,
     votes,
     ways,
 )

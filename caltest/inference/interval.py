@@ -21,11 +21,12 @@ from caltest.inference.calibration import each_subgroup
 from caltest.inference.dependence import refuse_few_blocks
 from caltest.inference.inversion import SIZES, CellNoise, UpperInversion, cell_noise, reached
 from caltest.inference.null import cell_null, null_distribution, replicates_of
+from caltest.inference.signed import signed_bounds
 from caltest.nulls import Bootstrap, Run, Workers, check_run
 from caltest.nulls.laws import clopper_pearson
 from caltest.results import ConfidenceIntervalResult, EquivalenceTestResult
 from caltest.results.base import go_on
-from caltest.statistics import ECE, RMSCE, Cells, DebiasedL1, DebiasedL2, Estimand
+from caltest.statistics import ECE, RMSCE, Cells, DebiasedL1, DebiasedL2, Estimand, MeanDifference
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.prepared import Prepared
 from caltest.statistics.rows import RowProblem, row_problem
@@ -73,7 +74,8 @@ def confidence_interval(
         Probability with which such an interval contains the error.
     method : str, default "auto"
         ``"auto"`` inverts tests, for ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes,
-        ``RMSCE`` and ``MCE``. ``"bootstrap"`` takes quantiles of resampled rows, for
+        ``RMSCE`` and ``MCE``; the interval of ``MeanDifference`` is that of shifts of the log-odds
+        that are not rejected, signed. ``"bootstrap"`` takes quantiles of resampled rows, for
         averages such as a proper score; it has to be named.
     side : {"two-sided", "lower", "upper"}, default "two-sided"
         Which bounds; one alone has the whole error probability.
@@ -165,7 +167,7 @@ def interval_problem(
     """Validate the data and options of a bound, and prepare the statistic."""
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
-    inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2))
+    inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2, MeanDifference))
     summable = [statistic] if inverted and method in ("auto", "inversion") else []
     analysis = Analysis.through(lens, data, run["rng"], summable)
     if isinstance(analysis.problem, RowProblem) and data.horizon is not None:  # units are blocks
@@ -184,6 +186,8 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
     if method == "bootstrap" and problem.exact:
         return by_bootstrap
     if method != "bootstrap" and estimand is not None and request.prepared.cells is not None:
+        if estimand.size == "signed":
+            return by_shift
         if estimand.size != "largest":
             return by_inversion
         # Clopper & Pearson count independent rows that weigh alike
@@ -205,7 +209,7 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
 def _within(bound: float, estimand: Estimand | None) -> float | None:
     """Return a bound cut to the range of the error; None where it is open and the range unknown."""
     if estimand is not None:
-        return float(min(max(bound, 0.0), estimand.largest))
+        return float(min(max(bound, estimand.smallest), estimand.largest))
     return float(bound) if np.isfinite(bound) else None
 
 
@@ -463,6 +467,27 @@ def _gap(request: IntervalProblem, gap: float) -> float:
     return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
 
 
+def by_shift(request: IntervalProblem) -> Bounds:
+    """Invert tests of the event rate along shifts of the log-odds: :mod:`caltest.inference.signed`.
+
+    A signed difference has no noise floor and needs no correction.
+    """
+    rows, times = request.prepared.problem.expand()[:2]
+    found = signed_bounds(rows, times, request.alpha)
+    outside = (found.low > 0.0 and request.side != "upper") or (
+        found.high < 0.0 and request.side != "lower"
+    )
+    return Bounds(
+        method="shift",
+        low=found.low,
+        high=found.high,
+        corrected=request.estimate,
+        null_mean=0.0,
+        contains_zero=not outside,
+        pvalue=found.pvalue,
+    )
+
+
 def by_bootstrap(request: IntervalProblem) -> Bounds:
     """Return quantiles of the statistic over resampled rows, or clusters."""
     values, ended = _bootstrap(request)
@@ -569,7 +594,7 @@ def equivalence_test(
     request = interval_problem("equivalence_test", data, statistic, lens, 1.0 - alpha, "upper", run)
     estimand = request.prepared.estimand
     largest = estimand is not None and estimand.size == "largest"
-    unknown = estimand is None or request.prepared.cells is None
+    unknown = estimand is None or estimand.size == "signed" or request.prepared.cells is None
     weighted = request.prepared.problem.weight is not None
     if unknown or (largest and (request.designed or weighted)):
         raise StatisticError(

@@ -30,6 +30,7 @@ INTERVAL_METHODS = {
     "inversion": ("inversion of tests", "what noise adds, by the scatter in the cells"),
     "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
     "bootstrap": ("percentile bootstrap", "by resampled rows"),
+    "shift": ("shifts of the log-odds", ""),
 }
 
 
@@ -48,7 +49,7 @@ class ConfidenceIntervalResult(Result):
     ----------
     statistic, lens : str
         Statistic and lens, written as in Python.
-    method : {"inversion", "cells", "bootstrap"}
+    method : {"inversion", "cells", "bootstrap", "shift"}
         How the interval was computed.
     estimate : float
         Observed value of the statistic.
@@ -98,8 +99,12 @@ class ConfidenceIntervalResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return the lower limit (the interval has its own level) and the estimate."""
-        return (0.0 if self.low is None else self.low), self.estimate
+        """Return the limit nearest to 0 (the interval has its own level) and the estimate.
+
+        Both are sizes, without sign; the first is 0 where the interval contains 0.
+        """
+        low, high = (0.0 if end is None else end for end in (self.low, self.high))
+        return max(low, -high, 0.0), abs(self.estimate)
 
     def _procedure(self) -> list[str]:
         side = "" if self.side == "two-sided" else f" {self.side} bound"
@@ -139,6 +144,8 @@ class ConfidenceIntervalResult(Result):
             "without noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
             "data": f"n = {self.n}, K = {self.n_classes}{cells}{self._design}",
         }
+        if self.method == "shift":  # a signed difference has no noise floor
+            del facts["if calibrated"], facts["without noise"]
         return [*listed(facts), ""]
 
     def _in_words(self) -> list[str]:

@@ -41,6 +41,7 @@ from .regression import CalibrationInTheLarge as CalibrationInTheLarge
 from .regression import CoxLR as CoxLR
 from .regression import CoxScore as CoxScore
 from .regression import HosmerLemeshow as HosmerLemeshow
+from .regression import MeanDifference as MeanDifference
 from .regression import OERatio as OERatio
 from .regression import Spiegelhalter as Spiegelhalter
 from .rows import Drawn as Drawn

@@ -463,16 +463,22 @@ class Estimand:
     """Which error of new data a statistic estimates: ``factor`` times a size over its cells.
 
     The ``size`` is Σ_b π_b Σ_k |Δ_bk|, Σ_b π_b |Δ_b|² or max_b |Δ_b|, with π_b the share of cell b
-    and Δ_b its mean residual, of two classes its first component. Errors lie in [0, ``largest``];
+    and Δ_b its mean residual, of two classes its first component. Errors lie in [0, ``largest``].
+    A "signed" size is Σ_b π_b Δ_b itself, in [−``largest``, ``largest``];
     ``root`` and ``squared`` say whether the statistic is the root of the size, or the largest gap
     squared.
     """
 
-    size: Literal["absolute", "squared", "largest"]
+    size: Literal["absolute", "squared", "largest", "signed"]
     factor: float = 1.0
     largest: float = 1.0
     root: bool = False
     squared: bool = False
+
+    @property
+    def smallest(self) -> float:
+        """The lower end of the range of the error."""
+        return -self.largest if self.size == "signed" else 0.0
 
     def scaled(self, value: float) -> float:
         """Return a value of the size on the scale of the statistic."""

@@ -16,7 +16,7 @@ from caltest.data.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
 from caltest.nulls.laws import chi_squared, normal
 from caltest.statistics.prepared import CellStatistic, LabelStatistic, SumStatistic
-from caltest.statistics.problem import Cells, Problem, ResidualSums
+from caltest.statistics.problem import Cells, Estimand, Problem, ResidualSums
 from caltest.statistics.scores import ScoreGap
 from caltest.statistics.statistic import Statistic, rows_of
 
@@ -89,6 +89,41 @@ class OERatio(Statistic):
 
     def prepare(self, problem: Problem) -> ScaledGaps:
         return _all_in_all(self, problem, 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class MeanDifference(Statistic):
+    """Mean of observed − predicted, signed: by how much events are more frequent than predicted.
+
+    d = Σ_i w_i (y_i − p_i) / Σ_i w_i, in [−1, 1]: 0.05 says that the event rate is 5 percentage
+    points above the mean prediction. Through ``TopK(1)`` it is accuracy less mean confidence, below
+    0 for overconfident models. :func:`confidence_interval` bounds it at rare events, with clusters
+    and weights. As a test it is two-sided around 0, and the same as
+    :class:`CalibrationInTheLarge`. No power against errors that leave the mean right. O(n).
+
+    Raises
+    ------
+    StatisticError
+        For more than two classes after the lens, or where every prediction is 0 or 1.
+
+    Examples
+    --------
+    >>> MeanDifference()(np.array([0.25, 0.5, 0.25, 0.5]), np.array([1, 1, 0, 1]))
+    0.375
+    """
+
+    def prepare(self, problem: Problem) -> ScaledGaps:
+        problem.event(self)
+        cells = Cells.whole(problem)
+        variance = float(problem.variance_of(cells)[0])
+        refuse_certain(self, variance > NO_VARIANCE * problem.n)
+        weight = float(cells.mass.sum())
+        return ScaledGaps(
+            problem, np.array([weight]), 1,
+            cells=cells, two_sided=True, null_mean=0.0, min_surprises=4.0,
+            estimand=Estimand("signed"),
+            laws={"asymptotic": partial(normal, 0.0, float(np.sqrt(variance)) / weight)},
+        )  # fmt: skip
 
 
 def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
