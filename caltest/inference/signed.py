@@ -8,10 +8,10 @@ third cumulant, and both ends are those of Clopper and Pearson, which hold for r
 
 Two factors widen the law. φ = max(1, V̂ / V(t̂)) compares the scatter of the residuals with the
 variance at the shift t̂ that meets S, V(t) = Σ w² p(t) (1 − p(t)). The scatter is that of units u,
-which are rows or clusters: V̂ = Σ_u (S_u − W_u d)² with d the observed difference, for G clusters
-times G / (G − 1). It allows for errors that no shift describes and for dependence within clusters.
-With clusters or weights φ is multiplied by (t / z)², Student's quantile over the normal one. An event then
-counts as g = φ Σ w² v / Σ w v, v = p(t̂) (1 − p(t̂)).
+which are rows or clusters: V̂ = Σ_u (S_u − W_u d)² with d the observed difference, times
+G / (G − 1) for G clusters. It allows for errors that no shift describes and for dependence within
+clusters. With clusters or weights φ is multiplied by (t / z)², Student's quantile over the normal
+one. An event then counts as g = φ Σ w² v / Σ w v, v = p(t̂) (1 − p(t̂)).
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class SignedBounds:
 def signed_bounds(rows: Predictions, times: FloatArray, alpha: float) -> SignedBounds:
     """Bound Σ w (q − p) / Σ w of the event of class 0, q the true probabilities of its rows.
 
-    Where most rows are events, the others are counted in their place. Row i stands for ``times[i]`` rows. Each end is wrong with a probability of at most
-    ``alpha``.
-    O(n) for each of about 40 evaluations.
+    Where most rows are events, the others are counted in their place. Row i stands for
+    ``times[i]`` rows. Each end is wrong with a probability of at most ``alpha``. O(n) for each of
+    about 40 evaluations.
     """
     p, y = rows.probs[:, 0], (rows.labels == 0).astype(np.float64)
     w = np.ones(p.size) if rows.weights is None else rows.weights
