@@ -3,8 +3,8 @@
 Let S = Σ w y be the weight of the events, p(t) = σ(logit p + t) and E(t) = Σ w p(t). A shift t is
 rejected where S is surprisingly large or small under p(t); the shifts that are not rejected make
 the interval of (E(t) − Σ w p) / Σ w. S is taken for g times a binomial count that has the mean and
-the variance of S. For independent rows of equal weight this is the Poisson-binomial law up to its
-third cumulant, and both ends are those of Clopper and Pearson, which hold for rare events.
+the variance of S, so that both ends are those of Clopper and Pearson where predictions are equal,
+and close to those of the Poisson-binomial law of independent rows elsewhere: rare events included.
 
 Two factors widen the law. φ = max(1, V̂ / V(t̂)) compares the scatter of the residuals with the
 variance at the shift t̂ that meets S, V(t) = Σ w² p(t) (1 − p(t)). The scatter is that of units u,
@@ -103,8 +103,8 @@ def _signed(
     low = mean(root(lambda t: tails(t)[0] - alpha)) if events > 0.0 else 0.0
     high = mean(root(lambda t: alpha - tails(t)[1]))
     pvalue = min(1.0, 2.0 * min(tails(0.0)))
-    ends = ((end - expected) / weight for end in (low, high))
-    return SignedBounds(estimate, *ends, pvalue)
+    low, high = ((end - expected) / weight for end in (low, high))
+    return SignedBounds(estimate, low, high, pvalue)
 
 
 def _overdispersion(
@@ -115,12 +115,15 @@ def _overdispersion(
     units = [rows.clusters] if rows.n_clusters is not None else [None]
     units += [] if rows.crossed is None else [rows.crossed]
     scatter, freedom = 0.0, np.inf
+    sums: FloatArray
+    mass: FloatArray
     for unit in units:
         sums, mass, count = w * residuals, w, times
         if unit is not None:
             place = np.unique(unit, return_inverse=True)[1].ravel()
-            sums, mass = np.bincount(place, w * residuals), np.bincount(place, w)
-            count = np.ones(sums.size)
+            sums = np.bincount(place, w * residuals).astype(np.float64)
+            mass = np.bincount(place, w).astype(np.float64)
+            count = np.ones(sums.size)  # clusters have no copies
         few = 1.0 if unit is None else sums.size / max(sums.size - 1.0, 1.0)
         scatter = max(scatter, few * float(count @ sums**2))
         if unit is not None or rows.weights is not None:
