@@ -13,18 +13,15 @@ import caltest as ct
 from caltest.cli import EXIT_CODES
 from caltest.cli import options as o
 from caltest.cli.help import Verb, column, option
-from caltest.cli.inputs import Outcome, check_out, finish, read
+from caltest.cli.inputs import Outcome, check_out, finish, read, utility_of
 from caltest.cli.remedies import Refusal
-from caltest.data.utilities import Threshold, Utility
 
 command = partial(click.command, cls=Verb)
 
 
 @command(epilog=EXIT_CODES)
 @o.FILE
-@option("--costs", type=click.Path(path_type=Path, dir_okay=False),
-        help="CSV file of costs: a row an action, its name first, a column a class.")  # fmt: skip
-@option("--threshold", type=o.SHARE, help="Act where the probability is at least this.")
+@o.COSTS
 @o.flag("--curve", help="Net benefit at all thresholds from 0.01 to 0.99.", group="Test")
 @o.LEVEL
 @o.alpha("Level of the test, for the exit code.")
@@ -41,41 +38,15 @@ def decide(alpha: float, **options: Any) -> Outcome:
     if len(asked) != 1:
         raise Refusal("name one of --costs FILE, --threshold T and --curve")
     check_out(options)
-    utility: Utility | None = None
-    if options["threshold"]:
-        utility = Threshold(options["threshold"])
     data = read(options)
     if not isinstance(data, ct.Predictions):
         raise Refusal("decide needs rows in memory, and these files are read in batches")
-    if options["costs"]:
-        utility = _costs(options["costs"], data)
+    utility = utility_of(options, data)
     if utility is None:
         curve = ct.decision_curve(data, level=options["level"], rng=options["rng"])
         return finish(curve, False, options)
     result = ct.promise(data, None, utility, level=options["level"], rng=options["rng"])
     return finish(result, result.pvalue <= alpha, options)
-
-
-def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
-    """Read costs: a row an action, its name first, then a column for every class."""
-    import polars as pl
-
-    try:
-        frame = pl.read_csv(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise Refusal(f"--costs {path}: {str(error).partition(chr(10))[0]}") from None
-    names = [str(name) for name in data.classes or range(data.n_classes)]
-    head, columns = frame.columns[0], frame.columns[1:]
-    if sorted(columns) != sorted(names):
-        raise Refusal(
-            f"--costs {path} has columns {', '.join(columns) or 'none'} after {head}, and the "
-            f"classes are {', '.join(names)}: name a column for each"
-        )
-    try:
-        matrix = frame.select(pl.col(names).cast(pl.Float64)).to_numpy()
-    except pl.exceptions.PolarsError:
-        raise Refusal(f"--costs {path} holds a cost that is not a number") from None
-    return ct.Costs(matrix, tuple(str(name) for name in frame[head]))
 
 
 @command(epilog=EXIT_CODES)

@@ -13,6 +13,7 @@ import click
 import caltest as ct
 from caltest._base.saving import write_file
 from caltest.cli.remedies import Refusal, command
+from caltest.data.utilities import Threshold, Utility
 from caltest.errors import Reading
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ IN_MEMORY = (
 )
 
 #: Options that are written to, and those that may be a file that is read.
-WRITTEN_TO, READ_FROM = ("out", "resume", "state", "picture"), ("against", "recalibrated", "like")
+WRITTEN_TO, READ_FROM = (
+    ("out", "resume", "state", "picture"),
+    ("against", "recalibrated", "like", "costs"),
+)
 
 #: Verdicts that say neither yes nor no, which end a command that gates with 3.
 UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)
@@ -96,6 +100,43 @@ def _scanned(
     arguments |= {"resume": options.get("resume"), "verify": bool(options.get("verify"))}
     arguments["lens"] = options.get("lens") or (None if options.get("whole") else "usual")
     return ct.scan(files, *columns, **arguments)
+
+
+def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Utility | None:
+    """Return the utility that --costs or --threshold names, None for none."""
+    path, threshold = options["costs"], options["threshold"]
+    if path and threshold:
+        raise Refusal(
+            "--costs and --threshold are two utilities: name one",
+            Reading({"threshold": None}), Reading({"costs": None}),
+        )  # fmt: skip
+    if path and not isinstance(data, ct.Predictions):
+        raise Refusal("--costs need rows in memory, and these files are read in batches")
+    if path and isinstance(data, ct.Predictions):
+        return _costs(path, data)
+    return Threshold(threshold) if threshold else None
+
+
+def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
+    """Read costs: a row an action, its name first, then a column for every class."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise Refusal(f"--costs {path}: {str(error).partition(chr(10))[0]}") from None
+    names = [str(name) for name in data.classes or range(data.n_classes)]
+    head, columns = frame.columns[0], frame.columns[1:]
+    if sorted(columns) != sorted(names):
+        raise Refusal(
+            f"--costs {path} has columns {', '.join(columns) or 'none'} after {head}, and the "
+            f"classes are {', '.join(names)}: name a column for each"
+        )
+    try:
+        matrix = frame.select(pl.col(names).cast(pl.Float64)).to_numpy()
+    except pl.exceptions.PolarsError:
+        raise Refusal(f"--costs {path} holds a cost that is not a number") from None
+    return ct.Costs(matrix, tuple(str(name) for name in frame[head]))
 
 
 def check_out(options: dict[str, Any]) -> None:

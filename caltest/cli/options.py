@@ -182,6 +182,12 @@ def statistic(
     return option("--statistic", type=kind, default=default, help=f"As in Python{listed}.")
 
 
+COSTS = options_of(
+    option("--costs", type=click.Path(path_type=Path, dir_okay=False), metavar="CSV",
+           help="File of costs: a row an action, a column a class."),
+    option("--threshold", type=SHARE, metavar="T", help="Act where the probability is ≥ T."),
+)  # fmt: skip
+
 ASKED = options_of(LENS, statistic())
 
 LEVEL = option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")

@@ -25,6 +25,7 @@ from caltest.cli.inputs import (
     read_models,
     settings,
     this_command,
+    utility_of,
 )
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
@@ -55,6 +56,7 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 @o.ORDERED
 @o.alpha("Chance of a false alarm, over all rows.")
 @o.TOLERANCE
+@o.COSTS
 @o.choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
 @o.FEATURES
 @o.N_TOGETHER
@@ -68,6 +70,7 @@ def audit(**options: Any) -> Outcome:
     with --resume, they are read in batches and answered from their sums.
     """
     data = read(options | {"whole": True})
+    options["costs"] = utility_of(options, data)
     report = ct.audit(data, **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
         others = {"verb": "segments", "by": None} if report.folds is None else None
@@ -268,6 +271,7 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @option("--also", type=Recipe("statistic"), multiple=True, rare=True,
         help="One more test; may be repeated.")  # fmt: skip
 @o.TOLERANCE
+@o.COSTS
 @o.alpha("Chance of a false alarm, over all questions.")
 @o.N_TOGETHER
 @o.SIMULATION
@@ -291,6 +295,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     if isinstance(after, ct.Predictions) and isinstance(data, ct.Predictions) and recalibrated:
         before = files[0].name if files else "the example"
         refuse_unlike((before, recalibrated.name), data, after)
+    options["costs"] = utility_of(options, data)
     called = files[0].name if files else "embedded example"
     called += f" and {len(files) - 1} more" if len(files) > 1 else ""
     arguments = settings(ct.report, options) | {"name": name or called, "recalibrated": after}

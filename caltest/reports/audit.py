@@ -10,6 +10,7 @@ import numpy as np
 
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
 from caltest.data import Facts
+from caltest.data.utilities import UtilityLike
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, individual_error, joint_test, segment_search
 from caltest.inference._input import take_rows, take_tally, tallies_of
@@ -17,6 +18,7 @@ from caltest.inference.classes import class_errors
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
 from caltest.nulls import Run, Workers, check_run
+from caltest.reports.costs import promised
 from caltest.reports.findings import (
     Answer,
     ErrorBounds,
@@ -37,10 +39,12 @@ from caltest.results import (
     AuditRow,
     CalibrationTestResult,
     IndividualErrorResult,
+    PromiseResult,
     Subgroups,
     WorstClassResult,
 )
 from caltest.results.base import WORST_ALPHA, go_on
+from caltest.statistics import UtilityCalibration
 from caltest.tallies import Source
 
 
@@ -50,6 +54,7 @@ def audit(
     *,
     alpha: float = 0.05,
     tolerance: float | None = None,
+    costs: UtilityLike | None = None,
     adjust: Literal["holm", "max-T"] = "holm",
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
@@ -88,6 +93,10 @@ def audit(
         nothing says "too little data" where an error of this size (without one 0.1, or the mean
         prediction of a rarer event) would pass as noise, or leave no trace in more than 20 % of
         data sets.
+    costs : Utility or callable, optional
+        :class:`Costs` of actions, ``Costs.threshold(t)`` or another utility. A further row asks
+        whether acting on the probabilities gains what they promise (:class:`UtilityCalibration`),
+        and a sentence says both (:func:`promise`). Rows only, with one outcome each.
     adjust : {"holm", "max-T"}, default "holm"
         By every row's own p-value, or by the joint law of all statistics on the same label vectors
         (Westfall & Young 1993): sharper for many classes, never below 1 / (1 + ``n_resamples``).
@@ -115,7 +124,7 @@ def audit(
     ('miscalibrated', 'overconfident')
     """
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
-    return audited(probs, labels, facts, alpha, tolerance, adjust, alpha, draws)
+    return audited(probs, labels, facts, alpha, tolerance, adjust, alpha, draws, costs)
 
 
 def audited(
@@ -127,6 +136,7 @@ def audited(
     adjust: str,
     bound_alpha: float,
     draws: Run,
+    costs: UtilityLike | None = None,
 ) -> AuditReport:
     """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
     data = _admitted(probs, labels, facts, tolerance)
@@ -144,7 +154,7 @@ def audited(
         )
     if left := left_out(data):
         data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
-    agenda, n_resamples = questions(data), draws["n_resamples"]
+    agenda, n_resamples = questions(data, costs), draws["n_resamples"]
     if len(agenda) > alpha * (1 + n_resamples):
         raise StatisticError(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
@@ -298,8 +308,11 @@ def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answe
 
 def _beyond(
     data: Source, question: Question, pvalue: float, draws: Run, alpha: float
-) -> WorstClassResult | IndividualErrorResult | None:
-    """Name the classes that are wrong, where scores are rejected; estimate errors of items."""
+) -> WorstClassResult | IndividualErrorResult | PromiseResult | None:
+    """Name the classes that are wrong, where scores are rejected; estimate what else is asked."""
+    statistic = question.pairs[0][0]
+    if question.kind == "costs" and isinstance(statistic, UtilityCalibration):
+        return promised(data, statistic.utility, 1.0 - alpha, draws)
     if question.kind == "items" and data.rows is not None:
         items = individual_error(data.rows, level=1.0 - alpha, **draws)
         go_on(items.ended)

@@ -147,7 +147,7 @@ MOST_GROUPS = 25
 #: What draws a part.
 DRAWN: dict[str, Callable[[Any], Drawing]] = {
     **dict.fromkeys(("curve", "band", "smooth", "cox", "sites", "decomposition"), _plotted),
-    **dict.fromkeys(("murphy", "where", "recalibration"), _plotted),
+    **dict.fromkeys(("murphy", "where", "recalibration", "costs"), _plotted),
     **{"attributes": _attributes, "groups": _groups},
 }
 
@@ -174,7 +174,7 @@ class Section(Record):
     @property
     def pictured(self) -> bool:
         """Whether the last of the answers is drawn."""
-        return self.key in DRAWN
+        return self.key in DRAWN and bool(self.results[-1].plotter)
 
     @property
     def picture(self) -> Drawing:

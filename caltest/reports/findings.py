@@ -16,6 +16,7 @@ from caltest.data import Predictions
 from caltest.data.binning import UniformBins, VarianceTree
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject, TopK
+from caltest.data.utilities import UtilityLike
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval, cox_recalibration
 from caltest.inference._input import MANY, problem_through, rows_where_needed
@@ -29,6 +30,7 @@ from caltest.results import (
     CoxRecalibration,
     Finding,
     IndividualErrorResult,
+    PromiseResult,
     Result,
     Segment,
     SegmentSearch,
@@ -49,6 +51,7 @@ from caltest.statistics import (
     MultiScale,
     ScoreGap,
     StatisticLike,
+    UtilityCalibration,
     prepare,
 )
 from caltest.statistics.scores import ScoreSum
@@ -67,10 +70,12 @@ MOST_CLASSES = 1000
 
 #: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
 #: without bins, of one lens; how sure the whole vector is; levels and slopes of all classes; the
-#: items with several outcomes one by one; the binned errors of all subgroups; segments of features.
+#: items with several outcomes one by one; the utility that is promised to a user; the binned errors
+#: of all subgroups; segments of features.
 Kind = Literal[
-    "error", "classes", "ordered", "shape", "score", "levels", "items", "groups", "segments"
-]
+    "error", "classes", "ordered", "shape", "score", "levels", "items", "costs", "groups",
+    "segments",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,9 +145,9 @@ def sums_of(data: Source, lens: Lens) -> Source:
     return sums[lens]
 
 
-def questions(data: Source) -> list[Question]:
+def questions(data: Source, costs: UtilityLike | None = None) -> list[Question]:
     """Return what is asked about these predictions, the headline first."""
-    agenda = [*_agenda(data), *_item_by_item(data)]
+    agenda = [*_agenda(data), *_item_by_item(data), *_in_users_units(data, costs)]
     return _defined([question for question in agenda if _answerable(data, question)], data)
 
 
@@ -232,6 +237,20 @@ def _item_by_item(data: Source) -> list[Question]:
     return [Question("Canonical() items", "right item by item?", "items", pairs)]
 
 
+def _in_users_units(data: Source, costs: UtilityLike | None) -> list[Question]:
+    """Ask whether acting on the probabilities gains the utility that they promise."""
+    if costs is None:
+        return []
+    rows = data.rows
+    if rows is None or not data.has_rows or rows.followup is not None or rows.multilabel:
+        raise StatisticError(
+            "costs= needs rows with one outcome each: a tally does not keep utilities, and neither "
+            "follow-up nor several labels a row have them"
+        )
+    pairs: tuple[Pair, ...] = ((UtilityCalibration(costs), Canonical()),)
+    return [Question("Canonical() costs", "does it gain what it promises?", "costs", pairs)]
+
+
 def _defined(agenda: list[Question], data: Source) -> list[Question]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
@@ -241,6 +260,7 @@ def _defined(agenda: list[Question], data: Source) -> list[Question]:
             "score",
             "levels",
             "items",
+            "costs",
         ):  # an error always has a meaning
             answerable.append(question)
             continue
@@ -264,7 +284,9 @@ Tests = list[CalibrationTestResult]
 #: The tests of a question, their p-value together, and what was found in subgroups, segments or
 #: classes.
 Answer = tuple[
-    Tests, float, Subgroups | SegmentSearch | WorstClassResult | IndividualErrorResult | None
+    Tests,
+    float,
+    Subgroups | SegmentSearch | WorstClassResult | IndividualErrorResult | PromiseResult | None,
 ]
 
 
@@ -325,6 +347,8 @@ def row_of(
             detail = f"By class: {parts.finding}"
     elif isinstance(parts, IndividualErrorResult):
         worst_part, detail = "", f"Item by item: {parts.finding}"
+    elif isinstance(parts, PromiseResult):
+        worst_part, detail = "", f"In the user's units: {' '.join(parts._in_words())}"
     elif parts is not None:
         worst_part = parts.names[parts.worst]
         groups = _judged(data, question.pairs[0][1], parts, judged, noticed)
@@ -348,6 +372,7 @@ def row_of(
         groups=groups,
         classes=parts if isinstance(parts, WorstClassResult) else None,
         individual=parts if isinstance(parts, IndividualErrorResult) else None,
+        promise=parts if isinstance(parts, PromiseResult) else None,
     )
 
 

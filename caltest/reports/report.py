@@ -13,6 +13,7 @@ from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import LensLike
+from caltest.data.utilities import UtilityLike
 from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference import (
     brier_decomposition,
@@ -30,6 +31,7 @@ from caltest.inference._input import rows_where_needed, seed_of, take_rows_or_ta
 from caltest.inference.reliability import View
 from caltest.nulls import Run, Workers
 from caltest.reports.audit import audited
+from caltest.reports.costs import results_of_costs
 from caltest.reports.document import (
     WORDING,
     ClassTable,
@@ -66,6 +68,7 @@ def report(
     recalibrated: object = None,
     also: Sequence[StatisticLike] = (),
     tolerance: float | None = None,
+    costs: UtilityLike | None = None,
     alpha: float = 0.05,
     n_resamples: int = N_TOGETHER,
     rng: RNG = None,
@@ -98,6 +101,9 @@ def report(
         More tests, such as ``[ct.HosmerLemeshow()]``, which no profile has by itself.
     tolerance : float, optional
         The largest error that can be lived with: the verdict then says whether the error matters.
+    costs : Utility or callable, optional
+        What actions cost, as in :func:`audit`: the utility promised and gained, and for two classes
+        the decision curve with simultaneous limits, stand on the first screen.
     alpha : float, default 0.05
         As in :func:`audit`; intervals, bars and the band are of level 1 − ``alpha``. With a
         tolerance, which is decided by one bound, the interval of the error is of 1 − 2 ``alpha``.
@@ -143,10 +149,11 @@ def report(
     view = View.through(lens, rows_where_needed(whole, [(None, lens)]))
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
-    verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws)
+    verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws, costs)
     request = ReportRequest(
-        view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws
-    )
+        view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws,
+        costs,
+    )  # fmt: skip
     sections, unexamined = contents(request, profile)
     apart: list[str] = []
     if not verdict.rejects:  # intervals may leave out what is not rejected
@@ -156,11 +163,12 @@ def report(
         words = WORDING["apart"]
         why = words["clusters"] * (data.n_clusters is not None)
         apart = [words["words"].format(", that of ".join(apart), 100 * alpha, why)]
+    in_units = [row.detail for row in verdict.rows if row.promise is not None]
     return Report(
         name=name or "a model",
         profile=profile,
         audit=verdict,
-        summary=(*verdict.summary, *apart),
+        summary=(*verdict.summary, *in_units, *apart),
         sections=sections,
         unexamined=tuple(unexamined),
         paragraph=paragraph(profile, verdict, sections),
@@ -198,6 +206,7 @@ class ReportRequest:
     level: float
     level_of_size: float
     draws: Run
+    costs: UtilityLike | None = None
 
 
 class Absent(Exception):
@@ -273,6 +282,12 @@ def _also(request: ReportRequest) -> list[Result]:
     return [joint_test(request.view.data, pairs=pairs, **request.draws)]
 
 
+def _costs(request: ReportRequest) -> list[Result]:
+    if request.costs is None:
+        raise _absent("costs")
+    return results_of_costs(request.view.data, request.costs, request.level, request.draws)
+
+
 def _recalibration(request: ReportRequest) -> list[Result]:
     if (after := request.recalibrated) is None:
         raise _absent("recalibration")
@@ -299,6 +314,7 @@ PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
     "murphy": lambda r: [brier_decomposition(r.view.data, lens=r.view.lens)],
     "where": _where,
     "also": _also,
+    "costs": _costs,
     "recalibration": _recalibration,
 }
 

@@ -18,6 +18,7 @@ from caltest.results.base import ClusterSummary, Record, Result, Subgroups, shor
 from caltest.results.classes import WorstClassResult
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.individual import IndividualErrorResult
+from caltest.results.net_benefit import PromiseResult
 from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
     Columns,
@@ -115,9 +116,9 @@ class AuditRow(Record):
         "error": a binned error; "classes": errors of every class; "ordered": cumulative
         probabilities; "shape": statistics without bins; "score": confidence of the whole vector;
         "levels": calibration-in-the-large and slopes of classes; "items": items with several
-        outcomes, one by one; "groups": errors of subgroups; "segments": a search through segments.
-        The unit of "shape", "score", "levels" and "items" is the standard deviation under
-        calibration.
+        outcomes, one by one; "costs": utility gained against utility promised; "groups": errors of
+        subgroups; "segments": a search through segments. The unit of "shape", "score", "levels",
+        "items" and "costs" is the standard deviation under calibration.
     test : CalibrationTestResult
         The test that decides.
     pvalue : float
@@ -140,6 +141,8 @@ class AuditRow(Record):
         Classes whose probabilities are too high, too low, too extreme or too timid, if any.
     individual : IndividualErrorResult or None
         Error item by item with its parts, if items have several outcomes.
+    promise : PromiseResult or None
+        Utility promised and gained, if costs were given and rows are independent.
     """
 
     lens: str
@@ -157,12 +160,13 @@ class AuditRow(Record):
     groups: Subgroups | None = None
     classes: WorstClassResult | None = None
     individual: IndividualErrorResult | None = None
+    promise: PromiseResult | None = None
 
     @property
     def shown(self) -> tuple[str, str, str]:
         """Error, noise floor, and score in standard deviations, as printed."""
         test = self.test
-        if self.aspect in ("shape", "score", "levels", "items"):
+        if self.aspect in ("shape", "score", "levels", "items", "costs"):
             return "", "", in_sd(test.excess, test.null_std)
         return test.shown_estimate, test.shown_floor, ""
 
