@@ -30,6 +30,7 @@ from validation.study import Study, run
 ASKING = (
     *("train and test", "several predictions of a row", "second set", "predicted class"),
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
+    *("one event each", "unused weights"),
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.

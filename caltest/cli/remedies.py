@@ -1,7 +1,7 @@
 """Commands that go on after a refusal: the words that were given, edited by a reading.
 
 A line ``run:`` is printed only where one reading is left that needs no condition and has nothing
-to fill in. ``if CONDITION:`` is a command for whoever meets the condition, and ``say:`` one with
+to fill in. ``if CONDITION:`` is a command for data that meet the condition, and ``say:`` one with
 places for words of the user.
 """
 
@@ -26,10 +26,11 @@ ENDED_FLAGS = ("--percent", "--one-model")
 
 
 class InPlace(NamedTuple):
-    """A word of a command line, and the one that was meant, "" for none."""
+    """A word of a command line, the one that was meant, "" for none, and when it was."""
 
     word: str
     meant: str
+    when: str = ""
 
 
 class MisspeltError(ValueError):
@@ -85,12 +86,14 @@ def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[st
     shown: list[str] = []
     for reading in readings:
         line = command(words, reading, group)
-        if line and isinstance(reading, Reading) and not reading.complete:
-            shown.append(f"say: {line}")
-        elif line and len(readings) == 1 and not getattr(reading, "when", ""):
+        if not line:
+            continue
+        if isinstance(reading, Reading) and not reading.complete:
+            shown.append(f"if {reading.when}, say: {line}" if reading.when else f"say: {line}")
+        elif len(readings) == 1 and not reading.when:
             shown.append(f"run: {line}")
-        elif line:
-            shown.append(f"if {getattr(reading, 'when', '') or 'that is meant'}: {line}")
+        else:
+            shown.append(f"if {reading.when or 'these options are meant'}: {line}")
     return list(dict.fromkeys(shown))
 
 
@@ -160,7 +163,10 @@ def readings_of(
             if not path.exists() and path.parent.is_dir():
                 beside = [other.name for other in path.parent.iterdir()]
                 close = get_close_matches(path.name, beside, 1, ALIKE)
-                return [InPlace(str(path), str(path.with_name(name))) for name in close]
+                return [
+                    InPlace(str(path), str(path.with_name(name)), f"{name} is meant")
+                    for name in close
+                ]
     if isinstance(error, click.UsageError) and words and words[0] not in group.commands:
         return [InPlace(words[0], name) for name in get_close_matches(words[0], group.commands, 1)]
     found: Sequence[Reading | InPlace] = getattr(error, "readings", ())

@@ -61,8 +61,14 @@ TIME_WORDS = frozenset(
     )
 )
 TIME_ENDS = ("zeit", "dauer", "tijd", "duur")
-#: Words of names for ages, which have the units of times.
-AGES = frozenset(("age", "alter", "edad", "eta", "leeftijd", "idade"))
+#: Words of names for other numbers: ages and risks, which have units of times, and distances.
+NO_TIMES = frozenset(
+    (
+        *("age", "alter", "edad", "eta", "leeftijd", "idade", "risk", "risiko", "riesgo"),
+        *("risque", "rischio", "risico", "prob", "probability", "dist", "distance", "px", "error"),
+        *("err", "loss", "rank", "price", "margin"),
+    )
+)
 
 
 # ------------------------------------------------------------------------------
@@ -609,6 +615,72 @@ def repeated_rows(rows: Rows) -> Question | None:
     return None
 
 
+def one_event_each(rows: Rows) -> Question | None:
+    """Ask where the rows of one value share one event, and their probabilities sum to 1.
+
+    Candidates of one race, or options of one question, are no independent rows: half of the rows of
+    races of two say nothing new. It takes at least ten values of two rows or more each.
+    """
+    p, y = rows.risks, rows.labels
+    if p is None or rows.followed or rows.clusters is not None or "clusters" in rows.said:
+        return None
+    for column in rows.unused:
+        if column.coded is None or not column.complete or not 10 <= column.n_values <= rows.n / 2:
+            continue
+        groups = column.coded[0]
+        sizes, events = np.bincount(groups), np.bincount(groups, y)
+        here = sizes > 0
+        if sizes[here].min() < 2 or (events[here] != 1).any():
+            continue
+        if np.quantile(np.abs(np.bincount(groups, p)[here] - 1.0), 0.9) <= 0.02:
+            text = (
+                f"the rows of one {column.name} have one event and probabilities that sum to 1, as "
+                "candidates of one race have: they are not independent"
+            )
+            return Question("one event each", text, (Reading({"clusters": column.sql}),))
+    return None
+
+
+#: Names of weights, and standard errors of Σ (y − p) without and with them before a guard asks.
+WEIGHT_NAMES = frozenset(
+    ("w", "wt", "weight", "weights", "sample_weight", "sample_weights", "ipw", "iptw", "importance")
+)
+OFF_WITHOUT, RIGHT_WITH = 5.0, 2.5
+
+
+def unused_weights(rows: Rows) -> Question | None:
+    """Ask where events are as many as predicted only with an unused column as weights.
+
+    The column is called a weight, or has one value for each outcome, as rows that were sampled by
+    their outcome have. Σ (y − p) is 5 standard errors off without it, at most 2.5 with it.
+    """
+    p, y = rows.risks, rows.labels
+    if p is None or rows.weights is not None or rows.followed:
+        return None
+    error, spread = y - p, p * (1.0 - p)
+    total = float(np.sqrt(spread.sum()))
+    if total <= 0.0 or abs(float(error.sum())) < OFF_WITHOUT * total:
+        return None
+    for column in rows.unused:
+        w = column.values
+        if column.words is not None or w.dtype.kind not in "iuf" or not column.complete:
+            continue
+        if not w.size or w.min() <= 0 or w.min() == w.max():
+            continue
+        each = [np.unique(w[y == k]).size == 1 for k in (0, 1)]
+        if _key(column.name) not in WEIGHT_NAMES and not all(each):
+            continue
+        if abs(float(w @ error)) <= RIGHT_WITH * float(np.sqrt((w * w) @ spread)):
+            text = (
+                f"{rows.outcome} is as frequent as predicted if {column.name} weights the rows "
+                f"({float(w @ y / w.sum()):.4g}, predicted {float(w @ p / w.sum()):.4g}), and not "
+                f"otherwise ({float(y.mean()):.4g}, predicted {float(p.mean()):.4g})"
+            )
+            reading = Reading({"weights": column.sql}, f"{column.name} is how much a row counts")
+            return Question("unused weights", text, (reading,))
+    return None
+
+
 def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
     """Return the rows of each value of a column, (k,), if labels agree within each; else None."""
     assert column.coded is not None
@@ -797,18 +869,29 @@ def is_time(column: Column) -> bool:
     if not called_time(column.name):
         return False
     known = column.values[np.isfinite(column.values)]
-    return bool(known.size and known.min() >= 0 and np.unique(known).size > 10)
+    positive = known.size and known.min() >= 0 and known.max() > 1
+    return bool(positive and np.unique(known).size > 10)
 
 
 def called_time(name: str) -> bool:
     """Say whether a name is that of a time, in English or by a word of another language."""
-    letters = unicodedata.normalize("NFKD", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
-    plain = _key("".join(sign for sign in letters if not unicodedata.combining(sign)))
-    words = {*plain.split("_")}
-    if words & AGES:
+    plain = _without_accents(name)
+    words = _words(name)
+    if words & NO_TIMES:
         return False
     other = words & TIME_WORDS or any(word.endswith(TIME_ENDS) for word in words)
     return bool(FOLLOWED_FOR.fullmatch(plain) or other)
+
+
+def _without_accents(name: str) -> str:
+    """Return a name in lower case with ``_`` for signs and before capitals, without accents."""
+    letters = unicodedata.normalize("NFKD", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+    return _key("".join(sign for sign in letters if not unicodedata.combining(sign)))
+
+
+def _words(name: str) -> set[str]:
+    """Return the words of a name, in lower case without accents."""
+    return {*_without_accents(name).split("_")}
 
 
 #: Standard errors and area under the ROC curve, given the prediction, below which numbers of events
@@ -828,6 +911,8 @@ def like_time(rows: Rows, column: Column) -> bool:
     if p is None or column.words is not None or x.dtype.kind not in "iuf" or not column.complete:
         return False
     if not x.size or x.min() < 0 or x.max() <= 1 or np.unique(x).size <= 10:
+        return False
+    if _words(column.name) & NO_TIMES:
         return False
     event = y == 1
     if min(event.sum(), (~event).sum()) < EARLY_ROWS or x[event].max() <= x[~event].min():
@@ -955,6 +1040,14 @@ def outcomes_to_come(left_out: int, n: int) -> Question | None:
 
 #: Guards of rows and unused columns, in the order in which they are asked.
 GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
-    *(train_rows, repeated_rows, second_set, predicted_class, confidences, against_outcomes),
-    *(follow_up, dependent_rows),
+    train_rows,
+    repeated_rows,
+    one_event_each,
+    unused_weights,
+    second_set,
+    predicted_class,
+    confidences,
+    against_outcomes,
+    follow_up,
+    dependent_rows,
 )

@@ -229,6 +229,10 @@ def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsErr
     return InvalidPredictionsError("; ".join(map(str, errors)), readings)
 
 
+#: Rows at the beginning of a table that suggestions look at.
+HEAD = 10_000
+
+
 #: Readings of one refusal, at most.
 MOST_READINGS = 8
 
@@ -263,7 +267,7 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
     except UnclearColumnsError as error:
         import polars as pl
 
-        head = table.frame.head(2000).collect()
+        head = table.frame.head(HEAD).collect()
         cells = described(head.select(pl.exclude(FILE)))
         readings = suggested(head, wanted, error.lacking)
         raise InvalidPredictionsError(f"{error}; the columns are {cells}", readings) from None

@@ -66,7 +66,8 @@ def likely_grades(
     for n, events, p, _ in readings:
         name = dict(zip(REQUIRED, (n, events, p), strict=True))
         given = {w: quoted(name[w]) for w in missing}
-        if "probability" in missing and numbers[p].max() > 1.0:
+        signed = str(frame[p].dtype) == "String"  # divided by 100 where it is read
+        if "probability" in missing and numbers[p].max() > 1.0 and not signed:
             given["probability"] += " / 100"
         what = " and ".join(f"{w} is {name[w]}" for w in missing)
         made.append(Reading(given, what if several_fit else ""))

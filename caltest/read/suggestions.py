@@ -53,7 +53,7 @@ GRADES = 60
 
 
 #: Standard errors by which outcomes must follow predictions, where other pairs do by the second.
-TELLING, TELLS = 3.0, 5.0
+TELLING, TELLS = 2.5, 3.5
 
 
 #: Share of rows without a value from which on a suggestion leaves them out.
@@ -62,6 +62,10 @@ FEW = 0.01
 
 #: Words in names of columns that hold whole percents.
 PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
+
+
+#: Words in names of columns that hold hundredths of percents.
+BASIS = frozenset(("bp", "bps"))
 
 
 #: Words in names of columns that hold the truth rather than an answer.
@@ -156,6 +160,7 @@ class _Head:
         self.words = {n: w.drop_nulls() for n, w in words.items() if w is not None}
         self.words = {n: w for n, w in self.words.items() if w.n_unique() > 1}
         self.two = [n for n, w in self.words.items() if w.n_unique() == 2]
+        self.two = [n for n in self.two if self.may_be_codes(n)]
         columns = {n: column_of_cells(self.frame[n]) for n in self.free}
         self.times = [n for n, column in columns.items() if column and is_time(column)]
         found = {n: _numbers(self.frame[n]) for n in self.free}
@@ -170,14 +175,19 @@ class _Head:
         except InvalidPredictionsError:
             return []
 
+    def may_be_codes(self, name: str) -> bool:
+        """Return whether a column holds words, booleans, or numbers from −1 to 9."""
+        cells = self.frame[name]
+        return not cells.dtype.is_numeric() or bool(cells.is_between(-1, 9).fill_null(True).all())
+
     def roots(self, value: Any) -> list[str]:
         """Return the columns that an option uses."""
         filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
         return [root for term in self.terms(filled) for root in term.roots]
 
     def is_text(self, name: str) -> bool:
-        """Return whether a column holds words that are no numbers."""
-        return str(self.frame[name].dtype) == "String" and name not in self.numbers
+        """Return whether a column holds text, but no percents with signs."""
+        return str(self.frame[name].dtype) == "String" and not self.is_signed(name)
 
     # --- readings ------------------------------------------------------------------------------
 
@@ -206,6 +216,7 @@ class _Head:
         for options, when in pairs:
             names = [f"{options[name]} is the {what[name]}" for name in what if name in options]
             if alone:
+                when = " and ".join(filter(None, (when, self.if_percents(options))))
                 when = when or self.unless_followed(options)
             elif answers and len(pairs) == 1:
                 p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
@@ -222,8 +233,45 @@ class _Head:
                 options = {**outcome, **p}
                 used = [{*self.roots(each.get(name))} for each, name in
                         ((outcome, "label"), (p, "probs"))]  # fmt: skip
-                if options and not used[0] & used[1]:
-                    yield options | self.without_gaps(options), when
+                if options and not used[0] & used[1] and not self.is_argmax(options):
+                    more = self.without_gaps(options) | self.classes(options)
+                    yield options | more, when
+
+    def family(self, options: Mapping[str, Any]) -> tuple[list[str], pl.Series] | None:
+        """Return the ends of several columns, and the words of the label; None for one column."""
+        listed = self.terms(options.get("probs") or self.given.get("probs"))
+        label = self.terms(options.get("label") or self.given.get("label"))
+        if len(listed) < 2 or len(label) != 1 or label[0].column is None:
+            return None
+        names = [(term.roots or [term.name])[0] for term in listed]
+        words = words_of(self.frame[label[0].column])
+        return None if words is None else ([key(end) for end in ends_of(names)], words)
+
+    def classes(self, options: Mapping[str, Any]) -> Options:
+        """Return a place for the classes of several columns whose names do not say them."""
+        found = self.family(options)
+        if found is None or self.wanted.classes:
+            return {}
+        ends, words = found
+        seen = {*map(key, words.drop_nulls().unique().to_list())}
+        numbered = seen <= {str(k) for k in range(len(ends))} and all(map(str.isdecimal, ends))
+        plain = seen <= {*ends} or numbered
+        return {} if plain else {"classes": "A,B,C"}
+
+    def is_argmax(self, options: Mapping[str, Any]) -> bool:
+        """Return whether a label is the class of the largest probability in all of many rows."""
+        found = self.family(options)
+        if found is None:
+            return False
+        ends, words = found
+        listed = self.terms(options.get("probs") or self.given.get("probs"))
+        found_columns = (_numbers(self.frame.select(term.expr).to_series()) for term in listed)
+        columns = [column for column in found_columns if column is not None]
+        if len(words) < TOLD or len(columns) < len(listed):
+            return False
+        top = np.argmax(np.column_stack(columns), axis=1)
+        said = [key(word or "") for word in words.to_list()]
+        return said == [ends[k] for k in top] or said == [str(k) for k in top]
 
     def without_gaps(self, options: Mapping[str, Any]) -> Options:
         """Return the option that leaves out rows without a prediction, if more than a few."""
@@ -264,9 +312,11 @@ class _Head:
         if logits := self.logits(numbers):
             return [{"probs": ", ".join(map(quoted, logits)), "from_logits": True}]
         others = [n for n in numbers if n not in self.two]
-        found = [n for n in others if self.within(n, 0.0, 1.0)]
+        found = [n for n in others if self.within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
         found = found or [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
-        return [self.scaled([n]) for n in found]
+        logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
+        of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
+        return [self.scaled([n]) for n in found] or of_logits
 
     def name_classes(self, names: Sequence[str]) -> bool:
         """Return whether the ends of two columns are the words of another column, or numbers."""
@@ -283,7 +333,15 @@ class _Head:
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
         end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
+        end = " / 10000" if all({*key(n).split("_")} & BASIS for n in names) else end
         return {"probs": ", ".join(f"{quoted(n)}{end}" for n in names)}
+
+    def if_percents(self, options: Mapping[str, Any]) -> str:
+        """Return the condition of one column of numbers up to 100, "" if it is called percents."""
+        listed = self.terms(options.get("probs"))
+        names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
+        called = {*key(names[0]).split("_")} & (PERCENT | BASIS) if names else True
+        return "" if called or "%" in names[0] else f"{names[0]} is a probability in percent"
 
     def is_signed(self, name: str) -> bool:
         """Return whether numbers are written with percent signs."""
@@ -308,7 +366,7 @@ class _Head:
     def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
         """Return columns whose names share a beginning, and all columns, the fewest first."""
         stems: dict[str, list[str]] = {}
-        for n in (n for n in numbers if str(self.frame[n].dtype).startswith(("Float", "String"))):
+        for n in numbers:
             for stem in {re.sub(r"[A-Za-z0-9]+$", "", n), re.sub(r"\d+$", "", n), ""}:
                 stems.setdefault(stem, []).append(n)
         return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
@@ -335,7 +393,9 @@ class _Head:
         """Return whether there are rows with all of these columns, and all of them sum to 1."""
         sums = np.sum([self.numbers[n] for n in names], axis=0)
         sums = sums[np.isfinite(sums)]
-        whole = any(np.allclose(sums, each, atol=0.02 * each) for each in (1.0, 100.0))
+        fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
+        scales = (1.0, 100.0) if fractions else (100.0,)
+        whole = any(np.allclose(sums, each, atol=0.02 * each) for each in scales)
         positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)
         return bool(sums.size) and whole and positive
 
@@ -344,11 +404,15 @@ class _Head:
     def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return columns and expressions that may be outcomes, as options, and when they are."""
         listed = [n for n in self.free if key(n) in LABELS]
-        if listed:
-            return [({"label": quoted(n)}, "") for n in listed]
         wanted = probs or [{}]
+        alone = all(len(self.terms(p.get("probs") or self.given.get("probs"))) < 2 for p in wanted)
+        if listed:  # several words are no outcome of one probability
+            many = [n for n in listed if alone and n in self.words and self.is_text(n)
+                    and self.words[n].n_unique() > 2]  # fmt: skip
+            labels = (f"{quoted(n)} = 'CODE'" if n in many else quoted(n) for n in listed)
+            return [({"label": label}, "") for label in labels]
         families = [
-            [t.column for t in found if t.column is not None]
+            [t.column or t.roots[0] for t in found if t.column or len(t.roots) == 1]
             for found in (self.terms(p.get("probs") or self.given.get("probs")) for p in wanted)
         ]
         ends = {key(e) for names in families if len(names) > 1 for e in (*ends_of(names), *names)}
@@ -360,6 +424,7 @@ class _Head:
                 found.append(({"label": quoted(n)}, ""))
             else:
                 found += self.codes(n)
+        found += self.blanks(wanted)
         if found or family:
             return found or [({"label": quoted(n)}, "") for n in self.words if self.is_code(n)]
         coded = [n for n in self.words if self.is_code(n) and self.is_told(n, wanted)]
@@ -367,6 +432,20 @@ class _Head:
             return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
         return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
+
+    def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return columns whose blanks a prediction tells from their values, or the one value."""
+        found = []
+        for name in self.free:
+            cells = self.frame[name]
+            if not cells.null_count() or name in self.two:
+                continue
+            label = f"{quoted(name)} IS NOT NULL"
+            rows = [self.rows({**p, "label": label}) for p in probs]
+            told = [order_of_events(r[0], r[1])[1] >= TELLS for r in rows if r is not None]
+            if cells.drop_nulls().n_unique() == 1 or any(told):
+                found.append(({"label": label}, f"{name} is blank where the event did not occur"))
+        return found
 
     def keys(self, name: str) -> set[str]:
         """Return the words of a column in lower case with ``_`` for signs."""

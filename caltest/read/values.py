@@ -22,7 +22,7 @@ from caltest.data.followup import Followup
 from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted, as_number
-from caltest.read.expressions import ends_of
+from caltest.read.expressions import ends_of, key
 
 if TYPE_CHECKING:
     import polars as pl
@@ -225,10 +225,15 @@ class Cells:
         sql, name = self.sql(column), self.name(column)
         if words is None:
             fraction = f"{sql} >= NUMBER"
+            readings = [Reading({option: fraction})]
+            if option == "label" and cells.dtype.is_float() and bool(cells.is_between(0, 1).all()):
+                votes = f"round((1 - {sql}) * NUMBER), round({sql} * NUMBER)"
+                when = f"{name} is the share of a number of votes"
+                readings.append(Reading({"label": None, "votes": votes}, when))
             raise InvalidPredictionsError(
                 f"{name} holds {kind_of(cells.dtype)} ({_range(cells)}): an outcome is 0 or 1, or "
                 "an expression that is true where the event occurred",
-                [Reading({option: fraction})],
+                readings,
             )
         lower = words.str.to_lowercase()
         seen = {*lower.unique().to_list()}
@@ -306,8 +311,12 @@ class Cells:
             raise InvalidPredictionsError(
                 text, [Reading({"from_logits": True}, "these are logits")]
             )
-        if top > 100.0 or not self.is_plain(column):
+        if not self.is_plain(column):
             raise InvalidPredictionsError(text)
+        if top > 100.0:
+            unit = 10_000 if {*key(name).split("_")} & {"bp", "bps", "basis"} else "NUMBER"
+            every = ", ".join(f"{self.sql(c)} / {unit}" for c in self.of("probs"))
+            raise InvalidPredictionsError(text, [Reading({"probs": every})])
         every = ", ".join(f"{self.sql(c)} / 100" for c in self.of("probs"))
         within = (values > 0.0) & (values < 1.0)
         whole = bool((values[~within] % 1.0 == 0.0).all())

@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 300 tables of 30 kinds, names known and foreign.
+"""Files whose right reading is known: 400 tables of 40 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 300
+FILES = 400
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -48,6 +48,8 @@ class Case:
     #: Whether fewer or grouped rows of the same may be read instead (several predictions of a row).
     subsets: bool = False
     form: str = "csv"
+    #: Weights of the rows, without which they say something else.
+    weights: np.ndarray | None = None
     #: A column that decides, and that nothing but its foreign name tells from a feature.
     hidden: str = ""
 
@@ -367,11 +369,126 @@ def semicolons(d: Draw) -> Case:
     return d.case("semicolons", cells, d.y, cells={}, answers=True, form="txt")
 
 
+def followed_months(d: Draw) -> Case:
+    """Whole months of follow-up under a foreign name, or one that says nothing, beside a label."""
+    d.n, d.risk = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 4)
+    d.features = {"alter": d.rng.integers(20, 90, 1000)}
+    time, seen, _ = _followed(d)
+    names = ["Monate", "meses", "suivi (mois)", "Beobachtungsdauer", "v12", "日数"]
+    name = str(d.rng.choice(names))
+    months = np.ceil(12 * time).astype(int)
+    told = {"time": months, "seen": seen, "name": name, "code": seen}
+    case = _follow(d, "months", d.risk, told)
+    case.first, case.followup = d.base, (months, seen, 60.0)
+    return case
+
+
+def boxes(d: Draw) -> Case:
+    """Detections: a blank truth is a false positive."""
+    names = np.array(["car", "bus", "van"])
+    guess, right = d.rng.integers(0, 3, d.n), d.rng.random(d.n) < d.risk
+    none = ~right & (d.rng.random(d.n) < 0.6)
+    truth = np.where(none, "", names[np.where(right, guess, (guess + 1) % 3)])
+    found, gt = [("pred_class", "gt_class"), ("Klasse", "wahr"), ("det", "gt")][d.rng.integers(3)]
+    cells = {found: names[guess], "score": d.risk, gt: truth, "image": d.rng.integers(0, 40, d.n)}
+    first = {"predicted_label": found, "probs": "score", "label": gt}
+    return Case("boxes", cells, d.risk, right.astype(int), first)
+
+
+def free_text(d: Draw) -> Case:
+    """Answers with full stops, brackets, capitals and blanks that are right."""
+    towns = np.array(["Paris", "Rome", "Oslo", "Cairo", "Lima"])
+    guess, right = d.rng.integers(0, 5, d.n), d.rng.random(d.n) < d.risk
+    ways = ["{}", "{}.", " {} ", "({})", "**{}**"]
+    told = [ways[d.rng.integers(5)].format(towns[g]) for g in guess]
+    truth = towns[np.where(right, guess, (guess + 1) % 5)]
+    a, p, y = [("answer", "confidence", "gold"), ("output", "conf", "reference")][d.rng.integers(2)]
+    first = [{"predicted_label": a, "label": y}, {"label": f"{a} = {y}"}][d.rng.integers(2)]
+    first |= {"probs": p}
+    return Case("free text", {a: told, p: d.risk, y: truth}, d.risk, right.astype(int), first)
+
+
+def threshold(d: Draw) -> Case:
+    """The probability of one class beside the predicted class in words."""
+    no, yes = [("No", "Yes"), ("stays", "leaves")][d.rng.integers(2)]
+    told = np.where(d.risk > 0.5, yes, no)
+    truth = np.where(d.y, yes, no)
+    cells = {"prob": d.risk, "predicted": told, "churned": truth}
+    first = {"probs": "prob", "label": "churned", "predicted_label": "predicted"}
+    return Case("threshold", cells, d.risk, d.y, first)
+
+
+def answer_pairs(d: Draw) -> Case:
+    """Whole percents of confidence beside an answer and the truth, some of them blank."""
+    P = np.rint(100 * d.risk).astype(int)
+    letters, guess = np.array([*"ABCD"]), d.rng.integers(0, 4, d.n)
+    right = d.rng.random(d.n) < P / 100
+    truth = letters[np.where(right, guess, (guess + 1) % 4)]
+    out = d.rng.random(d.n) < 0.04
+    cells = {
+        "answer": np.where(out, "", letters[guess]),
+        "confidence": np.where(out, "", P),
+        "correct_answer": truth,
+    }
+    first = {"predicted_label": "answer"}
+    return Case("answer pairs", cells, P[~out] / 100, right[~out].astype(int), first)
+
+
+def clicks(d: Draw) -> Case:
+    """Clicks that are 1 or blank."""
+    cells = {"ad": d.rng.integers(0, 50, d.n), "pctr": d.risk, "click": np.where(d.y, "1", "")}
+    return Case("clicks", cells, d.risk, d.y, {"probs": "pctr", "label": "click"})
+
+
+def basis_points(d: Draw) -> Case:
+    d.risk = np.round(d.risk * 0.09, 5)
+    d.y = (d.rng.random(d.n) < d.risk).astype(int)
+    cells = {"pd_bps": np.round(1e4 * d.risk, 1), "ausgefallen": d.y}
+    return Case("basis points", cells, d.risk, d.y, {"probs": "pd_bps", "label": "ausgefallen"})
+
+
+def terciles(d: Draw) -> Case:
+    """Whole percents of three classes beside the class that was observed."""
+    P, _ = _classes(d, 3)
+    whole = np.rint(100 * P).astype(int)
+    whole[:, 2] = 100 - whole[:, 0] - whole[:, 1]
+    whole = np.clip(whole, 0, 100)
+    whole[:, 0] = 100 - whole[:, 1] - whole[:, 2]
+    k = (whole.cumsum(axis=1) > 100 * d.rng.random((d.n, 1))).argmax(axis=1)
+    names = np.array(["below", "normal", "above"])
+    cells = {name: whole[:, j] for j, name in enumerate(names)} | {"beobachtet": names[k]}
+    first = {"probs": "below, normal, above", "label": "beobachtet"}
+    return Case("terciles", cells, whole / 100, k, first)
+
+
+def sampled(d: Draw) -> Case:
+    """Rows without the event were sampled and have weights."""
+    n = 20_000
+    p = np.round(d.rng.beta(1.0, 30.0, n), 5)
+    y = (d.rng.random(n) < p).astype(int)
+    kept = (y == 1) | (d.rng.random(n) < 0.1)
+    weights = np.where(y == 1, 1, 10)[kept]
+    cells = {"p": p[kept], "y": y[kept], str(d.rng.choice(["w", "weight", "n_rows"])): weights}
+    case = Case("sampled", cells, p[kept], y[kept], {"probs": "p", "label": "y"})
+    case.weights = weights
+    return case
+
+
+def percent_signs(d: Draw) -> Case:
+    p = np.rint(100 * d.risk).astype(int)
+    d.y = (d.rng.random(d.n) < p / 100).astype(int)
+    cells = {"Dem %": [f"{v}%" for v in p], "Rep %": [f"{100 - v}%" for v in p]}
+    cells |= {"Winner": np.where(d.y, "Democrat", "Republican"), "cycle": d.rng.integers(1, 5, d.n)}
+    first = {"probs": '"Dem %"', "label": "Winner = 'Democrat'"}
+    return Case("percent signs", cells, p / 100, d.y, first, answers=True)
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
     missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered,
-    shuffled_names, options_in_json, semicolons, answers_of_numbers,
+    shuffled_names, options_in_json, semicolons, answers_of_numbers, followed_months, boxes,
+    free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
 ]  # fmt: skip
 
 
@@ -386,6 +503,10 @@ def alike(data: Any, truth: Case) -> bool:
     right = (
         truth.probs if truth.probs.ndim == 2 else np.column_stack([1 - truth.probs, truth.probs])
     )
+    if truth.weights is not None and (
+        data.weights is None or not np.allclose(data.weights, truth.weights)
+    ):
+        return False
     if truth.followup is not None:
         return _followed_alike(data, truth, right)
     if getattr(data, "followup", None) is not None:

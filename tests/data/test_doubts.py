@@ -394,3 +394,28 @@ def test_columns_are_coded_by_their_values(cells, words):
 def test_names_that_are_no_plain_words_are_quoted():
     assert Column.of('a "b"', np.arange(3)).sql == '"a ""b"""'
     assert Column.of("user", np.arange(3)).sql == "user"
+
+
+def test_weights_of_rows_that_were_sampled_by_their_outcome_are_asked_about():
+    rng = np.random.default_rng(8)
+    p = rng.beta(1, 30, 20_000)
+    y = (rng.random(20_000) < p).astype(int)
+    kept = (y == 1) | (rng.random(20_000) < 0.1)
+    p, y = p[kept], y[kept]
+    question = doubts.unused_weights(rows_of(p, y, n=np.where(y == 1, 1, 10)))
+    assert options_of(question) == [{"weights": "n"}]
+    assert question.asks
+    assert doubts.unused_weights(rows_of(p, y, kg=rng.uniform(50, 90, len(y)))) is None
+    assert doubts.unused_weights(rows_of(p, y, weight=rng.uniform(50, 90, len(y)))) is None
+    assert doubts.unused_weights(rows_of(p, y, code=1 + y)) is None
+
+
+def test_candidates_of_one_race_are_asked_about():
+    rng = np.random.default_rng(9)
+    p = np.round(rng.random(100), 2)
+    won = rng.random(100) < p
+    both = np.column_stack([p, 1 - p]).ravel(), np.column_stack([won, ~won]).ravel().astype(int)
+    question = doubts.one_event_each(rows_of(*both, race=np.repeat(np.arange(100), 2)))
+    assert options_of(question) == [{"clusters": "race"}]
+    assert doubts.one_event_each(rows_of(*both, other=np.tile(np.arange(100), 2))) is None
+    assert doubts.one_event_each(rows_of(p, won * 1, race=np.arange(100))) is None

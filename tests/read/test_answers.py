@@ -269,7 +269,7 @@ def test_percents_of_candidates_are_told_with_the_winner_of_each():
 
 def test_logits_are_suggested_as_such():
     z = np.random.default_rng(6).normal(size=(60, 3))
-    columns = {f"logit_{k}": z[:, k] for k in range(3)} | {"target": z.argmax(axis=1)}
+    columns = {f"logit_{k}": z[:, k] for k in range(3)} | {"target": np.arange(60) % 3}
     ((options, _),) = suggestions(columns)
     assert options == {
         "label": "target", "probs": "logit_0, logit_1, logit_2", "from_logits": True,
@@ -284,3 +284,62 @@ def test_amounts_that_follow_predictions_are_outcomes_with_a_place():
     assert ({"label": "mm >= NUMBER", "probs": "PoP / 100"}, "") in [
         (options, "") for options, _ in readings
     ]
+
+
+def test_whole_percents_of_classes_are_divided_and_named_by_the_label():
+    P = np.array([[20, 30, 50], [60, 30, 10], [0, 10, 90]] * 10)
+    names = ["below", "normal", "above"]
+    columns = dict(zip(names, P.T, strict=True)) | {"observed": np.tile([*names], 10)}
+    assert suggestions(columns) == [
+        ({"label": "observed", "probs": "below / 100, normal / 100, above / 100"}, "")
+    ]
+
+
+def test_the_largest_probability_is_no_label():
+    P = np.random.default_rng(8).dirichlet(np.ones(3), 100)
+    names = np.array(["x", "y", "z"])
+    columns = {f"out:{n}": P[:, k] for k, n in enumerate(names)}
+    columns |= {"top": names[P.argmax(axis=1)], "found": names[np.arange(100) % 3]}
+    assert [options["label"] for options, _ in suggestions(columns)] == ["found"]
+
+
+def test_classes_that_columns_do_not_name_have_places():
+    P = np.random.default_rng(9).dirichlet(np.ones(3), 50).round(4)
+    columns = {f"q_{n}": P[:, k] for k, n in enumerate("abc")} | {"kind": np.arange(50) % 3 + 1}
+    assert [options["classes"] for options, _ in suggestions(columns)] == ["A,B,C"]
+
+
+def test_numbers_that_are_called_nothing_are_percents_only_if_the_user_says_so():
+    rng = np.random.default_rng(10)
+    bmi = np.round(rng.uniform(18, 40, 300), 1)
+    ill = (rng.random(300) < bmi / 50).astype(int)
+    assert suggestions({"bmi": bmi, "ill": ill}) == [
+        ({"label": "ill", "probs": "bmi / 100"}, "bmi is a probability in percent")
+    ]
+
+
+def test_basis_points_are_divided():
+    rng = np.random.default_rng(11)
+    bp = np.round(rng.uniform(5, 900, 400), 1)
+    columns = {"pd_bps": bp, "defaulted": (rng.random(400) < bp / 1e4).astype(int)}
+    assert suggestions(columns)[0][0]["probs"] == "pd_bps / 10000"
+    named = refusal(columns, "at most 1", probs="pd_bps", label="defaulted")
+    assert named == [({"probs": "pd_bps / 10000"}, "")]
+    (other,) = refusal({"p": [1.0, 730.0], "y": [0, 1]}, "p is 730")
+    assert other == ({"probs": "p / NUMBER"}, "")
+
+
+def test_shares_of_votes_are_counts_with_a_place():
+    readings = refusal({"p": [0.2, 0.4, 0.9], "y": [0.2, 0.4, 0.8]}, "y holds fractions")
+    assert readings[1] == (
+        {"label": None, "votes": "round((1 - y) * NUMBER), round(y * NUMBER)"},
+        "y is the share of a number of votes",
+    )
+
+
+def test_blanks_that_predictions_tell_are_the_other_outcome():
+    sure, _, _, right = drawn()
+    columns = {"conf": sure, "gt_id": [f"g{k}" if ok else None for k, ok in enumerate(right)]}
+    ((options, when),) = suggestions(columns)
+    assert when == "gt_id is blank where the event did not occur"
+    assert (read_predictions(columns, **options).labels == right).all()
