@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,8 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
     """Read a file, and find out how much of it has been counted."""
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
-    data, rows, waits, unfinished, columns = read_file(path, options | names, read_growing)
+    reader = partial(read_growing, begun=bool(records))
+    data, rows, waits, unfinished, columns = read_file(path, options | names, reader)
     times = np.zeros(data.n) if data.ids is None else as_times(data.ids, data.n)
     order = np.argsort(times, kind="stable")
     labels = np.where(waits, -1, data.labels)[order]

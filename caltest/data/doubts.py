@@ -903,9 +903,11 @@ def like_time(rows: Rows, column: Column) -> bool:
     """Say whether numbers ≥ 0 of events are lower than those of other rows, given the predictions.
 
     The test is that of Wilcoxon within up to ten strata of p: z ≤ −5, and an area under the ROC
-    curve of at most 0.4. A feature that a calibrated model uses is unrelated to the outcome given
-    p. One that the model leaves out is higher in events of higher p, which a time is not. Numbers
-    that set events apart from all other rows are left out: then every row was followed to its end.
+    curve of at most 0.4. z is divided by the root of the largest design effect, over equal numbers
+    and other columns, of what p and x leave of the outcome. A feature that a calibrated model uses
+    is unrelated to the outcome given p. One that the model leaves out is higher in events of higher
+    p, which a time is not. Numbers that set events apart from all other rows are left out: then
+    every row was followed to its end.
     """
     p, y, x = rows.risks, rows.labels, column.values
     if p is None or column.words is not None or x.dtype.kind not in "iuf" or not column.complete:
@@ -917,8 +919,15 @@ def like_time(rows: Rows, column: Column) -> bool:
     event = y == 1
     if min(event.sum(), (~event).sum()) < EARLY_ROWS or x[event].max() <= x[~event].min():
         return False
-    area, z = _order_within(p, event, x)
+    strata = int(np.clip(min(event.sum(), (~event).sum()) // 10, 1, 10))
+    place = _quantiles(p, strata)
+    area, z = _order_within(place, event, x)
     if z > EARLY_SCORE or area > EARLY_AREA:
+        return False
+    cell = 10 * place + _quantiles(x, 10)  # what is left of the outcome given p and x is noise
+    left = y - (np.bincount(cell, y) / np.maximum(np.bincount(cell), 1))[cell]
+    effect = design_effect(left, (codes(x), *_groups(rows)))
+    if z / np.sqrt(effect) > EARLY_SCORE:
         return False
     if np.ptp(p[event]) == 0.0 or np.ptp(x[event]) == 0:
         return True
@@ -926,12 +935,16 @@ def like_time(rows: Rows, column: Column) -> bool:
     return bool(rho * np.sqrt(event.sum()) < 2.0)
 
 
-def _order_within(p: FloatArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
-    """Return the area under the ROC curve of x within strata of p, and its z at no order."""
-    strata = int(np.clip(min(event.sum(), (~event).sum()) // 10, 1, 10))
-    place = np.minimum((rankdata(p) - 0.5) / len(p) * strata, strata - 1).astype(np.int64)
+def _quantiles(values: AnyArray, k: int) -> IntArray:
+    """Return the numbers (n,) of k parts of about as many rows, equal values in one part."""
+    ranks = (rankdata(values) - 0.5) / len(values)
+    return np.minimum(ranks * k, k - 1).astype(np.int64)
+
+
+def _order_within(place: IntArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
+    """Return the area under the ROC curve of x within strata, and its z at no order."""
     excess = variance = pairs = 0.0
-    for k in range(strata):
+    for k in range(int(place.max()) + 1):
         here = place == k
         n, m = float(here.sum()), float(event[here].sum())
         if 0.0 < m < n:

@@ -657,12 +657,15 @@ def read_growing(
     path: str | PathLike[str],
     probs: Expressions | None = None,
     label: Expressions | None = None,
+    *,
+    begun: bool = False,
     **options: Any,
 ) -> Growing:
     """Read a file that is still being written; as :func:`read_predictions`.
 
     With ``drop_missing`` rows without a prediction are left out; those without a label wait.
     ``ids`` are the times of the rows; without them these must be in the order of their dates.
+    Guards look at rows with a label, unless counting has ``begun``: a drift is no misreading.
     """
     wanted = Wanted(probs=probs, label=label, **options)
     with table_of(path, wanted) as (table, wanted), naming(table.name):
@@ -675,17 +678,42 @@ def read_growing(
             unfinished[-1] = Path(path).read_bytes()[-1:] != b"\n"
         waits |= unfinished
         filled = replace(whole, frame=_filled(whole, lacking))
-        complete = filled.complete()
-        data = complete.cells.predictions()
+        complete = _complete(filled, table)
+        try:
+            data = complete.cells.predictions()
+        except InvalidPredictionsError as error:
+            raise _in_the_way([error], complete.cells, table) from None
         rows = complete.cells.rows
         kept = np.isin(whole.rows, rows)
         head = read_note(table, chosen, wanted, whole, complete)
         notes = (head, *table.notes, *complete.notes)
+        if not begun and not table.log:
+            notes = (*notes, *_doubts_of_known(table, chosen, whole, waits))
         if wanted.ids is None and not table.log:
             notes = (*notes, *_order_note(table, chosen))
         data = replace(data, notes=(*notes, *data.notes), places=rows)
         columns = (*(t.name for t in chosen.terms["probs"]), chosen.name("label"))
         return Growing(data, rows, waits[kept], unfinished[kept], columns)
+
+
+def _doubts_of_known(
+    table: Table, chosen: Chosen, whole: Cells, waits: BoolArray
+) -> tuple[str, ...]:  # fmt: skip
+    """Return what guards say of the rows that have a label; a time may be that of the row."""
+    import polars as pl
+
+    wanted = replace(whole.wanted, drop_missing=True)
+    known = replace(whole, wanted=wanted, frame=whole.frame.filter(pl.Series(~waits)))
+    known = replace(known, rows=whole.rows[~waits])
+    if not known.frame.height:
+        return ()
+    cells = known.complete().cells
+    if not cells.frame.height:
+        return ()
+    seen = Complete(cells, {}, whole.frame.height - cells.frame.height)
+    chosen = replace(chosen, named=chosen.named - {"label"})
+    asked = questioned(table, chosen, whole.wanted, whole, seen, cells.predictions())
+    return tuple(map(Doubt, asked))
 
 
 def _filled(cells: Cells, lacking: BoolArray) -> pl.DataFrame:

@@ -281,3 +281,27 @@ def test_tallies_are_batches(run, tmp_path, done):
     assert state_of(state) == expected
     run("monitor", paths[1], paths[0], "--state", other)
     assert state_of(other) == ct.Monitor().update(days[1]).update(days[0])
+
+
+def test_rows_that_were_followed_for_a_time_are_asked_about_before_counting_begins(run, tmp_path):
+    rng = np.random.default_rng(1)
+    p = np.round(rng.beta(1.5, 4, 1000), 3)
+    time = rng.exponential(-60 / np.log1p(-np.clip(p, 0.01, 0.99)))
+    lost = rng.uniform(12, 120, 1000)
+    months, died = np.ceil(np.minimum(time, lost)).astype(int), (time <= lost).astype(int)
+    data, state = tmp_path / "f.csv", tmp_path / "s.json"
+    lines = [f"{a},{b},{c}" for a, b, c in zip(p, died, months, strict=True)]
+    data.write_text("\n".join(["p,label,x", *lines, ""]))
+    code, _, error = run("monitor", data, "--state", state)
+    assert (code, state.exists()) == (2, False)
+    assert "events come early by x" in error
+    assert run("monitor", data, "--state", state, "--as-is")[0] == 0
+
+
+def test_a_drift_of_a_watched_model_is_no_misreading(run, tmp_path):
+    p, y = rows(400)
+    first, later, state = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "s.json"
+    assert run("monitor", written(first, p, y), "--state", state)[0] == 0
+    code, out, _ = run("monitor", written(later, p, 1 - y), "--state", state)
+    assert code == 0
+    assert state_of(state).n == 800
