@@ -134,7 +134,7 @@ def verbs() -> None:
         times = [seconds(partial(ct.Tally.of, data), 3)]
         times += [seconds(partial(verb, tally), 3) for verb in asked.values()]
         times.append(seconds(partial(ct.audit, tally, rng=1), 3))
-        with patch("caltest.inference._input.MANY", 10**9):
+        with patch("caltest.inference._input.ROWS_FOR_SUMS", 10**9):
             few = asked.values() if n <= 10**6 else ()
             times += [seconds(partial(verb, data), 3 if n < 10**6 else 1) for verb in few]
         shown = [f"{1e3 * t:.0f} ms" for t in times] + ["–"] * (len(heads) - 1 - len(times))

@@ -17,7 +17,7 @@ def printable(text: str) -> str:
 
 
 #: Words in the value of an option in whose place the user has to put another.
-PLACES = ("COLUMN", "EXPR", "NUMBER", "CODE", "A,B,C", "FILE")
+PLACEHOLDERS = ("COLUMN", "EXPR", "NUMBER", "CODE", "A,B,C", "FILE")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Reading:
         Names of columns in double quotes are no places.
         """
         values = (re.sub(r'"[^"]*"', "", str(value)) for value in self.options.values())
-        return not any(re.search(rf"\b({'|'.join(PLACES)})\b", value) for value in values)
+        return not any(re.search(rf"\b({'|'.join(PLACEHOLDERS)})\b", value) for value in values)
 
 
 class _Plain(ValueError):

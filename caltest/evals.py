@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import Metric, SampleScore
 
 #: What lm-evaluation-harness collects of a question: the answer's number, and log-likelihoods.
-Question = tuple[int, Sequence[float]]
+ChoiceItem = tuple[int, Sequence[float]]
 
 
-def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str, Question]:
+def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str, ChoiceItem]:
     """Return the values that a multiple-choice task hands to the three metrics of this module.
 
     ``process_results(doc, results)`` of a task returns it, with ``[r[0] for r in results]`` and
@@ -34,7 +34,7 @@ def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str,
     return dict.fromkeys(("calibration_error", "noise_floor", "calibration_pvalue"), question)
 
 
-def calibration_error(items: Sequence[Question]) -> float:
+def calibration_error(items: Sequence[ChoiceItem]) -> float:
     """Return the ECE of the most likely option over all questions, from 0 to 1, or NaN.
 
     The softmax over a question's options makes its log-likelihoods probabilities. Questions may
@@ -45,17 +45,17 @@ def calibration_error(items: Sequence[Question]) -> float:
     return or_nan(lambda: _test_of_questions(items).estimate, np.nan, "calibration_error")
 
 
-def noise_floor(items: Sequence[Question]) -> float:
+def noise_floor(items: Sequence[ChoiceItem]) -> float:
     """Return the mean :func:`calibration_error` of calibrated models with these predictions."""
     return or_nan(lambda: _test_of_questions(items).null_mean, np.nan, "noise_floor")
 
 
-def calibration_pvalue(items: Sequence[Question]) -> float:
+def calibration_pvalue(items: Sequence[ChoiceItem]) -> float:
     """Return the exact p-value of :func:`calibration_error`, in (0, 1], or NaN."""
     return or_nan(lambda: _test_of_questions(items).pvalue, np.nan, "calibration_pvalue")
 
 
-def _test_of_questions(items: Sequence[Question]) -> CalibrationTestResult:
+def _test_of_questions(items: Sequence[ChoiceItem]) -> CalibrationTestResult:
     confidence, right = np.empty(len(items)), np.empty(len(items), dtype=bool)
     for i, (answer, loglikelihoods) in enumerate(items):
         scores = np.asarray(loglikelihoods, dtype=float)

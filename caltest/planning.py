@@ -19,7 +19,7 @@ from caltest._base.arrays import (
     RNG,
     FloatArray,
     IntArray,
-    Source,
+    ProbsOrData,
     Values,
     fraction,
     number,
@@ -35,7 +35,7 @@ from caltest.data.lenses import Lens, LensLike, OneVsRest, as_lens
 from caltest.errors import StatisticError
 from caltest.inference import calibration_test, confidence_interval, equivalence_test
 from caltest.inference._input import seed_of, take_rows, take_tally, tallies_of
-from caltest.inference.comparison import Difference, Side
+from caltest.inference.comparison import ComparedModel, Difference
 from caltest.inference.squared_error import SquaredError
 from caltest.monitoring import Monitor
 from caltest.read.arguments import read_arguments
@@ -50,12 +50,12 @@ Formula = Literal["O:E", "intercept", "slope"]
 
 
 def plan(
-    like: Source,
+    like: ProbsOrData,
     labels: Values = None,
     statistic: StatisticLike | Monitor | Formula = ECE(),
     *,
     lens: LensLike | None = None,
-    alternative: Truth | None = None,
+    alternative: EventProbability | None = None,
     against: Values = None,
     width: float | None = None,
     tolerance: float | None = None,
@@ -160,7 +160,7 @@ def plan(
     )  # fmt: skip
 
 
-def _answered(task: Task, by_formula: bool) -> tuple[Answer, tuple[str, ...]]:
+def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ...]]:
     """Return the answer, scaled by the design effect for clusters, and notes on that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
@@ -215,7 +215,7 @@ Rng = np.random.Generator
 
 
 #: Data sets of a batch; rows at which searches begin, and beyond which they end.
-BATCH, FIRST, MOST = 20, 200, 2_000_000
+SETS_A_BATCH, ROWS_FIRST_TRIED, ROWS_LAST_TRIED = 20, 200, 2_000_000
 
 
 #: Batches near the answer are those with this many times as many rows, or as few.
@@ -227,11 +227,11 @@ REACH = 2.15
 
 
 #: Logarithm of the ratio of two numbers of rows from which on the slope between them is no chance.
-APART = 0.5
+SLOPE_RATIO = 0.5
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchAnswer:
     """Sample size, its 95 % Monte Carlo interval, and the (n, power) points of the search."""
 
     n: int
@@ -242,8 +242,12 @@ class Answer:
 
 
 def by_power(
-    trial: Callable[[Rng, int], bool], power: float, n_datasets: int, rng: Rng, first: int = FIRST
-) -> Answer:
+    trial: Callable[[Rng, int], bool],
+    power: float,
+    n_datasets: int,
+    rng: Rng,
+    first: int = ROWS_FIRST_TRIED,
+) -> SearchAnswer:
     """Search the rows at which ``trial`` succeeds with this probability.
 
     Rows are doubled or halved until both sides are known; further batches go to the answer of a
@@ -251,7 +255,7 @@ def by_power(
     """
     tried: dict[int, list[int]] = {}
 
-    def run(n: int, size: int = BATCH) -> float:
+    def run(n: int, size: int = SETS_A_BATCH) -> float:
         wins, trials = tried.setdefault(n, [0, 0])
         wins += sum(trial(rng, n) for _ in range(size))
         tried[n] = [wins, trials + size]
@@ -263,10 +267,10 @@ def by_power(
         rising = run(n) < power
         while rising or n > 4:
             n = 2 * n if rising else max(n // 2, 4)
-            if n > MOST:
+            if n > ROWS_LAST_TRIED:
                 raise StatisticError(
-                    f"even {MOST} rows would not do in {power:.0%} of data sets: the alternative "
-                    "is too close to what is to be told from it"
+                    f"even {ROWS_LAST_TRIED} rows would not do in {power:.0%} of data sets: the "
+                    "alternative is too close to what is to be told from it"
                 )
             if (run(n) < power) != rising:
                 break
@@ -280,7 +284,7 @@ def by_power(
     return _answer(answer, error, shares, sum(trials for _, trials in tried.values()))
 
 
-def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> Answer:
+def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> SearchAnswer:
     """Return an answer from an estimate of n and the standard error of its logarithm.
 
     ``tried`` maps n to the power or length found there, ``n_datasets`` is the number of simulated
@@ -288,7 +292,7 @@ def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: in
     """
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
-    return Answer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
+    return SearchAnswer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
 
 
 def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
@@ -319,8 +323,12 @@ def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple
 
 
 def by_width(
-    width: Callable[[Rng, int], float], goal: float, n_datasets: int, rng: Rng, first: int = FIRST
-) -> Answer:
+    width: Callable[[Rng, int], float],
+    goal: float,
+    n_datasets: int,
+    rng: Rng,
+    first: int = ROWS_FIRST_TRIED,
+) -> SearchAnswer:
     """Search for the n at which intervals have the target length on average, by secants in logs.
 
     ``width(rng, n)`` is the length of the interval of one data set, ``goal`` the target, ``first``
@@ -336,13 +344,15 @@ def by_width(
             means = {m: float(values.mean()) for m, values in tried.items()}
             nearest = sorted(means, key=lambda m: abs(np.log(means[m] / goal)))
             best = next(m for m in nearest if tried[m].size >= trials)
-            apart = (m for m in nearest if abs(np.log(m / best)) > APART)
+            apart = (m for m in nearest if abs(np.log(m / best)) > SLOPE_RATIO)
             if (other := next(apart, None)) is not None:
                 change = np.log(means[best] / means[other])
                 slope = float(np.clip(change / np.log(best / other), -0.6, -0.2))
             answer = best * (goal / means[best]) ** (1.0 / slope)
-            if answer > MOST:
-                raise StatisticError(f"even {MOST} rows would not give intervals of {goal:g}")
+            if answer > ROWS_LAST_TRIED:
+                raise StatisticError(
+                    f"even {ROWS_LAST_TRIED} rows would not give intervals of {goal:g}"
+                )
             n = max(4, round(answer))
     values = tried[best]
     error = float(values.std(ddof=1) / np.sqrt(values.size) / values.mean() / abs(slope))
@@ -351,7 +361,7 @@ def by_width(
 
 def by_alarms(
     alarm: Callable[[Rng], int | None], power: float, n_datasets: int, rng: Rng
-) -> Answer:
+) -> SearchAnswer:
     """Return the n by which an alarm is raised in a share ``power`` of data sets: a quantile.
 
     ``alarm(rng)`` is the row of the alarm in one data set, or None. Order statistics give the 95 %
@@ -364,14 +374,16 @@ def by_alarms(
         while len(alarms) < n_datasets:
             alarms.append(alarm(rng) or np.inf)
             if alarms.count(np.inf) >= (1.0 - power) * n_datasets:
-                raise StatisticError(f"the alarm does not ring within {MOST} rows often enough")
+                raise StatisticError(
+                    f"the alarm does not ring within {ROWS_LAST_TRIED} rows often enough"
+                )
             advance(1)
     ordered, j = np.sort(alarms), np.arange(n_datasets)
     chance = bdtr(j, n_datasets, power)  # that at most j alarms are below the quantile
     places = [int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975)]
-    n, low, high = (int(min(ordered[j], MOST)) for j in places)
+    n, low, high = (int(min(ordered[j], ROWS_LAST_TRIED)) for j in places)
     points = tuple((float(m), (j + 1.0) / n_datasets) for j, m in enumerate(ordered) if m < np.inf)
-    return Answer(n, low, high, points, n_datasets)
+    return SearchAnswer(n, low, high, points, n_datasets)
 
 
 #: Draws behind a bound, and behind a p-value at 5 %.
@@ -379,15 +391,15 @@ N_DRAWS, N_REPLICATES = 999, 199
 
 
 #: Rows up to which a statistic may be without meaning.
-FEW = 100
+UNDEFINED_UP_TO = 100
 
 
 #: Rows that a monitor gets at once.
-BLOCK = 512
+MONITOR_BLOCK = 512
 
 
 #: Rows of a data set that shows how large the error is that is assumed, and how sure that is.
-MANY, SURE = 100_000, 0.999
+ROWS_OF_EFFECT, EFFECT_LEVEL = 100_000, 0.999
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,7 +417,7 @@ class Task:
     n_datasets: int
     rng: Rng
 
-    def search(self) -> Answer:
+    def search(self) -> SearchAnswer:
         """Search for the sample size by simulation."""
         if self.tolerance is not None and self.population.truth is not None:
             self._refuse_larger_error(self.tolerance)
@@ -417,8 +429,12 @@ class Task:
 
     def _refuse_larger_error(self, tolerance: float) -> None:
         """Refuse a tolerance below the assumed error, which no sample size could show."""
-        *question, run = self._question(np.random.default_rng(0), MANY)  # no draw of the search
-        error = confidence_interval(*question, side="lower", level=SURE, n_resamples=9999, **run)
+        *question, run = self._question(
+            np.random.default_rng(0), ROWS_OF_EFFECT
+        )  # no draw of the search
+        error = confidence_interval(
+            *question, side="lower", level=EFFECT_LEVEL, n_resamples=9999, **run
+        )
         if error.low is not None and error.low > tolerance:
             raise StatisticError(
                 f"what is taken to be true has an error of about {error.corrected:.3g} "
@@ -446,7 +462,7 @@ class Task:
             replicates = max(N_REPLICATES, ceil(10.0 / self.alpha) - 1)
             result = calibration_test(*question, n_resamples=replicates, **run)
         except StatisticError:
-            if n >= FEW:
+            if n >= UNDEFINED_UP_TO:
                 raise
             return False
         go_on(result.ended)
@@ -459,7 +475,9 @@ class Task:
             prepared = prepare(self.statistic, self.lens(data))
             if prepared.cells is None or prepared.cells.bins is None:
                 raise StatisticError("comparisons are of binned errors: take DebiasedL2(bins)")
-            sides.append(Side(SquaredError.of(prepared.cells, prepared.data), prepared.data))
+            sides.append(
+                ComparedModel(SquaredError.of(prepared.cells, prepared.data), prepared.data)
+            )
         difference = Difference(sides[0], sides[1], True)
         return difference.value > 0.0 and difference.pvalue() <= self.alpha
 
@@ -474,15 +492,15 @@ class Task:
 
     def _alarm(self, rng: Rng) -> int | None:
         """Draw rows and return after how many the monitor raises an alarm; None if it does not."""
-        monitor, block = self.statistic, BLOCK
-        while monitor.alarm is None and monitor.n < MOST:
+        monitor, block = self.statistic, MONITOR_BLOCK
+        while monitor.alarm is None and monitor.n < ROWS_LAST_TRIED:
             monitor = monitor.update(self.population.draw(rng, block)[0])
-            block = min(2 * block, MOST // 8)
+            block = min(2 * block, ROWS_LAST_TRIED // 8)
         alarm: int | None = monitor.alarm
         return alarm
 
 
-def formula(task: Task) -> Answer:
+def formula(task: Task) -> SearchAnswer:
     """Return the answer by a closed formula: see the notes of :func:`caltest.plan`."""
     from scipy.special import logit, ndtri
 
@@ -501,10 +519,10 @@ def formula(task: Task) -> Answer:
         a, b, c = (float((spread * inner * odds**k).mean()) for k in range(3))
         information = a if task.statistic == "intercept" else c - b * b / a
         needed = (2.0 * z / task.width) ** 2 / information
-    if not needed <= MOST:
-        raise StatisticError(f"even {MOST} rows would not do")
+    if not needed <= ROWS_LAST_TRIED:
+        raise StatisticError(f"even {ROWS_LAST_TRIED} rows would not do")
     n = ceil(needed - 1e-9)
-    return Answer(n, n, n)
+    return SearchAnswer(n, n, n)
 
 
 # ------------------------------------------------------------------------------
@@ -512,13 +530,13 @@ def formula(task: Task) -> Answer:
 
 
 #: Probabilities below this count as this in logarithms.
-FLOOR = 2.0**-53
+LOG_FLOOR = 2.0**-53
 
 
 def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -> FloatArray:
     from scipy.special import softmax
 
-    return np.asarray(softmax(slope * np.log(np.maximum(probs, FLOOR)) + shift, axis=1))
+    return np.asarray(softmax(slope * np.log(np.maximum(probs, LOG_FLOOR)) + shift, axis=1))
 
 
 @dataclass(frozen=True)
@@ -563,7 +581,9 @@ class Bump:
         q = np.clip(p + self.height * ((p > self.low) & (p < self.high)), 0.0, 1.0)
         others = np.where(np.arange(probs.shape[1]) == self.c, 0.0, probs)
         total = others.sum(axis=1, keepdims=True)
-        rest = np.where(total > 0.0, others / np.maximum(total, FLOOR), 1.0 / (probs.shape[1] - 1))
+        rest = np.where(
+            total > 0.0, others / np.maximum(total, LOG_FLOOR), 1.0 / (probs.shape[1] - 1)
+        )
         rest[:, self.c] = 0.0
         result = (1.0 - q)[:, None] * rest
         result[:, self.c] = q
@@ -600,7 +620,7 @@ class LogisticNormal:
         return self.of_normals(rng.standard_normal(n))
 
 
-Truth = Callable[[FloatArray], FloatArray]
+EventProbability = Callable[[FloatArray], FloatArray]
 
 
 #: Rows from which formulas are computed where a model is drawn from.
@@ -608,11 +628,11 @@ MANY_ROWS = 200_000
 
 
 #: Rows, and rows of the rarer label, from which what is true can be learned.
-LEAST, LEAST_RARE = 50, 10
+LEAST_LEARNT, LEAST_RARE = 50, 10
 
 
 #: Halvings of the correlation of labels, and data sets that show what it makes of them.
-STEPS, DRAWS = 10, 20
+CORRELATION_HALVINGS, SETS_OF_LABELS = 10, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -638,12 +658,17 @@ class Population:
     like: Any
     data: Predictions | None
     against: Predictions | None
-    truth: Truth | None
+    truth: EventProbability | None
     assumed: str
 
     @classmethod
     def of(
-        cls, like: object, labels: object, against: object, alternative: Truth | None, facts: Facts
+        cls,
+        like: object,
+        labels: object,
+        against: object,
+        alternative: EventProbability | None,
+        facts: Facts,
     ) -> Population:
         """Build the population from the arguments of :func:`plan`.
 
@@ -748,9 +773,9 @@ class Population:
             return float((np.bincount(clusters, residuals) ** 2).sum() / (residuals**2).sum())
 
         observed, low, high = max(1.0, effect(data.labels)), 0.0, 1.0
-        for _ in range(STEPS if observed > 1.0 else 0):
+        for _ in range(CORRELATION_HALVINGS if observed > 1.0 else 0):
             middle, rng = (low + high) / 2.0, np.random.default_rng(0)
-            effects = [effect(_labels(rng, truth, clusters, middle)) for _ in range(DRAWS)]
+            effects = [effect(_labels(rng, truth, clusters, middle)) for _ in range(SETS_OF_LABELS)]
             low, high = (middle, high) if np.mean(effects) < observed else (low, middle)
         return observed, low
 
@@ -827,14 +852,14 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
     return like, Predictions(rows.probs[:, ::-1], 1 - rows.labels, weights=times)
 
 
-def _fitted(data: Predictions, n: int) -> tuple[Truth, str]:
+def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
     """Return a map fitted to the labels as the true probabilities, and its description."""
     each = np.bincount(data.labels, data.weights, data.n_classes)
-    if n < LEAST or (data.n_classes == 2 and each.min() < LEAST_RARE):
+    if n < LEAST_LEARNT or (data.n_classes == 2 and each.min() < LEAST_RARE):
         raise StatisticError(
             f"{n} rows, {each.min():.0f} of the rarest label, are too few to estimate the true "
-            f"probabilities; this takes {LEAST} rows and, for two classes, {LEAST_RARE} of either "
-            "label. Name them instead, such as alternative=planning.Slope(0.8)"
+            f"probabilities; this takes {LEAST_LEARNT} rows and, for two classes, {LEAST_RARE} of "
+            "either label. Name them instead, such as alternative=planning.Slope(0.8)"
         )
     method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
     return method.fit(data), f"{method!r}, fitted to the labels"

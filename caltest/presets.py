@@ -48,9 +48,9 @@ from caltest.statistics.regression import ScaledGaps
 from caltest.statistics.smooth import RelplotSmoothECE
 from caltest.statistics.statistic import rows_of
 
-Task = Literal["multiclass", "binary"]
+ClassificationTask = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]
-Kind = type[ECE] | type[MCE] | type[HosmerLemeshow]
+BinnedStatistic = type[ECE] | type[MCE] | type[HosmerLemeshow]
 _Choice = TypeVar("_Choice")
 
 
@@ -135,7 +135,7 @@ def calzone(
     none. ``class_index=None`` is the top class.
     """
     whole("bins", bins, most=MOST_BINS)
-    kinds: dict[str, Kind] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
+    kinds: dict[str, BinnedStatistic] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
     statistics: dict[str, Statistic] = {
         f"{name}-{cut}": kind(UniformBins(bins)) if cut == "h" else _WithoutSmallest(kind, bins)
         for cut in "hc"
@@ -158,7 +158,10 @@ def sklearn(
 
 
 def torchmetrics(
-    norm: Literal["l1", "l2", "max"] = "l1", bins: int = 15, *, task: Task = "multiclass"
+    norm: Literal["l1", "l2", "max"] = "l1",
+    bins: int = 15,
+    *,
+    task: ClassificationTask = "multiclass",
 ) -> Preset:
     """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
 
@@ -172,7 +175,7 @@ def torchmetrics(
 
 def netcal(
     metric: Literal["ece", "mce"] = "ece", bins: int = 10, *, equal_intervals: bool = True,
-    task: Task = "multiclass",
+    task: ClassificationTask = "multiclass",
 ) -> Preset:  # fmt: skip
     """Return the ECE or MCE of netcal 1.4: [a, b) bins, the last one closed.
 
@@ -185,7 +188,10 @@ def netcal(
 
 
 def verified_calibration(
-    metric: Literal["ece", "ece-em", "l2"] = "ece", bins: int = 15, *, task: Task = "multiclass"
+    metric: Literal["ece", "ece-em", "l2"] = "ece",
+    bins: int = 15,
+    *,
+    task: ClassificationTask = "multiclass",
 ) -> Preset:
     """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019).
 
@@ -200,12 +206,12 @@ def verified_calibration(
     return Preset(chosen, _top_or_event(task), source, root=metric == "l2")
 
 
-def helm(*, task: Task = "multiclass") -> Preset:
+def helm(*, task: ClassificationTask = "multiclass") -> Preset:
     """Return ``ece_10_bin`` of HELM, which is :func:`verified_calibration` ``("ece-em", 10)``."""
     return Preset(ECE(CutBins(10, "halfway")), _top_or_event(task), "HELM, ece_10_bin")
 
 
-def hle(bin_size: int = 100, *, task: Task = "binary") -> Preset:
+def hle(bin_size: int = 100, *, task: ClassificationTask = "binary") -> Preset:
     """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
 
     Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with what is left
@@ -231,7 +237,7 @@ def monai(
     return Preset(_chosen("metric", metric, errors), lens, "MONAI 1.6, CalibrationErrorMetric")
 
 
-def relplot(*, task: Task = "multiclass") -> Preset:
+def relplot(*, task: ClassificationTask = "multiclass") -> Preset:
     """Return the smooth ECE of relplot 1.0 (Błasiok & Nakkiran 2023).
 
     :class:`SmoothECE` is the formula of the paper, which the package rounds: predictions of exactly
@@ -260,7 +266,7 @@ def calibrationerrors_jl(
 class _WithoutSmallest(Statistic):
     """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
 
-    make: Kind
+    make: BinnedStatistic
     n_bins: int
 
     def prepare(self, problem: Problem) -> _KeptRows:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from caltest._base.arrays import RNG, Source, Values
+from caltest._base.arrays import RNG, ProbsOrData, Values
 from caltest.reports import gate
 from caltest.results import GateResult, GateVerdict
 from caltest.statistics import ECE, StatisticLike
 
 
 def assert_calibrated(
-    probs: Source, labels: Values = None, statistic: StatisticLike = ECE(), *, rng: RNG = 0,
+    probs: ProbsOrData, labels: Values = None, statistic: StatisticLike = ECE(), *, rng: RNG = 0,
     **options: Any,
 ) -> GateResult:  # fmt: skip
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.

@@ -23,7 +23,7 @@ from caltest.inference import calibration_test
 from caltest.inference._input import evaluated, problem_through
 from caltest.statistics import ECE, StatisticLike
 from caltest.tallies import Tally
-from caltest.tallies.grid import GRID, MOST_ROWS, SUMS, TOTALS, Grid, carried
+from caltest.tallies.grid import CELL_SUMS, GRID_CELLS, ROWS_A_TALLY, TOTALS, Grid, carried
 
 try:
     import torch
@@ -109,7 +109,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
     def __init__(
         self, statistic: StatisticLike = ECE(), value: Value = "estimate", *,
         lens: Lens | None = None, from_logits: bool = False, ignore_index: int | None = None,
-        grid: int = GRID, rng: int = 0, **kwargs: Any,
+        grid: int = GRID_CELLS, rng: int = 0, **kwargs: Any,
     ) -> None:  # fmt: skip
         if torch is None:
             raise ImportError(
@@ -124,7 +124,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         self.from_logits, self.ignore_index, self.grid = from_logits, ignore_index, grid
         width = Grid(grid).last + 1
         whole = {"dtype": torch.int64}
-        self._keep("sums", torch.zeros((width, len(SUMS)), **whole), "sum")
+        self._keep("sums", torch.zeros((width, len(CELL_SUMS)), **whole), "sum")
         self._keep("totals", torch.zeros((1, len(TOTALS), 2), **whole), "sum")
         self._keep("fewest_classes", torch.tensor(NO_BATCH, **whole), "min")
         self._keep("most_classes", torch.tensor(0, **whole), "max")
@@ -223,8 +223,8 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
                 "ignore_index"
             )
         sums: AnyArray = self.sums.cpu().numpy()
-        if sums[:, 0].sum() > MOST_ROWS:
-            raise InvalidPredictionsError(f"a tally holds at most {MOST_ROWS} rows")
+        if sums[:, 0].sum() > ROWS_A_TALLY:
+            raise InvalidPredictionsError(f"a tally holds at most {ROWS_A_TALLY} rows")
         (key,) = np.nonzero(sums[:, 0])
         totals = carried(self.totals.cpu().numpy())
         lens = self.lens if self.lens is not None else OneVsRest(1) if most == 2 else TopK(1)

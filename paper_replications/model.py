@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.plots.canvas import COLUMN, INK, LABEL, RED, SMALL
+from caltest.plots.canvas import COLUMN, INK, LABEL, RED, SMALL_PRINT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -31,14 +31,14 @@ STYLE: Any = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": LABEL,
-    "font.size": SMALL,
-    "legend.fontsize": SMALL,
+    "font.size": SMALL_PRINT,
+    "legend.fontsize": SMALL_PRINT,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
     "lines.markersize": 3.5,
     "lines.linewidth": 1.1,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
+    "xtick.labelsize": SMALL_PRINT,
+    "ytick.labelsize": SMALL_PRINT,
 }
 
 

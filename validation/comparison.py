@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 import caltest as ct
-from caltest.inference.comparison import Difference, Side
+from caltest.inference.comparison import ComparedModel, Difference
 from caltest.inference.squared_error import SquaredError
 from validation.pages import largest_rate, opening, table
 from validation.pairs import PAIRS
@@ -37,7 +37,9 @@ def measure(pair, wanted, rng):
 
 def side(bins, induced):
     """Return what a model brings to a comparison."""
-    return Side(SquaredError.of(ct.Cells.of(bins, ct.RowProblem(induced)), induced), induced)
+    return ComparedModel(
+        SquaredError.of(ct.Cells.of(bins, ct.RowProblem(induced)), induced), induced
+    )
 
 
 def truth(pair):

@@ -35,7 +35,7 @@ Values = ArrayLike | object
 
 
 #: What verbs are asked of: probabilities as in ``Values``, checked predictions, or a tally.
-Source = Values
+ProbsOrData = Values
 
 
 #: What makes a generator: nothing, a seed, or one of NumPy's.
@@ -165,7 +165,7 @@ N_TOGETHER = 1999
 
 
 #: Level of intervals.
-LEVEL = 0.95
+INTERVAL_LEVEL = 0.95
 
 
 #: Level of the bars and bands of pictures.

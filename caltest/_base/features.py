@@ -20,15 +20,17 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 MOST_LEVELS = 20
 
 
-Kind = Literal["number", "date", "level", "other", "missing"]
+FeatureKind = Literal["number", "date", "level", "other", "missing"]
 
 
 #: Column, kind, low < x ≤ high, and the level, or of "other" those that are not meant.
-Condition = tuple[str, Kind, float | str | None, float | str | None, str | tuple[str, ...] | None]
+Condition = tuple[
+    str, FeatureKind, float | str | None, float | str | None, str | tuple[str, ...] | None
+]
 
 
 #: What columns of ids are called, and rows of an id below which all its rows are no segment.
-IDS, SHARED = re.compile(r"(?i:(?:^|[_\s.-])id)$|[a-z]I[dD]$"), 30
+ID_NAMES, FEWEST_OF_AN_ID = re.compile(r"(?i:(?:^|[_\s.-])id)$|[a-z]I[dD]$"), 30
 
 
 #: Microseconds of a day.
@@ -39,7 +41,7 @@ DAY = 86_400_000_000
 NESTED = (list, dict, tuple, set, np.ndarray, complex)
 
 
-NUMBERS = (int, float, np.integer, np.floating, Decimal)
+NUMBER_TYPES = (int, float, np.integer, np.floating, Decimal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,11 @@ def identifies(column: Feature) -> bool:
     if column.levels is not None:
         return len(column.levels) > max(MOST_LEVELS, 0.5 * n)
     whole = bool((values[~column.missing] % 1.0 == 0.0).all())
-    if IDS.search(column.name) and whole and np.unique(values).size > max(MOST_LEVELS, n / SHARED):
+    if (
+        ID_NAMES.search(column.name)
+        and whole
+        and np.unique(values).size > max(MOST_LEVELS, n / FEWEST_OF_AN_ID)
+    ):
         return True
     rising = n > MOST_LEVELS and bool((np.diff(values) > 0.0).all())
     return rising and whole
@@ -166,7 +172,7 @@ def _feature(name: str, values: object) -> Feature:
         )
     kinds = set(map(type, present.tolist())) if array.dtype.kind == "O" else {array.dtype.type}
     spread = np.full(absent.size, np.nan)
-    if all(issubclass(k, NUMBERS) and k not in (bool, np.timedelta64) for k in kinds):
+    if all(issubclass(k, NUMBER_TYPES) and k not in (bool, np.timedelta64) for k in kinds):
         spread[~absent] = present.astype(np.float64)
         for row in np.flatnonzero(np.isinf(spread))[:1]:
             raise InvalidPredictionsError(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from caltest._base.arrays import IntArray
 
 
-class Names(NamedTuple):
+class MessageNames(NamedTuple):
     """Names for messages: row numbers, probability columns, (file, rows) pairs, label column."""
 
     rows: IntArray | range
@@ -21,7 +21,7 @@ class Names(NamedTuple):
 
 
 #: What rows and columns of probabilities are called in messages, where not by their place.
-NAMES: ContextVar[Names | None] = ContextVar("NAMES", default=None)
+NAMES_IN_MESSAGES: ContextVar[MessageNames | None] = ContextVar("NAMES_IN_MESSAGES", default=None)
 
 
 @contextmanager
@@ -36,22 +36,22 @@ def in_a_file(
     ``rows`` (n,) are line numbers, ``columns`` the names of the probability columns, ``parts``
     pairs (file, rows) of concatenated files, ``label`` the name of the label column.
     """
-    token = NAMES.set(Names(rows, columns, parts, label))
+    token = NAMES_IN_MESSAGES.set(MessageNames(rows, columns, parts, label))
     try:
         yield
     finally:
-        NAMES.reset(token)
+        NAMES_IN_MESSAGES.reset(token)
 
 
 def in_column() -> str:
     """Return the phrase that names the label column in a message; "" for arrays."""
-    called = NAMES.get()
+    called = NAMES_IN_MESSAGES.get()
     return f" in column {called.label}" if called and called.label else ""
 
 
 def nth(place: int) -> str:
     """Return the name of the row at ``place``, such as "row 17 of scores.csv"."""
-    called = NAMES.get()
+    called = NAMES_IN_MESSAGES.get()
     if called is None:
         return f"row {place}"
     row = int(called.rows[place])

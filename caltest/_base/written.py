@@ -125,7 +125,7 @@ def refuse_form(values: object, name: str) -> None:
 
 
 #: What is written by its name; partial functions and callable values have none of their own.
-NAMED = (type, FunctionType, BuiltinFunctionType, np.ufunc)
+WRITTEN_BY_NAME = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
 def name_of(value: object) -> str:
@@ -133,7 +133,7 @@ def name_of(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
     plain = value.item() if isinstance(value, np.generic) else value
-    return plain.__name__ if isinstance(plain, NAMED) else repr(plain)
+    return plain.__name__ if isinstance(plain, WRITTEN_BY_NAME) else repr(plain)
 
 
 class Doubt(str):

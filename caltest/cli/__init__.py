@@ -61,12 +61,12 @@ class Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-NAMES: Any = dict.fromkeys(COMMANDS)  # of which click suggests one
+COMMAND_NAMES: Any = dict.fromkeys(COMMANDS)  # of which click suggests one
 
 
 @click.group(
     cls=Commands,
-    commands=NAMES,
+    commands=COMMAND_NAMES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 miscalibrated or failed; 2 bad input; 3 cannot tell; "
     "70 unexpected error; 130 interrupted.",

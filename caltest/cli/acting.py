@@ -20,12 +20,12 @@ command = partial(click.command, cls=Verb)
 
 
 @command(epilog=EXIT_CODES)
-@o.FILE
+@o.FILE_ARGUMENT
 @o.COSTS
 @o.flag("--curve", help="Net benefit at all thresholds from 0.01 to 0.99.", group="Test")
-@o.LEVEL
+@o.LEVEL_OPTION
 @o.alpha("Level of the test, for the exit code.")
-@o.SEED
+@o.SEED_OPTION
 @o.OUT
 @o.FAIL
 def decide(alpha: float, **options: Any) -> Outcome:
@@ -63,7 +63,7 @@ def decide(alpha: float, **options: Any) -> Outcome:
 @option("--step", type=click.FloatRange(0, 1, max_open=True), default=0.0, rare=True,
         help="Grid of rounded forecasts: a strict bound.")  # fmt: skip
 @o.alpha("Probability of ever raising a false alarm.")
-@o.LEVEL
+@o.LEVEL_OPTION
 @o.SHEET
 @o.OUT
 @option("--plot", "picture", type=o.TARGET, group="Output", help="Draw the evidence over time.")

@@ -12,7 +12,7 @@ from caltest.cli.remedies import Refusal
 from caltest.errors import Reading
 
 #: Groups of options, in the order of the help.
-GROUPS = ("Input", "Design", "Test", "Output")
+OPTION_GROUPS = ("Input", "Design", "Test", "Output")
 
 
 class Option(click.Option):
@@ -26,7 +26,7 @@ class Option(click.Option):
 option: Callable[..., Callable[..., Any]] = partial(click.option, cls=Option, show_default=True)
 
 
-class Column(click.ParamType):  # type: ignore[type-arg]
+class ColumnExpression(click.ParamType):  # type: ignore[type-arg]
     """Text that names columns: a name, names with commas between them, or an expression in SQL."""
 
     name = "expr"
@@ -44,7 +44,7 @@ def column(
 ) -> Callable[..., Any]:
     """Return an option that takes a column or an expression."""
     extra.setdefault("metavar", "EXPR")
-    return option(name, *more, type=Column(), help=help, group=group, **extra)
+    return option(name, *more, type=ColumnExpression(), help=help, group=group, **extra)
 
 
 class Verb(click.Command):
@@ -65,7 +65,11 @@ class Verb(click.Command):
             single = isinstance(one, Option) and not (one.multiple or one.is_flag)
             if single and order.count(one) > 1:
                 name = one.opts[0]
-                list_of = isinstance(one.type, Column) and one.name in ("probs", "by", "clusters")
+                list_of = isinstance(one.type, ColumnExpression) and one.name in (
+                    "probs",
+                    "by",
+                    "clusters",
+                )
                 advice = f"once, with commas: {name} A,B" if list_of else "once"
                 raise Refusal(f"{name} is given {order.count(one)} times: give it {advice}")
         return super().parse_args(ctx, args)
@@ -73,11 +77,11 @@ class Verb(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by groups, those that are common or all."""
         everything = bool(ctx.meta.get("caltest.all"))
-        for group in GROUPS:
+        for group in OPTION_GROUPS:
             rows = []
             for one in self.get_params(ctx):
                 rare = isinstance(one, Option) and one.rare and not everything
-                own = one.group if isinstance(one, Option) else GROUPS[-1]
+                own = one.group if isinstance(one, Option) else OPTION_GROUPS[-1]
                 listed = isinstance(one, click.Option) and own == group and not rare
                 record = one.get_help_record(ctx) if listed else None
                 rows += [record] if record else []

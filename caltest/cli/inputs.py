@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 Outcome: TypeAlias = "tuple[Result | str, int]"
 
 #: Bytes of a file from which on it is read in batches.
-LARGE = 2**29
+BYTES_OF_BATCHES = 2**29
 
 #: The share of rows that may lack a prediction or an outcome where nobody has said so.
-FEW = 0.01
+MISSING_SHARE = 0.01
 
 #: Options that name columns, of which there are none without a file.
-COLUMNS = (
+COLUMN_OPTIONS = (
     *("probs", "label", "clusters", "weights", "by", "ids", "folds", "time", "event", "competing"),
     *("strata", "where", "items", "votes"),
 )
 
 #: Options that need all rows at once.
-IN_MEMORY = (
+NEEDING_ALL_ROWS = (
     *("clusters", "folds", "time", "horizon", "by", "ids", "event", "competing", "features"),
     *("per_character", "format", "sheet", "rounded", "items", "votes"),
 )
@@ -65,7 +65,7 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
     if files in ((), (None,)):
-        for name in filter(options.get, COLUMNS):
+        for name in filter(options.get, COLUMN_OPTIONS):
             raise Refusal(f"--{name} is about columns: give the FILE", Reading({"": "FILE"}))
         example = "the embedded example, a small neural network on noisy handwritten digits"
         click.echo(f"No file given: this is {example}.\n", err=True)
@@ -74,17 +74,19 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
 
     parts = parts_of(files)
     size = sum(part.stat().st_size for part in parts if part.is_file())
-    if not options.get("resume") and size <= LARGE:
+    if not options.get("resume") and size <= BYTES_OF_BATCHES:
         choices = options if paired else leniency(options)
         return read_file(parts if len(parts) > 1 else parts[0], choices)
-    for name in (name for name in IN_MEMORY if options.get(name)):
+    for name in (name for name in NEEDING_ALL_ROWS if options.get(name)):
         option = f"--{name.replace('_', '-')}"
         raise Refusal(
-            f"{option} needs rows in memory: files of up to {LARGE >> 20} MB together, without "
-            "--resume",
-            Reading({"resume" if size <= LARGE else name: None}),
+            f"{option} needs rows in memory: files of up to {BYTES_OF_BATCHES >> 20} MB together, "
+            "without --resume",
+            Reading({"resume" if size <= BYTES_OF_BATCHES else name: None}),
         )
-    return read_file(parts, {**options, **dict.fromkeys(IN_MEMORY)}, partial(_scanned, options))
+    return read_file(
+        parts, {**options, **dict.fromkeys(NEEDING_ALL_ROWS)}, partial(_scanned, options)
+    )
 
 
 def _scanned(
@@ -177,7 +179,7 @@ def _existing(path: Any) -> list[Path]:
 
 def leniency(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of rows of which some may be left out, as no others are paired with them."""
-    few = {} if options["drop_missing"] else {"drop_missing": FEW}
+    few = {} if options["drop_missing"] else {"drop_missing": MISSING_SHARE}
     return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
 
 

@@ -17,7 +17,7 @@ from caltest.errors import Reading
 from caltest.read import FORMATS
 
 #: Endings of a report of one verb.
-WRITTEN = (".txt", ".json", ".md", ".tex")
+REPORT_ENDINGS = (".txt", ".json", ".md", ".tex")
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,8 +37,8 @@ def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[
 
 
 def _ending(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
-    if out is not None and out.suffix.lower() not in WRITTEN:
-        words = f"--out: a report ends in {', '.join(WRITTEN)}, not as {out}"
+    if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
+        words = f"--out: a report ends in {', '.join(REPORT_ENDINGS)}, not as {out}"
         raise Refusal(words, Reading({"out": str(out.with_suffix(".txt"))}))
     return out
 
@@ -69,7 +69,7 @@ def flag(name: str, *more: str, help: str, **extra: Any) -> Callable[..., Any]:
 SHEET = option("--sheet", metavar="NAME", group="Input", rare=True, help="Excel sheet to read.")
 
 #: Where predictions and labels are: every command that reads rows.
-ROWS = options_of(
+ROW_OPTIONS = options_of(
     column("--probs", help="Probabilities: column, pattern, or expression."),
     column("--label", help="Outcome: a column of 0/1, or an expression."),
     column("--where", help="Rows to keep, such as \"split = 'test'\"."),
@@ -94,15 +94,15 @@ ROUNDED = option("--rounded/--not-rounded", default=None, group="Input", rare=Tr
 #: Files of one model that are read as one, each in batches.
 FILES = options_of(
     click.argument("file", nargs=-1, type=click.Path(path_type=Path)),
-    ROWS,
+    ROW_OPTIONS,
     option("--resume", type=TARGET, metavar="STATE", group="Input", rare=True,
            help="File that keeps the counts of files read so far."),
     flag("--verify", rare=True, help="Compare the content of all files that --resume has counted."),
     ROUNDED,
 )  # fmt: skip
 
-FILE = options_of(
-    click.argument("file", required=False, type=click.Path(path_type=Path)), ROWS, ROUNDED
+FILE_ARGUMENT = options_of(
+    click.argument("file", required=False, type=click.Path(path_type=Path)), ROW_OPTIONS, ROUNDED
 )
 
 
@@ -120,15 +120,17 @@ ITEMS = options_of(
            help="Rows are items: votes for each class, not a label."),
 )  # fmt: skip
 
-FOLDS = column(
+FOLDS_OPTION = column(
     "--folds", group="Design", rare=True, help="Which model of a cross-validation predicted a row."
 )
 
 BY = column("--by", group="Design", help="Subgroups; A,B are crossed.")
 
-IDS = column("--ids", "--id", "ids", group="Design", help="Names of rows: match files by them.")
+IDS_OPTION = column(
+    "--ids", "--id", "ids", group="Design", help="Names of rows: match files by them."
+)
 
-ORDERED = flag(
+ORDERED_FLAG = flag(
     "--ordered", group="Design", rare=True, help="Classes have an order, such as grades."
 )
 
@@ -139,7 +141,7 @@ TIMES = options_of(
 )  # fmt: skip
 
 #: What every command honours that looks at rows by one analysis.
-DESIGN = options_of(CLUSTERS, ITEMS, WEIGHTS, TIMES, FOLDS)
+DESIGN = options_of(CLUSTERS, ITEMS, WEIGHTS, TIMES, FOLDS_OPTION)
 
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(
@@ -190,23 +192,25 @@ COSTS = options_of(
 
 ASKED = options_of(LENS, statistic())
 
-LEVEL = option("--level", type=SHARE, default=defaults.LEVEL, help="Level of the intervals.")
+LEVEL_OPTION = option(
+    "--level", type=SHARE, default=defaults.INTERVAL_LEVEL, help="Level of the intervals."
+)
 
-TOLERANCE = option("--tolerance", type=SHARE, help="Largest error that can be lived with.")
+TOLERANCE_OPTION = option("--tolerance", type=SHARE, help="Largest error that can be lived with.")
 
 COUNT = click.IntRange(1)
 
-N_RESAMPLES, N_TOGETHER = (
+RESAMPLES_OPTION, TOGETHER_OPTION = (
     option("--n-resamples", type=COUNT, default=count, rare=True, help="Monte Carlo draws.")
     for count in (defaults.N_RESAMPLES, defaults.N_TOGETHER)
 )
 
-SEED = option(
+SEED_OPTION = option(
     "--seed", "rng", type=click.IntRange(0), default=0, rare=True, help="Seed of the simulation."
 )
 
 SIMULATION = options_of(
-    SEED,
+    SEED_OPTION,
     option(
         "--workers", type=COUNT, rare=True, help="Threads; by default one a core above a second."
     ),
@@ -217,7 +221,7 @@ JSON = flag("--json", "as_json", group="Output", help="Print JSON instead of the
 OUT = options_of(
     JSON,
     option("--out", type=TARGET, callback=_ending, group="Output",
-           help=f"Also write it: {', '.join(WRITTEN)}."),
+           help=f"Also write it: {', '.join(REPORT_ENDINGS)}."),
 )  # fmt: skip
 
 OUTPUT = options_of(SIMULATION, OUT)

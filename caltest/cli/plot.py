@@ -51,13 +51,13 @@ HONOURED_BY = {
 
 
 @click.command(cls=Verb, epilog="Exit codes: 0 done; 2 bad input; 130 interrupted.")
-@o.FILE
+@o.FILE_ARGUMENT
 @o.second_model("A second model of the same rows.")
 @o.MULTILABEL
 @o.BY
 @o.DESIGN
 @o.FOLLOWUP
-@o.IDS
+@o.IDS_OPTION
 @o.choice("--kind", KINDS, "What to draw, as listed above.", metavar="KIND")
 @o.LENS
 @option("--bins", type=Recipe("bins"), help="A number of bins, or a binning in Python.")

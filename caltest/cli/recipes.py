@@ -20,7 +20,7 @@ BINNINGS = ("UniformBins", "EdgeBins", "QuantileBins", "VarianceTree")
 UTILITIES = ("Costs", "TopKAccuracy", "ReciprocalRank")
 
 #: Characters of a recipe, of which the groups of a thousand classes take half; how many are shown.
-LONGEST, SHOWN = 10_000, 100
+LONGEST, GROUPS_SHOWN = 10_000, 100
 
 
 class Vocabulary(Mapping[str, Callable[..., Any]]):
@@ -140,7 +140,7 @@ class Recipe(click.ParamType):  # type: ignore[type-arg]
     ) -> object:
         if not isinstance(value, str) or value in self.words:
             return value
-        shown = repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
+        shown = repr(value if len(value) <= GROUPS_SHOWN else value[:GROUPS_SHOWN] + "…")
         try:
             built = parse(value, self.vocabulary, (*self.numbers, *self.words))
         except (TypeError, ValueError) as error:

@@ -19,7 +19,7 @@ import click
 from caltest.errors import Reading
 
 #: How alike a name must be to one that is there, of 1, to be put in its place.
-ALIKE = 0.75
+NAME_LIKENESS = 0.75
 
 #: Flags of earlier versions, behind which no value stands.
 ENDED_FLAGS = ("--percent", "--one-model")
@@ -152,7 +152,7 @@ def readings_of(
     if isinstance(error, click.NoSuchOption):
         if reading := instead(error, words, group):
             return [reading]
-        close = get_close_matches(error.option_name, error.possibilities or (), 1, ALIKE)
+        close = get_close_matches(error.option_name, error.possibilities or (), 1, NAME_LIKENESS)
         return [InPlace(error.option_name, name) for name in close]
     if isinstance(error, click.MissingParameter) and error.param is not None:
         option = isinstance(error.param, click.Option)
@@ -162,7 +162,7 @@ def readings_of(
         for path in (Path(word) for word in words[1:] if word[:1] != "-"):
             if not path.exists() and path.parent.is_dir():
                 beside = [other.name for other in path.parent.iterdir()]
-                close = get_close_matches(path.name, beside, 1, ALIKE)
+                close = get_close_matches(path.name, beside, 1, NAME_LIKENESS)
                 return [
                     InPlace(str(path), str(path.with_name(name)), f"{name} is meant")
                     for name in close

@@ -20,11 +20,11 @@ from caltest.cli.remedies import Refusal
 from caltest.data.facts import are_dates, as_times
 from caltest.errors import Reading
 from caltest.monitoring.records import (
-    TELLING,
+    ROWS_OF_A_FILE,
     Count,
+    CountedPart,
+    FileRecord,
     FirstWaiting,
-    Part,
-    Record,
     added,
     counted,
     in_words,
@@ -35,16 +35,16 @@ from caltest.monitoring.records import (
 from caltest.read.files import read_growing
 from caltest.read.state import locked, next_name, parse_json, sealed, unsealed, write_file
 
-EXIT_CODES = """
+MONITOR_EXIT_CODES = """
 Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
 state changes as a whole or not at all, whenever the run ends.
 """
 
 
-@click.command(cls=Verb, epilog=EXIT_CODES)
+@click.command(cls=Verb, epilog=MONITOR_EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @option("--state", required=True, type=o.TARGET, group="Input", help="File that keeps the state.")
-@o.ROWS
+@o.ROW_OPTIONS
 @o.TIMES
 @o.LENS
 @option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
@@ -121,7 +121,7 @@ def monitor(
     return (f"{watch}\n{advice}, run: {call}" if call else watch), code
 
 
-def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, Record]]:
+def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, FileRecord]]:
     """Return the monitor of a state and the records of its files; it has one question for ever."""
     new = Reading({"state": str(next_name(state))})
     try:
@@ -145,7 +145,7 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
     return watch, records
 
 
-def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Part:
+def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) -> CountedPart:
     """Read a file, and find out how much of it has been counted."""
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
@@ -158,7 +158,7 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
     dated = data.ids is not None and are_dates(data.ids)
     column = options["time"]
     notes = tuple(note.replace(f"ids from {column}", f"times from {column}") for note in data.notes)
-    part = Part(path, columns, *sorted_columns, data.classes, dated, notes)
+    part = CountedPart(path, columns, *sorted_columns, data.classes, dated, notes)
     same, bag = records.get(str(path)), part.bag(data.n)
     for old in records.values() if bag else ():  # the same rows in another order
         if old.get("bag") == bag:
@@ -170,7 +170,7 @@ def read(path: Path, records: dict[str, Record], options: dict[str, Any]) -> Par
             "name, or begin a new state"
         )
     for old in () if same else records.values():  # under another name
-        if old["rows"] >= TELLING and part.is_after(old):
+        if old["rows"] >= ROWS_OF_A_FILE and part.is_after(old):
             same = old if same is None or old["rows"] > same["rows"] else same
     return part if same is None else part.after(same)
 

@@ -32,8 +32,7 @@ from caltest.cli.remedies import Refusal
 from caltest.data.predictions import refuse_unlike
 from caltest.errors import Reading
 from caltest.inference.comparison import HYPOTHESES
-from caltest.inference.interval import METHODS as METHODS_INTERVAL
-from caltest.inference.interval import SIDES
+from caltest.inference.interval import INTERVAL_METHODS, SIDES
 from caltest.reports.findings import of_other_label
 from caltest.results.decisions import FORMULAS
 
@@ -53,13 +52,13 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 @o.BY
 @o.DESIGN
 @o.FOLLOWUP
-@o.ORDERED
+@o.ORDERED_FLAG
 @o.alpha("Chance of a false alarm, over all rows.")
-@o.TOLERANCE
+@o.TOLERANCE_OPTION
 @o.COSTS
 @o.choice("--adjust", ("holm", "max-T"), "How p-values are adjusted.")
 @o.FEATURES
-@o.N_TOGETHER
+@o.TOGETHER_OPTION
 @o.RUN
 def audit(**options: Any) -> Outcome:
     """Ask everything at once: is the model behind FILE calibrated?
@@ -90,7 +89,7 @@ def audit(**options: Any) -> Outcome:
 @option("--null", type=Recipe("null", NULLS), default="auto",
           help=f"{', '.join(NULLS)}, or a scheme: WildSigns().")  # fmt: skip
 @o.alpha("Level of the test, for the exit code.")
-@o.N_RESAMPLES
+@o.RESAMPLES_OPTION
 @o.RUN
 def test(alpha: float, **options: Any) -> Outcome:
     """Test one aspect of calibration.
@@ -121,10 +120,10 @@ def test(alpha: float, **options: Any) -> Outcome:
 @o.FOLLOWUP
 @o.LENS
 @o.statistic(FORMULAS)
-@o.LEVEL
-@o.choice("--method", METHODS_INTERVAL, "auto covers; see the docs.")
+@o.LEVEL_OPTION
+@o.choice("--method", INTERVAL_METHODS, "auto covers; see the docs.")
 @o.choice("--side", SIDES, "Both bounds, or one.")
-@o.N_RESAMPLES
+@o.RESAMPLES_OPTION
 @o.RUN
 def interval(**options: Any) -> Outcome:
     """Say how large the calibration error may be.
@@ -180,7 +179,7 @@ def grades(file: Path, **options: Any) -> Outcome:
 
 @command(epilog=EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
-@o.ROWS
+@o.ROW_OPTIONS
 @o.CLUSTERS
 @o.ITEMS
 @o.WEIGHTS
@@ -217,9 +216,9 @@ def segments(file: Path, **options: Any) -> Outcome:
 @command(epilog="Exit codes: 0 done; 2 bad input, or too many rows; 130 interrupted.")
 @option("--like", required=True, metavar="FILE", group="Input",
         help=f"Rows like these, or {MODEL}(rate, c).")  # fmt: skip
-@o.ROWS
+@o.ROW_OPTIONS
 @o.second_model("A better model of the same rows.")
-@o.IDS
+@o.IDS_OPTION
 @o.CLUSTERS
 @o.ITEMS
 @o.LENS
@@ -227,11 +226,11 @@ def segments(file: Path, **options: Any) -> Outcome:
 @option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
 @option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
 @option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
-@o.TOLERANCE
+@o.TOLERANCE_OPTION
 @option("--power", type=o.SHARE, default=0.8, help="Share of data sets that shall find it.")
 @o.alpha("Level of the test.")
 @option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
-@o.SEED
+@o.SEED_OPTION
 @o.OUT
 def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outcome:
     """Say how many rows are needed, and how many more than there are.
@@ -260,8 +259,8 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @o.BY
 @o.DESIGN
 @o.FOLLOWUP
-@o.IDS
-@o.ORDERED
+@o.IDS_OPTION
+@o.ORDERED_FLAG
 @o.FEATURES
 @option("-o", "--out", type=o.TARGET, required=True, group="Output",
         help="The page: .html, .md, .tex or .json.")  # fmt: skip
@@ -270,10 +269,10 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @o.LENS
 @option("--also", type=Recipe("statistic"), multiple=True, rare=True,
         help="One more test; may be repeated.")  # fmt: skip
-@o.TOLERANCE
+@o.TOLERANCE_OPTION
 @o.COSTS
 @o.alpha("Chance of a false alarm, over all questions.")
-@o.N_TOGETHER
+@o.TOGETHER_OPTION
 @o.SIMULATION
 @o.JSON
 @o.FAIL
@@ -310,7 +309,7 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
 
 FIRST_BETTER, SECOND_BETTER = ct.ComparisonVerdict.FIRST_BETTER, ct.ComparisonVerdict.SECOND_BETTER
 
-METHODS = ("auto", *HYPOTHESES)
+TEST_METHODS = ("auto", *HYPOTHESES)
 
 
 @command(
@@ -318,17 +317,17 @@ METHODS = ("auto", *HYPOTHESES)
     "--fail-if-worse; 2 bad input; 130 interrupted."
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@o.ROWS
+@o.ROW_OPTIONS
 @o.flag("--unpaired", help="The two files hold different observations.")
-@o.IDS
+@o.IDS_OPTION
 @o.BY
 @o.DESIGN
 @o.LENS
 @o.statistic(default="DebiasedL2(15)")
-@o.choice("--method", METHODS, "How the difference is tested; swap has another hypothesis.")
-@o.LEVEL
+@o.choice("--method", TEST_METHODS, "How the difference is tested; swap has another hypothesis.")
+@o.LEVEL_OPTION
 @option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Errors so close are tied.")
-@o.N_RESAMPLES
+@o.RESAMPLES_OPTION
 @o.OUTPUT
 @o.flag("--fail-if-worse", "gate", group="Output", help="Exit with 1 if the last model is worse.")
 def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
@@ -401,16 +400,16 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
     "of rows that is printed, or allow more; 130 interrupted."
 )
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
-@o.ROWS
+@o.ROW_OPTIONS
 @o.second_model("The model in use, on the same rows.")
 @o.flag("--unpaired", help="The model in use was seen on other rows.")
-@o.IDS
+@o.IDS_OPTION
 @o.DESIGN
-@o.TOLERANCE
+@o.TOLERANCE_OPTION
 @option("--margin", type=o.SHARE, help="By how much the root mean squared error may be larger.")
 @o.alpha("Chance of a wrong finding.")
 @o.ASKED
-@o.N_TOGETHER
+@o.TOGETHER_OPTION
 @o.OUTPUT
 def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options: Any) -> Outcome:
     """Say whether the model behind FILE, or behind many, may be released.

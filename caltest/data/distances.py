@@ -39,7 +39,7 @@ def chebyshev(r: FloatArray, g: FloatArray) -> FloatArray:
 
 
 #: The distances that can be asked for by name, of all rows of two arrays at once.
-NAMED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+DISTANCES_BY_NAME: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "tv": total_variation,
     "l1": manhattan,
     "l2": euclidean,
@@ -55,12 +55,13 @@ def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], Floa
     :mod:`scipy.spatial.distance`; StatisticError for anything else.
     """
     if isinstance(distance, str):
-        if distance not in NAMED:
+        if distance not in DISTANCES_BY_NAME:
             raise StatisticError(
-                f"unknown distance {distance!r}; choose one of {', '.join(map(repr, NAMED))}, "
-                "or pass a function of two probability vectors"
+                f"unknown distance {distance!r}; choose one of "
+                f"{', '.join(map(repr, DISTANCES_BY_NAME))}, or pass a function of "
+                "two probability vectors"
             )
-        return NAMED[distance]
+        return DISTANCES_BY_NAME[distance]
     if not callable(distance):
         raise StatisticError(f"distance must be a name or a function, not {distance!r}")
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest._base.containers import as_ndarray, column_of, names_of
-from caltest._base.features import IDS, MOST_LEVELS, as_features
+from caltest._base.features import ID_NAMES, MOST_LEVELS, as_features
 from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.data.labels import marks as as_marks
@@ -29,7 +29,7 @@ RIGHT = ("wrong", "right")
 
 
 #: Clusters below which dependence cannot be told from chance.
-FEWEST = 5
+FEWEST_DEPENDENT = 5
 
 
 #: What a comparison, and a paired one, needs.
@@ -164,7 +164,7 @@ def refuse_ids(weights: AnyArray, name: str) -> None:
     n, whole = len(weights), weights.dtype.kind in "iuf" and bool((weights % 1 == 0).all())
     if not whole or n <= MOST_LEVELS or np.unique(weights).size < n:
         return
-    if np.ptp(weights) == n - 1 or IDS.search(name):
+    if np.ptp(weights) == n - 1 or ID_NAMES.search(name):
         raise InvalidPredictionsError(
             f"weights= (--weights): {name} holds whole numbers, each once, so it names or counts "
             "rows, and does not say how much each is to count: name another column, or none",
@@ -220,7 +220,7 @@ def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | No
     return clusters if clusters.max() + 1 < n else None
 
 
-class Columns(NamedTuple):
+class KeptColumns(NamedTuple):
     """One column of clusters or two crossed ones, their names, and notes on columns left out."""
 
     first: IntArray | None
@@ -229,7 +229,7 @@ class Columns(NamedTuple):
     notes: tuple[str, ...]
 
 
-def as_columns(values: object, n: int) -> Columns | None:
+def as_columns(values: object, n: int) -> KeptColumns | None:
     """Return two named columns of clusters, without uninformative ones; None for one column."""
     names = names_of(values)
     if names is None:
@@ -256,7 +256,7 @@ def as_columns(values: object, n: int) -> Columns | None:
     for name, column in sorted(clusters.items(), key=lambda item: int(item[1].max())):
         count = int(column.max()) + 1
         for outer, other in [item for item in clusters.items() if item[0] != name]:
-            if count < FEWEST:
+            if count < FEWEST_DEPENDENT:
                 notes.append(
                     f"{count} clusters of {name} are too few to tell how they differ in general: "
                     f"the answer holds for these {count}, and rows are taken to depend along "
@@ -268,7 +268,7 @@ def as_columns(values: object, n: int) -> Columns | None:
                 continue
             del clusters[name]
     columns = [*clusters.values(), None, None]
-    return Columns(columns[0], columns[1], tuple(clusters), tuple(notes))
+    return KeptColumns(columns[0], columns[1], tuple(clusters), tuple(notes))
 
 
 def as_folds(values: object, n: int) -> IntArray | None:
@@ -338,7 +338,7 @@ _PART = re.compile(r"(\d{4})(?:-(\d\d)|[- ]?Q([1-4]))", re.I)
 
 
 #: How dates are written that everybody reads alike.
-_PLAIN = "write dates as 2024-12-31"
+ISO_DATES = "write dates as 2024-12-31"
 
 
 def seconds_of(times: AnyArray) -> FloatArray:
@@ -390,13 +390,13 @@ def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
     if days and months:
         raise InvalidPredictionsError(
             f"time: {cell[days[0]]}, the day first, and {cell[months[0]]}, the month first: "
-            f"{_PLAIN}"
+            f"{ISO_DATES}"
         )
     if one is not None and not days and not months:
         a, b, year = last[one][1], last[one][3], last[one][4]
         raise InvalidPredictionsError(
             f"time: {cell[one]}, which could be {year}-{b:0>2}-{a:0>2} (the day first) or "
-            f"{year}-{a:0>2}-{b:0>2} (the month first), and no row tells: {_PLAIN}"
+            f"{year}-{a:0>2}-{b:0>2} (the month first), and no row tells: {ISO_DATES}"
         )
     return bool(months)
 

@@ -55,7 +55,7 @@ Recorded = Literal["exact", "floor", "ceil"]
 
 #: Units up to the horizon from which on coarse times do no harm, and the share of censoring times
 #: that are times of events, from which on both were rounded.
-MANY_UNITS, SHARED = 30, 0.5
+MANY_UNITS, SHARED_TIMES = 30, 0.5
 
 
 #: What a row shows by the horizon.
@@ -265,7 +265,7 @@ class Followup(Written):
             return 0
         among = np.isin(share[lost], share[before & self.ended])
         units = (j for j in range(1, MANY_UNITS) if not _inside(values, 1.0 / j).any())
-        return next(units, 0) if among.mean() >= SHARED else 0
+        return next(units, 0) if among.mean() >= SHARED_TIMES else 0
 
     @property
     def by_row(self) -> bool:

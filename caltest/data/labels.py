@@ -15,7 +15,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, is_whole
 from caltest._base.containers import as_ndarray, dtype_of, names_of
-from caltest._base.naming import NAMES, in_column, nth
+from caltest._base.naming import NAMES_IN_MESSAGES, in_column, nth
 from caltest._base.written import first_of, several
 from caltest.data.numbers import as_array, as_numbers, as_probabilities, is_text, refuse_swapped
 from caltest.errors import InvalidPredictionsError, Reading
@@ -141,7 +141,7 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
 def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredictionsError:
     """Return the error for text labels with neither ``classes`` nor an event named."""
     order, remedies = "", list[Reading]()
-    table = NAMES.get()
+    table = NAMES_IN_MESSAGES.get()
     columns = table.columns if table else []
     if len(columns) > 1 and not all(name[-1:].isdecimal() for name in columns):
         order = f": {first_of(columns)}"  # whose order words cannot be sorted into
@@ -237,21 +237,21 @@ def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, 
 # Probabilities, labels and the names of classes, from arrays that belong together.
 
 
-Names = tuple[str, ...] | None
+ClassNames = tuple[str, ...] | None
 
 
-class Rows(NamedTuple):
+class LabelledRows(NamedTuple):
     """Validated distributions (n, K), labels (n,) and class names."""
 
     probs: FloatArray
     labels: IntArray
-    classes: Names
+    classes: ClassNames
 
 
 def as_rows(
     probs: object, labels: object, classes: Sequence[object] | None, from_logits: bool,
     pos_label: object, renormalise: bool,
-) -> tuple[Rows, tuple[str, ...]]:  # fmt: skip
+) -> tuple[LabelledRows, tuple[str, ...]]:  # fmt: skip
     """Validate probabilities and labels; return rows, and notes on how they were read.
 
     ``classes`` names the columns in order; ``from_logits`` applies the softmax; ``pos_label`` is
@@ -282,19 +282,19 @@ def as_rows(
             odd = [f"{word} is {name}" for word, name in words if word != name]
             notes += (f"labels differ from classes in case or blanks: {first_of(odd)}",) * bool(odd)
         names = class_names(classes, rows.shape[1])
-        return Rows(rows, as_labels(marks, rows.shape[1], classes), names), notes
+        return LabelledRows(rows, as_labels(marks, rows.shape[1], classes), names), notes
     if values.ndim == 2:
         raise InvalidPredictionsError(
             "pos_label is for a single column of probabilities; with a column for each class "
             "pass classes=[…], the label values in the order of the columns"
         )
     codes, named = as_event(marks, pos_label)
-    return Rows(rows, codes, class_names(classes, 2) or named), notes
+    return LabelledRows(rows, codes, class_names(classes, 2) or named), notes
 
 
 def relabelled(
-    current: Names, n_classes: int, n: int, labels: object, classes: Sequence[object] | None
-) -> tuple[Names, IntArray | None]:
+    current: ClassNames, n_classes: int, n: int, labels: object, classes: Sequence[object] | None
+) -> tuple[ClassNames, IntArray | None]:
     """Return class names, and labels (n,) or None, for predictions that are already valid.
 
     ``current`` are the names in use, ``n`` and ``n_classes`` the size of the predictions,

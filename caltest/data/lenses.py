@@ -508,7 +508,7 @@ def _plain(lens: LensLike | None, data: Predictions) -> Lens:
 
 
 #: Newton steps at most, and decimals of log-odds that tell predictions apart: equal ones stay ties.
-STEPS, DIGITS = 1000, 10
+NEWTON_STEPS, DIGITS = 1000, 10
 
 
 def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatArray:
@@ -532,7 +532,7 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
         mean, last = w @ p, np.inf
         if np.abs(mean - goal).max() < 1e-14:
             continue
-        for _ in range(STEPS):
+        for _ in range(NEWTON_STEPS):
             q = moved(p, shifts[k], digits=16)
             mean = w @ q
             curvature = np.diag(mean) - (w[:, None] * q).T @ q

@@ -17,7 +17,7 @@ LEAST_Z, LEAST_PARTNERS = 4.0, 0.6
 
 
 #: Probabilities are cut off here before their logit is taken.
-CLIP = 1e-15
+MEMORISED_CLIP = 1e-15
 
 
 def memorises(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> bool:
@@ -54,7 +54,7 @@ def close_pairs(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> FloatAr
 
 def log_odds(p: FloatArray) -> FloatArray:
     """Return logits of probabilities, cut off at 1e-15, same shape."""
-    cut = np.clip(p, CLIP, 1.0 - CLIP)
+    cut = np.clip(p, MEMORISED_CLIP, 1.0 - MEMORISED_CLIP)
     return np.log(cut) - np.log1p(-cut)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, largest
 from caltest._base.containers import as_ndarray
-from caltest._base.naming import NAMES, in_column, nth
+from caltest._base.naming import NAMES_IN_MESSAGES, in_column, nth
 from caltest._base.written import first_of, several
 from caltest.errors import InvalidPredictionsError, Reading
 
@@ -25,7 +25,7 @@ SUM_TOLERANCE, SUM_EXACT = 1e-3, 1e-12
 
 
 #: How far scales of whole numbers reach that are no percents.
-SCALE = 10.0
+LARGEST_SCALE = 10.0
 
 
 #: What rounding to 32 bits makes of sums of 1, of which nothing is said.
@@ -87,7 +87,7 @@ def first(bad: BoolArray) -> tuple[int, ...]:
 def at(name: str, position: tuple[int, ...]) -> str:
     """Return the name of a cell in messages, such as ``probs: row 3, column 1``."""
     row, *column = position
-    names = NAMES.get()
+    names = NAMES_IN_MESSAGES.get()
     if column and name == "probs" and names is not None and len(names.columns) > 1:
         return f"{name}: {nth(row)}, column {names.columns[column[0]]}"
     where = in_column() * (name == "labels")
@@ -201,7 +201,7 @@ def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
 
 def on_a_scale(values: AnyArray) -> bool:
     """Return whether numbers are integers from 0 or 1 to at most 10, such as scores."""
-    within = values.size > 0 and values.min() >= 0.0 and 2.0 < values.max() <= SCALE
+    within = values.size > 0 and values.min() >= 0.0 and 2.0 < values.max() <= LARGEST_SCALE
     return bool(within and (values % 1 == 0.0).all())
 
 
@@ -244,15 +244,15 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
 
 
 #: Numbers that are looked at before all others: they tell most data without decimals.
-SAMPLE, FIRST = 64, 8
+SAMPLE, NUMBERS_FIRST = 64, 8
 
 
 #: Different values, not all shares of 128, from which on a type of 16 bits is seen in a wider one.
-ENOUGH = 12
+VALUES_OF_A_TYPE = 12
 
 
 #: Decimals of numbers in 64 bits from which rounding is removed, and how much of it.
-PLACES, ROUNDING = 1e9, 2.3e-16
+DECIMALS_KEPT, DECIMALS_ROUNDING = 1e9, 2.3e-16
 
 
 _POWERS = np.array([float(f"1e{j}") for j in range(23)])
@@ -314,7 +314,7 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
             return (values if np.array_equal(meanings, values) else meanings), None
         if (few.astype(np.float32) != few).any():  # numbers of fewer bits are such of 32
             return values, None
-        telling = np.unique(few).size >= ENOUGH and bool((few * 128.0 % 1.0).any())
+        telling = np.unique(few).size >= VALUES_OF_A_TYPE and bool((few * 128.0 % 1.0).any())
         names = list(TYPES) if telling else ["float32"]
     for name in names:
         meanings = _behind(values, few, TYPES[name])
@@ -325,8 +325,8 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
 
 def _without_rounding(values: FloatArray) -> FloatArray | None:
     """Return the decimals next to values such as 1 − 0.7; None if some are no decimals."""
-    decimals = np.rint(values * PLACES) / PLACES
-    far = np.abs(decimals - values) > np.minimum(ROUNDING, 1e-11 * values)
+    decimals = np.rint(values * DECIMALS_KEPT) / DECIMALS_KEPT
+    far = np.abs(decimals - values) > np.minimum(DECIMALS_ROUNDING, 1e-11 * values)
     return None if far.any() else decimals
 
 
@@ -337,7 +337,7 @@ def _behind(values: FloatArray, few: FloatArray, of_type: Type) -> FloatArray | 
     decimals = bool((rounded(_decimals(few, digits)) == few).all())
     if not decimals:
         m = denominators[:, None]
-        for part in (few[:FIRST], few):
+        for part in (few[:NUMBERS_FIRST], few):
             m = m[(rounded(np.rint(part * m) / m) == part).all(axis=1)]
         if not m.size:
             return None
@@ -361,7 +361,7 @@ def _decimals(values: FloatArray, digits: int) -> FloatArray:
 
 
 #: Rows that are looked at first; of more, those whose confidence is drawn by lot.
-ROWS = 20_000
+ROWS_INSPECTED = 20_000
 
 
 #: Neighbours among which the chance of different outcomes counts as constant.
@@ -369,11 +369,11 @@ TOGETHER = 32
 
 
 #: Logarithm of the chance below which agreement is no chance.
-SURPRISE = float(np.log(1e-4))
+COPIES_SURPRISE = float(np.log(1e-4))
 
 
 #: So many different rows do not all occur equally often by chance; columns that tell rows apart.
-EQUALLY_OFTEN, COLUMNS = 20, 16
+EQUALLY_OFTEN, COLUMNS_COMPARED = 20, 16
 
 
 def row_numbers(values: IntArray) -> NDArray[np.uint64]:
@@ -389,17 +389,17 @@ def row_numbers(values: IntArray) -> NDArray[np.uint64]:
 def n_copies(probs: FloatArray, labels: IntArray) -> int:
     """Return how many rows repeat another, probabilities and label; 0 if chance explains it."""
     n, rows = len(probs), np.arange(len(probs))
-    if n > ROWS:  # copies are drawn together; what is certain never differs
+    if n > ROWS_INSPECTED:  # copies are drawn together; what is certain never differs
         p = largest(probs)
         lots = (p.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
-        rows = np.flatnonzero((lots % np.uint64(n // ROWS + 1) == 0) & (p < 1.0))
+        rows = np.flatnonzero((lots % np.uint64(n // ROWS_INSPECTED + 1) == 0) & (p < 1.0))
     if rows.size < 2 or not _copied(probs[rows], labels[rows]):
         return 0
     return n - np.unique(row_numbers(np.column_stack([_told_apart(probs), labels]))).size
 
 
 def _told_apart(probs: FloatArray) -> IntArray:
-    step = max(1, probs.shape[1] // COLUMNS)
+    step = max(1, probs.shape[1] // COLUMNS_COMPARED)
     few = probs[:, ::step] if step > 1 else probs
     return np.column_stack([few, largest(probs)]).view(np.int64)
 
@@ -425,7 +425,10 @@ def _copied(probs: FloatArray, labels: IntArray) -> bool:
     if unlike > 0.5 * expected:
         return False
     # Chernoff's bound for a Poisson variable
-    return unlike - expected - (unlike * np.log(unlike / expected) if unlike else 0.0) < SURPRISE
+    return (
+        unlike - expected - (unlike * np.log(unlike / expected) if unlike else 0.0)
+        < COPIES_SURPRISE
+    )
 
 
 def _equally_often(probs: FloatArray, equal: NDArray[np.bool_]) -> bool:

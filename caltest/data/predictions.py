@@ -783,7 +783,7 @@ def _followed(data: Predictions, followup: Followup | None) -> Predictions:
 
 
 #: Rows of every label that show its weight.
-ENOUGH = 10
+ROWS_A_LABEL = 10
 
 
 def as_sampled(data: Predictions) -> Predictions:
@@ -800,7 +800,7 @@ def as_sampled(data: Predictions) -> Predictions:
         return data
     counts = np.bincount(data.labels, minlength=data.n_classes)
     first = np.array([w[np.argmax(data.labels == k)] for k in range(data.n_classes)])
-    if counts.min() < ENOUGH or not np.array_equal(first[data.labels], w):
+    if counts.min() < ROWS_A_LABEL or not np.array_equal(first[data.labels], w):
         return data
     odds = data.probs / first
     sampled = odds / odds.sum(axis=1, keepdims=True)

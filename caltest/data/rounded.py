@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 #: Steps to which people round probabilities, and the rows from which on values show one.
-STEPS, ENOUGH = (0.25, 0.2, 0.1, 0.05, 0.02, 0.01), 50
+ROUND_STEPS, ROWS_OF_STEPS = (0.25, 0.2, 0.1, 0.05, 0.02, 0.01), 50
 
 
 #: How probable so many contradictions must be, if they are of values that were rounded.
@@ -70,7 +70,9 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
 
 def step_of(p: np.ndarray) -> float:
     """Return the largest step of which all probabilities are multiples; 0 if there is none."""
-    if p.size < ENOUGH:
+    if p.size < ROWS_OF_STEPS:
         return 0.0
     values = np.unique(p)
-    return next((s for s in STEPS if np.allclose(values, np.rint(values / s) * s, 0, 1e-9)), 0.0)
+    return next(
+        (s for s in ROUND_STEPS if np.allclose(values, np.rint(values / s) * s, 0, 1e-9)), 0.0
+    )

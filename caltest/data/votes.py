@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from caltest.data.predictions import Predictions
 
 #: How far shares times votes may be from a whole number, as printed shares leave it.
-WHOLE = 0.02
+SHARE_ROUNDING = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def rows_of_votes(
         size = np.broadcast_to(np.asarray(n_votes, dtype=np.float64), (n,))
         table = table * size[:, None]
     whole = np.rint(table)
-    off = np.abs(table - whole) > (0.0 if n_votes is None else WHOLE)
+    off = np.abs(table - whole) > (0.0 if n_votes is None else SHARE_ROUNDING)
     wrong = np.flatnonzero((off | (whole < 0.0) | ~np.isfinite(table)).any(axis=1))
     if wrong.size:
         row = int(wrong[0])

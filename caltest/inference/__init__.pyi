@@ -3,7 +3,6 @@
 from .benefit import decision_curve as decision_curve
 from .benefit import promise as promise
 from .calibration import calibration_test as calibration_test
-from .classes import worst_class as worst_class
 from .comparison import compare as compare
 from .comparison import compare_models as compare_models
 from .cox import cox_recalibration as cox_recalibration
@@ -14,12 +13,13 @@ from .diagrams import bin_sensitivity as bin_sensitivity
 from .diagrams import reliability_fit as reliability_fit
 from .diagrams import reliability_simplex as reliability_simplex
 from .grades import grade_tests as grade_tests
-from .individual import individual_error as individual_error
 from .interval import confidence_interval as confidence_interval
 from .interval import equivalence_test as equivalence_test
+from .item_errors import individual_error as individual_error
 from .joint import joint_test as joint_test
 from .null import replicate as replicate
 from .reliability import reliability_curve as reliability_curve
 from .reliability import reliability_difference as reliability_difference
 from .segments import segment_search as segment_search
 from .sites import meta_analysis as meta_analysis
+from .wrong_classes import worst_class as worst_class

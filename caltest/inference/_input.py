@@ -39,10 +39,10 @@ from caltest.statistics import Problem, RowProblem
 from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.rows import row_problem
 from caltest.statistics.statistic import Statistic, StatisticLike, prepare, refuse_merged
-from caltest.tallies import AnyTally, Source, Tally, problem_of_tally
+from caltest.tallies import AnyTally, RowsOrTally, Tally, problem_of_tally
 
 T = TypeVar("T")
-SomeSource = TypeVar("SomeSource", bound=Source)
+SomeSource = TypeVar("SomeSource", bound=RowsOrTally)
 
 
 class RowFact(Enum):
@@ -155,7 +155,7 @@ TAKES: Mapping[str, Takes] = _table()
 
 
 #: Tests whose rows go with those of another model, or come one by one: none is left out.
-ALL_ROWS = ("compare", "compare_models", "Monitor", "ComparisonMonitor", "plan")
+VERBS_OF_ALL_ROWS = ("compare", "compare_models", "Monitor", "ComparisonMonitor", "plan")
 
 
 _COPIES: WeakKeyDictionary[Predictions, int] = WeakKeyDictionary()
@@ -192,7 +192,7 @@ def take_rows(
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
     if facts:
         refuse_unknown_facts(verb, facts)
-    if verb in ALL_ROWS:
+    if verb in VERBS_OF_ALL_ROWS:
         facts = {"rounded": False, **facts}
     data = read_arguments(probs, labels, **facts)
     # Tables were asked about where they were read; a stream of batches is bet on as it comes
@@ -252,7 +252,7 @@ def admitted(
 
 
 #: Subgroups from which on a column that holds whole clusters may be a level of dependence.
-LEVELS = 10
+DEPENDENT_SUBGROUPS = 10
 
 
 def _nested(data: Predictions) -> list[str]:
@@ -267,7 +267,10 @@ def _nested(data: Predictions) -> list[str]:
     for column in data.by.reshape(data.n, -1).T:
         levels = by_appearance(column)
         size = int(levels.max()) + 1
-        if LEVELS <= size < count and np.unique(clusters * size + levels).size == count:
+        if (
+            DEPENDENT_SUBGROUPS <= size < count
+            and np.unique(clusters * size + levels).size == count
+        ):
             return [
                 f"the {count} clusters lie within {size} subgroups: if rows of one subgroup depend "
                 "on each other beyond their clusters, as patients of a hospital do, take its "
@@ -353,7 +356,7 @@ def _within_subgroups(data: Predictions, part: IntArray) -> IntArray:
 def take_rows_or_tally(
     verb: str, probs: object, labels: object, facts: RowFacts, lens: LensLike | None = None,
     statistics: Collection[StatisticLike | None] = (None,),
-) -> Source:  # fmt: skip
+) -> RowsOrTally:  # fmt: skip
     """Return rows as :func:`take_rows`, or a tally as the lens sees it.
 
     Tallies with sampled rows give these where sums leave one of the ``statistics`` open.
@@ -483,7 +486,7 @@ ROW_COST, SUMS_COST = 0.3, 40_000.0
 
 #: Rows above which questions are answered from sums over micro-cells, where these say the same:
 #: from here on sums are cheaper, with many replicates as with none.
-MANY = int(SUMS_COST / ROW_COST)
+ROWS_FOR_SUMS = int(SUMS_COST / ROW_COST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -494,7 +497,7 @@ class Analysis:
     sums over micro-cells. A seed in ``rng`` is named in the result.
     """
 
-    data: Source
+    data: RowsOrTally
     lens: Lens
     problem: Problem = field(repr=False)
     rng: RNG = None
@@ -512,7 +515,7 @@ class Analysis:
 
     @classmethod
     def through(
-        cls, lens: LensLike | None, data: Source, rng: RNG = None,
+        cls, lens: LensLike | None, data: RowsOrTally, rng: RNG = None,
         summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
         """Look at checked rows through a lens, at a tally by the sums that it has for one.
@@ -527,7 +530,7 @@ class Analysis:
         induced = _shown(data, lens)
         # Sums take one pass; below that many rows they save nothing
         within = isinstance(lens, Aligned) and lens.summary.memorised  # tested within folds
-        if summable and induced.n > MANY and induced.n_classes == 2 and not within:
+        if summable and induced.n > ROWS_FOR_SUMS and induced.n_classes == 2 and not within:
             facts = (induced.weights, induced.n_clusters, induced.by, induced.followup)
             ours = all(isinstance(s, Statistic) for s in summable)
             if ours and all(fact is None for fact in facts):
@@ -611,7 +614,7 @@ class Analysis:
 
 
 def lens_for(
-    statistic: StatisticLike | None, lens: LensLike | None, data: Source
+    statistic: StatisticLike | None, lens: LensLike | None, data: RowsOrTally
 ) -> LensLike | None:
     """Return the lens; by default ``Canonical()`` for a statistic of the whole vector."""
     whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
@@ -619,7 +622,7 @@ def lens_for(
     return Canonical() if lens is None and whole and rows else lens
 
 
-def problem_through(data: Source, lens: LensLike | None) -> Problem:
+def problem_through(data: RowsOrTally, lens: LensLike | None) -> Problem:
     """Return the problem of validated data behind a lens."""
     return Analysis.through(lens, data).problem
 

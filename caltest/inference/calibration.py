@@ -26,7 +26,7 @@ from caltest.inference._input import (
 from caltest.inference.null import Null, holm, max_t, null_distribution, result_of
 from caltest.inference.within_folds import memorised, tested_within_folds
 from caltest.nulls import (
-    BLOCK,
+    REPLICATES_A_STREAM,
     Batches,
     OneRowPerCluster,
     PopulationWeights,
@@ -39,12 +39,12 @@ from caltest.nulls import (
     simulate_by,
 )
 from caltest.nulls.compiled import counter_kernel, kernel
-from caltest.nulls.lanes import GAMMA, UNIT, Seed, keys, mixed
+from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, keys, mixed
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
 from caltest.statistics import ECE, EValue, RowProblem, Statistic
 from caltest.statistics.statistic import StatisticLike, prepare
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 
 def calibration_test(
@@ -156,7 +156,7 @@ def calibration_test(
 
 
 def calibration_result(
-    data: Source, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
+    data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
     early_stop: bool = False,
 ) -> CalibrationTestResult:  # fmt: skip
     """Test validated rows without subgroups, or a tally; parameters as ``calibration_test``."""
@@ -297,7 +297,7 @@ COMPARABLE = 100
 
 
 #: So many subgroups that are not compared are named.
-NAMED = 12
+SUBGROUPS_NAMED = 12
 
 
 def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
@@ -387,7 +387,7 @@ def on_shared_labels(
 
     # The same label vectors for all subgroups: max-T then knows how far they overlap
     batches = Batches.of(RedrawLabels(), induced, in_groups)
-    values, ended = simulate_by(batches, **run, at_once=BLOCK)
+    values, ended = simulate_by(batches, **run, at_once=REPLICATES_A_STREAM)
     go_on(ended)
     both, centre = np.array([(test.two_sided, test.centre) for test, _ in tested]).T
     observed = np.array([test.estimate for test, _ in tested])
@@ -424,10 +424,11 @@ def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     support = Permutations.of(p, residuals, members).support
     enough = support >= COMPARABLE
     if apart := [name for name, rows in zip(parts.names, enough, strict=True) if not rows]:
-        more = f" and {len(apart) - NAMED} others" * (len(apart) > NAMED)
+        more = f" and {len(apart) - SUBGROUPS_NAMED} others" * (len(apart) > SUBGROUPS_NAMED)
         most = support[~enough].max()
         note = (
-            f"whether {'subgroups' if apart[1:] else 'subgroup'} {', '.join(apart[:NAMED])}{more} "
+            f"whether {'subgroups' if apart[1:] else 'subgroup'} "
+            f"{', '.join(apart[:SUBGROUPS_NAMED])}{more} "
             f"{'are' if apart[1:] else 'is'} calibrated as others are is not tested: only "
             f"{f'up to {most}' if apart[1:] and most else most} rows have predictions that both "
             f"have (fewer than {COMPARABLE})"
@@ -453,7 +454,7 @@ STRATUM = 20
 
 #: Rows within which a jump of the outcome is looked for, those on each side of it at least, and the
 #: two-sample z above which strata are cut there.
-WINDOW, SIDE, JUMP = 60, 3, 2.5
+WINDOW, ROWS_BESIDE, JUMP = 60, 3, 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -543,14 +544,14 @@ def _cut(y, ends, cuts):  # type: ignore[no-untyped-def]
             n, total = b - a, 0.0
             for i in range(a, b):
                 total += y[i]
-            if n < 2 * SIDE or total <= 0.0 or total >= n:
+            if n < 2 * ROWS_BESIDE or total <= 0.0 or total >= n:
                 continue
             v = total / n * (1.0 - total / n) * n / (n - 1.0)
             largest, at, s = 0.0, -1, 0.0
             for i in range(a, b - 1):
                 s += y[i]
                 k = i - a + 1
-                if k < SIDE or n - k < SIDE or not ends[i]:
+                if k < ROWS_BESIDE or n - k < ROWS_BESIDE or not ends[i]:
                     continue
                 gap = abs(s / k - (total - s) / (n - k))
                 z = gap / np.sqrt(v * (1.0 / k + 1.0 / (n - k)))
@@ -587,7 +588,7 @@ def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignor
             begin, end = starts[s], starts[s + 1]
             if shuffled:
                 for i in range(end - 1, begin, -1):
-                    j = begin + int(mixed(counter, twist[r]) * UNIT * (i - begin + 1))
+                    j = begin + int(mixed(counter, twist[r]) * UNIFORM_STEP * (i - begin + 1))
                     moved[i], moved[j] = moved[j], moved[i]
                     counter += GAMMA
             while t < row.size and row[t] < end:

@@ -12,7 +12,15 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import LEVEL, N_RESAMPLES, RNG, fraction, number, one_of, reaching
+from caltest._base.arrays import (
+    INTERVAL_LEVEL,
+    N_RESAMPLES,
+    RNG,
+    fraction,
+    number,
+    one_of,
+    reaching,
+)
 from caltest._base.written import Fields, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.facts import by_appearance
@@ -51,7 +59,7 @@ from caltest.results.hypotheses import ScoreDifference
 from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, RowProblem
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.statistic import StatisticLike, prepare, problem_of
-from caltest.tallies import AnyTally, Source
+from caltest.tallies import AnyTally, RowsOrTally
 
 #: What to say of other rows.
 UNPAIRED = "of other observations pass labels_b and paired=False (--unpaired)"
@@ -66,8 +74,8 @@ def compare(
     lens: LensLike | None = None,
     paired: bool = True,
     labels_b: object = None,
-    method: Method = "auto",
-    level: float = LEVEL,
+    method: ComparisonMethod = "auto",
+    level: float = INTERVAL_LEVEL,
     margin: float = 0.02,
     names: tuple[str, str] = ("A", "B"),
     n_resamples: int = N_RESAMPLES,
@@ -149,7 +157,7 @@ def compare(
     one_of("paired", paired, (True, False))
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
-    data: Mapping[str, Source]
+    data: Mapping[str, RowsOrTally]
     if tallies := tallies_of(probs_a, probs_b):
         labels = labels_b if labels is None else labels
         data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
@@ -186,8 +194,8 @@ def compare_models(
     statistic: StatisticLike = DebiasedL2(),
     *,
     lens: LensLike | None = None,
-    method: Method = "auto",
-    level: float = LEVEL,
+    method: ComparisonMethod = "auto",
+    level: float = INTERVAL_LEVEL,
     margin: float = 0.02,
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
@@ -241,7 +249,7 @@ def compare_models(
         verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
         indistinguishable=tuple(_groups(names, together)),
         level=level,
-        **{name: vars(first)[name] for name in OF_ALL_PAIRS},
+        **{name: vars(first)[name] for name in SHARED_BY_PAIRS},
         ended=ending(*(pair.ended for pair in pairs)),
         notes=tuple(dict.fromkeys(note for r in pairs for note in r.notes)),
         copies=max(pair.copies for pair in pairs),
@@ -249,7 +257,7 @@ def compare_models(
 
 
 #: What a table says as each of its pairs does.
-OF_ALL_PAIRS = [
+SHARED_BY_PAIRS = [
     "n",
     "n_classes",
     "effective_n",
@@ -270,8 +278,8 @@ def _refuse_settings(verb: str, level: float, margin: float, method: str, facts:
 
 
 def _models(
-    data: Mapping[str, Source], statistic: StatisticLike, lens: LensLike | None, method: Method,
-    paired: bool, level: float, margin: float, run: Run,
+    data: Mapping[str, RowsOrTally], statistic: StatisticLike, lens: LensLike | None,
+    method: ComparisonMethod, paired: bool, level: float, margin: float, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
     """Return the settings, and every model behind the lens of the first with its own test."""
     if len(data) < 2:
@@ -283,9 +291,9 @@ def _models(
 
 
 def _of_tallies(
-    models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool, method: Method,
-    facts: Facts, lens: LensLike | None,
-) -> Mapping[str, Source]:  # fmt: skip
+    models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool,
+    method: ComparisonMethod, facts: Facts, lens: LensLike | None,
+) -> Mapping[str, RowsOrTally]:  # fmt: skip
     """Return two tallies seen through the lens, or the rows that their samples share."""
     if len(models) < 2:
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
@@ -319,7 +327,7 @@ def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple
 # Two models side by side: settings, what is computed for each, and the result.
 
 
-Method = Literal["auto", "z", "swap"]
+ComparisonMethod = Literal["auto", "z", "swap"]
 
 
 #: What each method tests, in words.
@@ -329,7 +337,7 @@ HYPOTHESES = {
 }
 
 
-SCORES = {"Brier": BrierScore(), "log": LogScore()}
+COMPARED_SCORES = {"Brier": BrierScore(), "log": LogScore()}
 
 
 #: Share of rows alone in their cell above which that is said.
@@ -354,7 +362,7 @@ class Model:
     """One model, and everything computed once for all its comparisons."""
 
     name: str
-    data: Source
+    data: RowsOrTally
     induced: Predictions
     rows: Predictions
     tested: StatisticLike
@@ -366,7 +374,7 @@ class Model:
     crossed: CrossedError | None = None
 
     @classmethod
-    def of(cls, name: str, data: Source, settings: Settings) -> Model:
+    def of(cls, name: str, data: RowsOrTally, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
         prepared, estimate = evaluated(statistic, Analysis.through(lens, data).problem)
@@ -464,7 +472,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
         moments = a.estimate - b.estimate, variance, freedom_of(a.rows)
         low, high, pvalue = by_student(*moments, settings.level)
         return {"pvalue": pvalue, "low": low, "high": high}
-    sides = Side(a.error, a.rows), Side(b.error, b.rows)
+    sides = ComparedModel(a.error, a.rows), ComparedModel(b.error, b.rows)
     difference = Difference(*sides, settings.paired)
     pvalue, (low, high) = difference.pvalue(), difference.limits(settings.level)
     alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
@@ -519,7 +527,7 @@ def _score_differences(
     if tallies and a.data.n_classes > 2:
         return ()
     differences: list[ScoreDifference] = []
-    for name, score in SCORES.items():
+    for name, score in COMPARED_SCORES.items():
         sides = []
         for model in (a, b):
             rows = model.data if isinstance(model.data, Predictions) else model.rows
@@ -595,7 +603,7 @@ def _score_difference(
 
 
 #: Which of the rows of both models, stacked, each model gets.
-Rows = tuple[IntArray, IntArray]
+RowPair = tuple[IntArray, IntArray]
 
 
 def swapped_differences(
@@ -626,7 +634,7 @@ def swapped_differences(
     # Rows of both models are stacked once; a swap is a choice of row numbers
     both = Predictions(probs, labels, weights=weights, induced=True)
 
-    def deal(rng: np.random.Generator) -> Rows:
+    def deal(rng: np.random.Generator) -> RowPair:
         # Under the hypothesis every row is as likely to come from either model
         if not paired:
             rows = rng.permutation(n + b.n)
@@ -634,7 +642,7 @@ def swapped_differences(
         swapped, rows = rng.integers(2, size=int(unit.max()) + 1)[unit], np.arange(n)
         return rows + n * swapped, rows + n * (1 - swapped)
 
-    def difference(rows: Rows) -> float:
+    def difference(rows: RowPair) -> float:
         first, second = (prepare(statistic, both.take(part)).observed for part in rows)
         return first - second
 
@@ -670,7 +678,7 @@ def swapped_differences(
 
 
 #: Rows of a cell that count as much as what was promised of it.
-PRIOR = 4.0
+PROMISED_ROWS = 4.0
 
 
 #: Times z² at which the least favourable cell enters; validation/pairs has the designs it is for.
@@ -682,7 +690,7 @@ LARGEST_Z = 38.0
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ComparedModel:
     """One model of a pair: its debiased squared error, and the predictions behind it."""
 
     error: SquaredError
@@ -708,7 +716,7 @@ class Side:
         scatter -= components * (sums**2).sum(axis=1) / error.mass
         ratio = np.divide(scatter, promised, out=np.ones_like(scatter), where=promised > 0.0)
         units = error.mass**2 / error.in_cells(parts.mass**2)  # effective number in each cell
-        return (PRIOR / (PRIOR + units) * np.maximum(0.0, 1.0 - ratio))[error.cell]
+        return (PROMISED_ROWS / (PROMISED_ROWS + units) * np.maximum(0.0, 1.0 - ratio))[error.cell]
 
     @cached_property
     def worst_cell(self) -> float:
@@ -745,8 +753,8 @@ class Side:
 class Difference:
     """The difference D = T_A − T_B of two models, with its limits and its p-value."""
 
-    a: Side
-    b: Side
+    a: ComparedModel
+    b: ComparedModel
     paired: bool
 
     @property
@@ -794,7 +802,7 @@ class Difference:
         """Degrees of freedom of the variance estimate."""
         return min(self.a.error.freedom, self.b.error.freedom)
 
-    def reach(self, z: float, side: Side, lone: bool = True) -> float:
+    def reach(self, z: float, side: ComparedModel, lone: bool = True) -> float:
         """Return the distance of the limit from D on the side where ``side`` looks better."""
         # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):

@@ -21,8 +21,14 @@ from caltest.inference.dependence import columns_of, freedom_of, joined, refuse_
 from caltest.inference.squared_error import added
 from caltest.results import CoxRecalibration
 from caltest.statistics import Problem, RowProblem
-from caltest.statistics.regression import CLIP, fit_logistic, log_likelihood, log_odds, logit_table
-from caltest.tallies import Source
+from caltest.statistics.regression import (
+    PROBABILITY_CLIP,
+    fit_logistic,
+    log_likelihood,
+    log_odds,
+    logit_table,
+)
+from caltest.tallies import RowsOrTally
 
 #: What is estimated, as fields of the result.
 ESTIMATES = ("intercept", "slope", "offset_intercept")
@@ -236,7 +242,11 @@ def _tail(value: float, df: int, freedom: float) -> float:
 
 
 def covariance_of(
-    design: FloatArray, logits: FloatArray, events: FloatArray, w: FloatArray | None, source: Source
+    design: FloatArray,
+    logits: FloatArray,
+    events: FloatArray,
+    w: FloatArray | None,
+    source: RowsOrTally,
 ) -> FloatArray:
     """Return the covariance (d, d): the inverse information, or the jackknife by a Newton step."""
     w = np.ones(source.n) if w is None else w
@@ -260,12 +270,12 @@ def covariance_of(
     return without_each(units_of(source))
 
 
-def units_of(source: Source) -> IntArray:
+def units_of(source: RowsOrTally) -> IntArray:
     """Return the unit of every row, (n,): its cluster, or the row itself."""
     return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 
 
-def _freedom(source: Source) -> float:
+def _freedom(source: RowsOrTally) -> float:
     """Return the effective number of units less 1; infinite for independent equal rows."""
     if source.weights is None and source.n_clusters is None:
         return np.inf
@@ -353,7 +363,7 @@ def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tu
             "intervals cover too seldom: take an earlier horizon"
         )
     censoring, events = rows.censoring, (rows.labels == 0).astype(np.float64)
-    p = np.clip(rows.probs[:, 0], CLIP, 1.0 - CLIP)
+    p = np.clip(rows.probs[:, 0], PROBABILITY_CLIP, 1.0 - PROBABILITY_CLIP)
     z = np.log(p) - np.log1p(-p) if link == "logit" else np.log(-np.log1p(-p))
     one = np.ones((z.size, 1))
     coefficients, covariance = _fit(np.column_stack([one, z]), z, link, events, censoring)

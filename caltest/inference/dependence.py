@@ -13,8 +13,7 @@ from caltest._base import FloatArray
 from caltest._base.arrays import IntArray
 from caltest._base.written import Fields
 from caltest.data import Predictions
-from caltest.data.facts import FEWEST as FEWEST_FACTS
-from caltest.data.facts import by_appearance
+from caltest.data.facts import FEWEST_DEPENDENT, by_appearance
 from caltest.errors import FewClustersWarning, Reading, StatisticError
 from caltest.inference.squared_error import added, over
 from caltest.nulls import Scheme, SharedRedraws, WildSigns
@@ -22,15 +21,15 @@ from caltest.nulls.agreement import Agreement, Coupling, Degree, Dependence
 from caltest.nulls.clusters import timed
 from caltest.results import ClusterSummary, HorizonSummary
 from caltest.statistics import Cells
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 #: Effective clusters below which power is low; clusters with a rare label below which labels that
 #: rows share are too few (failures were seen at 4 and fewer).
-FEW = 10.0
+EFFECTIVE_CLUSTERS = 10.0
 
 
 #: Clusters from which on random signs hold their level, if labels are not rare.
-MANY = 50
+SIGN_FLIP_CLUSTERS = 50
 
 
 class Coupled(NamedTuple):
@@ -95,10 +94,14 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
         raise StatisticError(f"{scheme!r} does not take two columns of clusters: use null='auto'")
     assert data.clusters is not None
     sizes = np.unique(data.clusters, return_counts=True)[1]
-    if isinstance(scheme, WildSigns) and sizes.size < MANY:
-        _say(f"{sizes.size} clusters are few for random signs: below {MANY} use null='auto'", stack)
+    if isinstance(scheme, WildSigns) and sizes.size < SIGN_FLIP_CLUSTERS:
+        _say(
+            f"{sizes.size} clusters are few for random signs: below "
+            f"{SIGN_FLIP_CLUSTERS} use null='auto'",
+            stack,
+        )
     shared = isinstance(scheme, SharedRedraws) and data.horizon is None
-    if shared and sizes.size < FEWEST_FACTS:
+    if shared and sizes.size < FEWEST_DEPENDENT:
         raise StatisticError(
             f"too few clusters ({sizes.size}) to tell how much their rows depend on each other: "
             "test with null=OneRowPerCluster()",
@@ -142,13 +145,13 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
     summaries = [each for summary in summaries for each in summary.along]
     fewest = min(summaries, key=lambda summary: summary.effective)
     shared = min(summary.shared for summary in summaries)
-    if fewest.effective < FEW:
+    if fewest.effective < EFFECTIVE_CLUSTERS:
         _say(
             f"{fewest.count} clusters are as informative as {fewest.effective:.1f} of equal "
             "weight: the test keeps its level, but has little power",
             level,
         )
-    if shared < FEW:
+    if shared < EFFECTIVE_CLUSTERS:
         remedy = "test with null=OneRowPerCluster() (caltest test --null 'OneRowPerCluster()')"
         if summaries[0].name:
             remedy = "test rows of which no two share a cluster of either column"
@@ -169,21 +172,21 @@ def _say(words: str, level: int) -> None:
 
 
 #: Forecasts that do not overlap, below which their dependence cannot be told; blocks hold four.
-FEWEST, BLOCK = 10, 4
+TIMES_A_WINDOW, WINDOWS_A_BLOCK = 10, 4
 
 
 def in_time_order(data: Predictions) -> Predictions:
     """Return rows in the order of time, with blocks of 4h consecutive times as clusters."""
     placed, h = timed(data)
     times = np.unique(placed).size
-    if times < FEWEST * h:
+    if times < TIMES_A_WINDOW * h:
         raise StatisticError(
             f"{times} times hold {times // h} forecasts of {h} steps that do "
-            f"not overlap: at least {FEWEST} are needed"
+            f"not overlap: at least {TIMES_A_WINDOW} are needed"
         )
     if (np.diff(placed) < 0).any():
         data = data.take(np.argsort(placed, kind="stable"))
-    return replace(data, clusters=blocks(np.sort(placed), BLOCK * h))
+    return replace(data, clusters=blocks(np.sort(placed), WINDOWS_A_BLOCK * h))
 
 
 def blocks(times: IntArray, length: int) -> IntArray:
@@ -201,10 +204,11 @@ def refuse_few_blocks(verb: str, data: Predictions) -> None:
         return
     placed, h = timed(data)
     times = np.unique(placed).size
-    if times < 2 * FEWEST * h:
+    if times < 2 * TIMES_A_WINDOW * h:
         raise StatisticError(
-            f"{verb}: {times} times hold {times // (BLOCK * h)} blocks of {BLOCK * h} times, "
-            "whose errors are taken for independent: at least 5 are needed"
+            f"{verb}: {times} times hold {times // (WINDOWS_A_BLOCK * h)} blocks of "
+            f"{WINDOWS_A_BLOCK * h} times, whose errors are taken for independent: at least 5 are "
+            "needed"
         )
 
 
@@ -225,14 +229,14 @@ def summary_of(data: Predictions) -> HorizonSummary | None:
 # arXiv:2406.08880), judged by Student's law with min_c (Σ n_g)² / Σ n_g² − 1 degrees of freedom.
 
 
-def columns_of(data: Source) -> tuple[IntArray, IntArray, IntArray]:
+def columns_of(data: RowsOrTally) -> tuple[IntArray, IntArray, IntArray]:
     """Return three numberings of the rows (n,): first clusters, second clusters, both together."""
     first, second = by_appearance(data.clusters), by_appearance(data.crossed)
     codes = first * (int(second.max()) + 1) + second
     return first, second, by_appearance(codes)
 
 
-def freedom_of(data: Source) -> float:
+def freedom_of(data: RowsOrTally) -> float:
     """Return the effective number of clusters of the column with fewer, less 1."""
     masses = [np.bincount(unit, data.weights) for unit in columns_of(data)[:2]]
     return float(max(min(m.sum() ** 2 / (m**2).sum() for m in masses) - 1.0, 1.0))

@@ -44,7 +44,7 @@ Fit = Literal["isotonic", "smooth", "band"]
 
 
 #: Predictions, and the ends of a band there.
-Band = tuple[FloatArray, FloatArray, FloatArray]
+BandEnds = tuple[FloatArray, FloatArray, FloatArray]
 
 
 #: Points of a curve: 1999 replicates of so many take 160 MB.
@@ -52,7 +52,7 @@ MOST_POINTS_OF_CURVE = 10_000
 
 
 #: Rows of a tally that may have a band, which takes 8 bytes for each.
-MOST_ROWS = 10**7
+ROWS_OF_A_BAND = 10**7
 
 
 def reliability_fit(
@@ -189,8 +189,8 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     problem = view.problem
     if view.from_sums and view.data.weights is not None:
         raise UnsupportedFactError("reliability_fit does not take weights yet", fact="weights")
-    if view.from_sums and problem.n > MOST_ROWS:
-        raise StatisticError(f"the band of more than {MOST_ROWS} rows takes too much room")
+    if view.from_sums and problem.n > ROWS_OF_A_BAND:
+        raise StatisticError(f"the band of more than {ROWS_OF_A_BAND} rows takes too much room")
     levels, rows = Cells.levels(problem), problem.tied_rows()
     first, (least, most) = levels.order[levels.starts[:-1]], problem.bounds
     x, least, most = (values[first] for values in (problem.probs[:, 0], least, most))
@@ -205,7 +205,7 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
 def honest_band(
     x: FloatArray, count: IntArray, hits: IntArray, level: float, grid: FloatArray,
     ends: tuple[FloatArray, FloatArray] | None = None,
-) -> Band:  # fmt: skip
+) -> BandEnds:  # fmt: skip
     """Return predictions, increasing, and the ends of the band there.
 
     Distinct predictions, with their rows and events, are rounded to a grid that holds the smallest

@@ -10,7 +10,7 @@ from typing import Literal, Unpack
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import LEVEL, N_RESAMPLES, RNG, fraction, number, one_of
+from caltest._base.arrays import INTERVAL_LEVEL, N_RESAMPLES, RNG, fraction, number, one_of
 from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
 from caltest.data.binning import UniformBins
@@ -19,7 +19,7 @@ from caltest.errors import StatisticError
 from caltest.inference._input import Analysis, evaluated, take_rows_or_tally
 from caltest.inference.calibration import each_subgroup
 from caltest.inference.dependence import refuse_few_blocks
-from caltest.inference.inversion import SIZES, CellNoise, UpperInversion, cell_noise, reached
+from caltest.inference.inversion import CELL_SIZES, CellNoise, UpperInversion, cell_noise, reached
 from caltest.inference.null import cell_null, null_distribution, replicates_of
 from caltest.inference.signed import signed_bounds
 from caltest.nulls import Bootstrap, Run, Workers, check_run
@@ -31,9 +31,9 @@ from caltest.statistics.binned import BinnedError
 from caltest.statistics.prepared import Prepared
 from caltest.statistics.rows import RowProblem, row_problem
 from caltest.statistics.statistic import StatisticLike, prepare
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
-Method = Literal["auto", "inversion", "bootstrap"]
+IntervalMethod = Literal["auto", "inversion", "bootstrap"]
 
 
 Side = Literal["two-sided", "lower", "upper"]
@@ -42,7 +42,7 @@ Side = Literal["two-sided", "lower", "upper"]
 SIDES = ("two-sided", "lower", "upper")
 
 
-METHODS = ("auto", "inversion", "bootstrap")
+INTERVAL_METHODS = ("auto", "inversion", "bootstrap")
 
 
 def confidence_interval(
@@ -51,8 +51,8 @@ def confidence_interval(
     statistic: StatisticLike = ECE(),
     *,
     lens: LensLike | None = None,
-    level: float = LEVEL,
-    method: Method = "auto",
+    level: float = INTERVAL_LEVEL,
+    method: IntervalMethod = "auto",
     side: Side = "two-sided",
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
@@ -115,7 +115,7 @@ def confidence_interval(
     """
     data = take_rows_or_tally("confidence_interval", probs, labels, facts, lens)
     fraction("level", level)
-    one_of("method", method, METHODS)
+    one_of("method", method, INTERVAL_METHODS)
     one_of("side", side, SIDES)
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     if isinstance(data, Predictions) and data.by is not None:
@@ -161,7 +161,7 @@ def _in_subgroups(
 
 
 def interval_problem(
-    verb: str, data: Source, statistic: StatisticLike, lens: LensLike | None, level: float,
+    verb: str, data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, level: float,
     side: str, run: Run, method: str = "inversion",
 ) -> IntervalProblem:  # fmt: skip
     """Validate the data and options of a bound, and prepare the statistic."""
@@ -254,7 +254,7 @@ TOO_HIGH = (
 FEW_ROWS = 5.0
 
 
-FEW = (
+SPARSE_CELLS = (
     "cells hold {:.1f} rows on average: so few show little of the error, and the upper "
     "bound is high for that reason; fewer cells give a shorter interval"
 )
@@ -320,7 +320,7 @@ class Bounds:
 
 def by_inversion(request: IntervalProblem) -> Bounds:
     """Return bounds by inverting tests of the error; see :mod:`caltest.inference.inversion`."""
-    estimand, size, cells = request.estimand, SIZES[request.estimand.size], request.cells
+    estimand, size, cells = request.estimand, CELL_SIZES[request.estimand.size], request.cells
     noise = noise_of(request)
     null = size.calibrated(noise)
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
@@ -524,7 +524,7 @@ def noise_floor(request: IntervalProblem) -> float:
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
     """Return the notes on cells with few rows."""
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
-    return (FEW.format(mean),) if mean < FEW_ROWS else ()
+    return (SPARSE_CELLS.format(mean),) if mean < FEW_ROWS else ()
 
 
 # ------------------------------------------------------------------------------
@@ -608,7 +608,9 @@ def equivalence_test(
         )
     # The largest gap has exact limits, cell by cell; sums of errors are read off drawn noise
     noise = None if largest else noise_of(request)
-    above = largest_above(request) if noise is None else SIZES[request.estimand.size].above(noise)
+    above = (
+        largest_above(request) if noise is None else CELL_SIZES[request.estimand.size].above(noise)
+    )
     return request.analysis.result(
         EquivalenceTestResult,
         statistic,

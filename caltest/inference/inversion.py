@@ -185,7 +185,7 @@ class Size:
     above: Callable[[CellNoise], UpperInversion]
 
 
-SIZES = {
+CELL_SIZES = {
     "absolute": Size(
         absolute_error, absolute_null, absolute_corrected, absolute_low, absolute_above
     ),
@@ -217,7 +217,7 @@ Rng = np.random.Generator
 
 
 #: Labels that are drawn together.
-AT_ONCE = 2**20
+LABELS_A_BATCH = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class CellNoise:
         sign = np.where(q > 0.5, -1.0, 1.0)  # counts of the rarer outcome are Poisson
         rows = self.size[:, None] / self.grain
         # Many events vary like a binomial count; of few the skewness matters, and Poisson is wider
-        scale = self.grain * np.where(rows * rarer < FEW, 1.0, np.sqrt(1.0 - rarer))
+        scale = self.grain * np.where(rows * rarer < NORMAL_COUNTS_FROM, 1.0, np.sqrt(1.0 - rarer))
         events = poisson_noise(more / self.grain**2 / (1.0 - rarer), sign * z)
         return calibrated + sign * scale * events
 
@@ -459,7 +459,7 @@ def _redrawn_by(
     code, length = cells.of_unit * k, len(cells) * k
     w = 1.0 if induced.weights is None else induced.weights[:, None]
     expected = cells.sum(w * induced.probs)
-    replicates, at_once = np.empty(shape), max(1, AT_ONCE // induced.n)
+    replicates, at_once = np.empty(shape), max(1, LABELS_A_BATCH // induced.n)
     for start in range(0, shape[0], at_once):
         labels = draw(seed, start, min(at_once, shape[0] - start))
         for r, row in enumerate(labels, start):
@@ -507,11 +507,11 @@ Shape = tuple[int, ...]
 
 
 #: Of a count: the first value, the probabilities from there on, and their rounding.
-Law = tuple[int, FloatArray, float]
+CountLaw = tuple[int, FloatArray, float]
 
 
 #: Rows of a cell from which its class counts are taken to be normal.
-FEW = 10
+NORMAL_COUNTS_FROM = 10
 
 
 @kernel
@@ -549,7 +549,7 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def event_counts(
-    laws: Iterable[Law], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
+    laws: Iterable[CountLaw], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
 ) -> FloatArray:
     """Return standardised event counts of the cells (B, L, d), drawn from their exact laws."""
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
@@ -565,7 +565,7 @@ def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) ->
     """Return standardised class counts (B, L, d): normal, but multinomial in cells of few rows."""
     draws = correlated_normals(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
-        if last - first < FEW:
+        if last - first < NORMAL_COUNTS_FROM:
             mean, n = probs[first:last].mean(axis=0), int(last - first)
             counts = rng.multinomial(n, mean / mean.sum(), shape[0])
             draws[:, b] = (counts - n * mean) / np.sqrt(np.maximum(n * mean * (1 - mean), 1e-300))

@@ -30,8 +30,8 @@ from caltest.inference.calibration import calibration_result, refuse_bets, with_
 from caltest.inference.null import Null, holm, max_t, result_of
 from caltest.inference.within_folds import memorised
 from caltest.nulls import (
-    BLOCK,
     CHUNK,
+    REPLICATES_A_STREAM,
     Batches,
     RedrawLabels,
     Run,
@@ -44,14 +44,14 @@ from caltest.results import CalibrationTestResult, JointTestResult, ending
 from caltest.statistics import Outcomes, Problem, RowProblem
 from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.statistic import StatisticLike
-from caltest.tallies import AnyTally, Source, problem_of_tally
+from caltest.tallies import AnyTally, RowsOrTally, problem_of_tally
 
 #: Functions from the outcomes that are drawn to those that each pair sees.
 Maps = list[Callable[[Outcomes], Outcomes]]
 
 
 #: What a joint result says of its data; lens and statistic are those of its tests.
-OF_ALL_PAIRS = (
+SHARED_BY_TESTS = (
     *("n_classes", "seed", "notes", "copies", "effective_n", "n_clusters", "folds"),
     *("series", "followup"),
 )
@@ -193,7 +193,7 @@ class _Jointly:
 
 
 def _holm(
-    data: Source, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run,
+    data: RowsOrTally, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run,
     null: Null = "auto",
 ) -> JointTestResult:  # fmt: skip
     """Test pairs separately, without shared draws, and adjust by Holm's method."""
@@ -221,7 +221,7 @@ def _on_shared_draws(
     prepared = [each for each, _ in observed]
     scheme = source.only_null or RedrawLabels()
     draws = source.redraws(scheme, _Jointly(prepared, maps))
-    at_once = BLOCK if isinstance(draws, Batches) else CHUNK
+    at_once = REPLICATES_A_STREAM if isinstance(draws, Batches) else CHUNK
     values, ended = simulate_by(draws, **run, at_once=at_once)
     columns = zip(looks, statistics, observed, values.T.copy(), strict=True)
     tests = tuple(
@@ -233,6 +233,6 @@ def _on_shared_draws(
     # Two-sided statistics count by their distance from the centre, as in their own p-values.
     evidence = [np.where(both, np.abs(v - centre), v) for v in (estimates, values)]
     adjusted = tuple(max_t(evidence[0], evidence[1]))
-    numbers: Fields = {name: looks[0].facts[name] for name in OF_ALL_PAIRS}
+    numbers: Fields = {name: looks[0].facts[name] for name in SHARED_BY_TESTS}
     numbers |= {"n": source.n, "n_resamples": len(values), "ended": ended}
     return JointTestResult(tests, adjusted, min(adjusted), **numbers)

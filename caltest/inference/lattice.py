@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from caltest._base.arrays import RNG, AnyArray, BoolArray, FloatArray, IntArray, progress
 from caltest._base.features import MOST_LEVELS, Condition, Feature, words_of
 from caltest.data import Predictions
-from caltest.data.facts import FEWEST
+from caltest.data.facts import FEWEST_DEPENDENT
 from caltest.errors import StatisticError
 from caltest.inference.dependence import Coupled, clustered
 from caltest.inference.null import enumerated_null, n_label_vectors
@@ -68,7 +68,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class CutFeature:
     """A feature with the cell of every row.
 
     Cells are grouped into parts, fewer for pairs of columns.
@@ -81,7 +81,7 @@ class Column:
     levels: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, feature: Feature, min_rows: int) -> Column:
+    def of(cls, feature: Feature, min_rows: int) -> CutFeature:
         """Cut numbers at v_k = s[⌈k m / Q⌉ − 1] of m sorted ones; levels by frequency, then name.
 
         At most Q different numbers, and levels of ``min_rows`` rows, are cells of their own; other
@@ -169,7 +169,7 @@ class Lattice:
 
     Attributes
     ----------
-    columns : tuple of Column
+    columns : tuple of CutFeature
     members : list of tuple
         The columns of every segment, none of segment 0, which is all rows.
     price : ndarray of shape (S,)
@@ -181,14 +181,14 @@ class Lattice:
         Grouped rows for counting, as :func:`_grouped` returns them.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[CutFeature, ...]
     members: list[tuple[int, ...]]
     price: FloatArray
     corners: IntArray
     counted: tuple[AnyArray, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[Column], n: int, min_rows: int, depth: int) -> Lattice:
+    def of(cls, columns: Sequence[CutFeature], n: int, min_rows: int, depth: int) -> Lattice:
         """Lay out all segments, count their rows, and keep segments with enough; O(n d²)."""
         alone = [(c.code.astype(np.int64), c.alone.size, c.alone.ranges()) for c in columns]
         paired = [(c.paired.of[c.code], c.paired.size, c.paired.ranges()) for c in columns]
@@ -223,7 +223,7 @@ class Lattice:
         """Number of segments, S."""
         return self.price.size
 
-    def _parts(self, segment: int) -> list[tuple[Column, Cut, int, int]]:
+    def _parts(self, segment: int) -> list[tuple[CutFeature, Cut, int, int]]:
         """Return (column, cut, a, b) for each column of a segment, [a, b) its range of parts."""
         members, ends = self.members[segment], self.corners[segment].tolist()
         columns = [self.columns[j] for j in members]
@@ -254,7 +254,7 @@ class Lattice:
 
 
 def _grouped(
-    columns: Sequence[Column], laid: Sequence[tuple[tuple[int, ...], int]]
+    columns: Sequence[CutFeature], laid: Sequence[tuple[tuple[int, ...], int]]
 ) -> tuple[AnyArray, ...]:
     """Return joint cells of groups of columns, in which rows are counted, two groups at a time.
 
@@ -406,10 +406,10 @@ def taught(
 
 #: Shifts of the log-odds that are tried, a factor of √2 apart: where the gain is best for shifts of
 #: 1/300 to 5 it costs at most 3 %.
-SIZES = 2.0 ** (np.arange(-16, 5) / 2)
+LATTICE_SIZES = 2.0 ** (np.arange(-16, 5) / 2)
 
 
-SHIFTS = np.concatenate([-SIZES[::-1], SIZES])
+LATTICE_SHIFTS = np.concatenate([-LATTICE_SIZES[::-1], LATTICE_SIZES])
 
 
 #: A gain on these shifts is at most so many times z² / 2: reached by many events of next to no
@@ -422,7 +422,7 @@ TIES = 1e-9
 
 
 #: Sums that are held at a time; variances below which, beside that of all rows, there is none.
-AT_ONCE, NO_VARIANCE = 2**20, 1e-14
+LATTICE_SUMS, RELATIVE_VARIANCE = 2**20, 1e-14
 
 
 def log_moment(p: FloatArray, shift: FloatArray | float) -> FloatArray:
@@ -471,11 +471,11 @@ class Scan:
         weight, expected, variance, squared = lattice.sums(np.stack([w, w * p, v, w * v]))
         for spread in pilots:
             squared = np.maximum(squared, spread)
-        some = variance > NO_VARIANCE * variance[0]
+        some = variance > RELATIVE_VARIANCE * variance[0]
         dispersion = np.divide(squared, variance, out=np.ones_like(variance), where=some)
-        moments = np.empty((lattice.size, SHIFTS.size))
-        with progress(SHIFTS.size, "shifts") as advance:
-            for k, shift in enumerate(SHIFTS):
+        moments = np.empty((lattice.size, LATTICE_SHIFTS.size))
+        with progress(LATTICE_SHIFTS.size, "shifts") as advance:
+            for k, shift in enumerate(LATTICE_SHIFTS):
                 moments[:, k] = lattice.sums((w * log_moment(p, shift))[None])[0]
                 advance(1)
         return cls(lattice, p, w, weight, expected, variance, dispersion, moments)
@@ -483,7 +483,7 @@ class Scan:
     def evidence(self, y: FloatArray | BoolArray) -> FloatArray:
         """Return max_t [t O − K(t)] / φ less the penalty of every segment, (S,), for events y."""
         (events,), gains = self.lattice.sums((self.w * y)[None]), np.zeros(self.lattice.size)
-        for k, shift in enumerate(SHIFTS):
+        for k, shift in enumerate(LATTICE_SHIFTS):
             np.maximum(gains, shift * events - self.moments[:, k], out=gains)
         return gains / self.dispersion - self.lattice.price
 
@@ -494,13 +494,13 @@ class Scan:
         a vector.
         """
         rare = int(self.expected[0] > 0.5 * self.weight[0])
-        floor, out = max(NO_VARIANCE * self.variance[0], 1e-300), np.empty(len(labels))
-        step = max(1, AT_ONCE // self.lattice.size)
+        floor, out = max(RELATIVE_VARIANCE * self.variance[0], 1e-300), np.empty(len(labels))
+        step = max(1, LATTICE_SUMS // self.lattice.size)
         for rows in (slice(start, start + step) for start in range(0, len(labels), step)):
             events = self.lattice.sums((labels[rows] == rare) * self.w)
             _largest(
                 self.weight - events if rare else events, self.expected,
-                np.maximum(self.variance, floor), self.moments, SHIFTS,
+                np.maximum(self.variance, floor), self.moments, LATTICE_SHIFTS,
                 inflation / self.dispersion, self.lattice.price, out[rows],
             )  # fmt: skip
         return out
@@ -536,11 +536,11 @@ def _largest(events, expected, variance, moments, shifts, scale, price, out):  #
 
 
 #: Label vectors from which the variance of sums of clusters is taken, and their seed.
-PILOTS, SEED = 64, (0x5EED, 0x5E6)
+PILOTS, LATTICE_SEED = 64, (0x5EED, 0x5E6)
 
 
 @dataclass(frozen=True, eq=False)
-class Redraws:
+class LabelSchemes:
     """Redraws of labels for a search.
 
     Schemes, of which the largest p-value counts, and a summary.
@@ -551,14 +551,14 @@ class Redraws:
     summary: ClusterSummary | None = None
 
     @classmethod
-    def of(cls, data: Predictions) -> Redraws:
+    def of(cls, data: Predictions) -> LabelSchemes:
         """Return independent redraws, or redraws with the dependence within clusters."""
         if data.n_clusters is None:
             return cls(data, (Coupled(RedrawLabels()),))
-        if data.n_clusters < FEWEST:
+        if data.n_clusters < FEWEST_DEPENDENT:
             raise StatisticError(
                 f"too few clusters ({data.n_clusters}) to tell how much their rows depend on each "
-                f"other: a search takes at least {FEWEST}"
+                f"other: a search takes at least {FEWEST_DEPENDENT}"
             )
         schemes, summary = clustered("auto", data, stack=5)
         return cls(data, schemes, summary if isinstance(summary, ClusterSummary) else None)
@@ -573,20 +573,20 @@ class Redraws:
                 assert isinstance(each.scheme, LabelScheme)
                 drawer, spread = each.scheme.drawer(data), np.zeros(lattice.size)
                 for first in range(PILOTS):
-                    residuals = w * ((drawer(SEED, first, 1)[0] == 0) - p)
+                    residuals = w * ((drawer(LATTICE_SEED, first, 1)[0] == 0) - p)
                     spread += lattice.sums(residuals[None])[0] ** 2
                 yield spread / PILOTS
 
         return Scan.of(lattice, p, w, pilots())
 
-    def law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> Law:
+    def law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> EvidenceLaw:
         """Return the law of the largest evidence.
 
         Up to n_resamples label vectors are enumerated.
         """
         if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
             law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), self.data.probs)
-            return Law((law,), "exact", 0, "complete")
+            return EvidenceLaw((law,), "exact", 0, "complete")
         laws, ends = [], []
         stop = (lambda values: values >= observed - TIES) if early_stop else None
         for scheme, inflation in self.schemes:
@@ -598,11 +598,11 @@ class Redraws:
             ends.append(end)
         ended = "early" if ends == ["early"] * len(ends) else ending(*ends)
         name = "SharedRedraws()" if self.data.n_clusters else "RedrawLabels()"
-        return Law(tuple(laws), name, min(map(len, laws)), ended)
+        return EvidenceLaw(tuple(laws), name, min(map(len, laws)), ended)
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class EvidenceLaw:
     """Null distribution of the largest evidence: enumerated, or drawn by each scheme."""
 
     laws: tuple[ExactNull | FloatArray, ...]

@@ -229,7 +229,9 @@ def replicates_of(
         return SimulatedNull(*values)
     redraws, at_once = prepared.redraws(scheme, factor), prepared.replicates_at_once
     if isinstance(redraws, Batches) and stop_when is None:
-        at_once = max(at_once, redraws.labels_at_once // data.n if at_once > draws.BLOCK else 0)
+        at_once = max(
+            at_once, redraws.labels_at_once // data.n if at_once > draws.REPLICATES_A_STREAM else 0
+        )
     return SimulatedNull(*simulate_by(redraws, **run, stop_when=stop_when, at_once=at_once))
 
 

@@ -39,7 +39,7 @@ from caltest.statistics.rows import RowProblem
 from caltest.statistics.statistic import problem_of
 from caltest.tallies import MicroCells
 
-Band = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Scheme | None
+BandScheme = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Scheme | None
 
 
 def reliability_curve(
@@ -48,7 +48,7 @@ def reliability_curve(
     *,
     lens: LensLike | None = None,
     bins: Binning | int = UniformBins(15),
-    band: Band = "consistency",
+    band: BandScheme = "consistency",
     level: float = BAND_LEVEL,
     simultaneous: bool = False,
     n_resamples: int = N_TOGETHER,
@@ -174,7 +174,7 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
     return tuple(names), problems, tests, tuple(notes)
 
 
-def _allowed(band: Band, view: View) -> Band:
+def _allowed(band: BandScheme, view: View) -> BandScheme:
     """Return bars that fit clusters, weights and follow-up; refuse others."""
     if (only := view.problem.only_null) is not None and band is not None:
         if band not in ("consistency", only):
@@ -198,7 +198,7 @@ def _allowed(band: Band, view: View) -> Band:
 
 
 def _bars(
-    band: Band, groups: list[Predictions | Problem], cells: list[list[Cells]], level: float,
+    band: BandScheme, groups: list[Predictions | Problem], cells: list[list[Cells]], level: float,
     simultaneous: bool, run: Run,
 ) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
     """Return (low, high, number of draws, ending) of the bars of all curves."""

@@ -29,13 +29,13 @@ from caltest.errors import DoubtfulInputWarning, StatisticError
 from caltest.inference._input import Analysis
 from caltest.inference.lattice import (
     ALONE,
-    SHIFTS,
+    LATTICE_SHIFTS,
     TIES,
-    Column,
+    CutFeature,
+    EvidenceLaw,
+    LabelSchemes,
     Lattice,
-    Law,
     Learner,
-    Redraws,
     Scan,
     log_moment,
     taught,
@@ -53,7 +53,7 @@ MIN_ROWS = 30
 
 
 #: The chance below which cells of one label each are no chance.
-CHANCE = 1e-6
+LABEL_CHANCE = 1e-6
 
 
 #: Segments that are shown where none is listed.
@@ -171,7 +171,7 @@ def segment_search(
     if max_depth is None and len(cut) > MANY_COLUMNS:
         notes.append(f"one condition each, as there are {len(cut)} columns: max_depth=2 takes two")
     depth = max_depth or (1 if len(cut) > MANY_COLUMNS else 2)
-    redraws = Redraws.of(data)
+    redraws = LabelSchemes.of(data)
     scan = redraws.scan(Lattice.of(cut, data.n, min_rows, depth))
     evidence = scan.evidence(data.labels == 0)
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
@@ -245,7 +245,7 @@ def _matches(values: FloatArray, top: FloatArray) -> bool:
 
 def _cells(
     data: Predictions, columns: list[Feature], min_rows: int
-) -> tuple[list[Column], list[str]]:
+) -> tuple[list[CutFeature], list[str]]:
     """Return columns with their cells, and names left out.
 
     Warn of columns that tell the outcome.
@@ -255,11 +255,11 @@ def _cells(
             f"segments of {min_rows} rows with as many others need {2 * min_rows} rows, and there "
             f"{'is' if data.n == 1 else 'are'} {data.n}: pass more, or a smaller min_rows"
         )
-    cut, dropped, first_of = list[Column](), list[str](), dict[bytes, str]()
+    cut, dropped, first_of = list[CutFeature](), list[str](), dict[bytes, str]()
     assert data.features is not None
     unnamed = data.features.unnamed
     for feature in columns:
-        column = Column.of(feature, min_rows)
+        column = CutFeature.of(feature, min_rows)
         cells = column.code.tobytes() + column.paired.of.tobytes()
         first = first_of.setdefault(cells, feature.name)
         if cut and column.alone.size < 2:
@@ -290,29 +290,31 @@ def _cells(
 
 #: Share of the rarer outcomes that may contradict a column from which outcomes follow, how many
 #: times as many misses predictions expect, and the fewest of either outcome that show it.
-CONTRADICTING, EXPECTED, FEWEST = 0.02, 4.0, 10
+CONTRADICTING, EXPECTED, FEWEST_CONTRADICTED = 0.02, 4.0, 10
 
 
 #: Rows that are looked at for a column from which outcomes follow, at most.
 LOOKED_AT = 50_000
 
 
-def _tells(column: Column, data: Predictions, min_rows: int) -> bool:
+def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
     """Return whether large cells hold only (non-)events, which predictions do not explain."""
     rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
     if {*(others[large] / rows[large])} == {0.0, 1.0}:
         likely = data.probs[np.arange(data.n), data.labels][large[column.code]]
-        if np.log(np.maximum(likely, 1e-300)).sum() < np.log(CHANCE):
+        if np.log(np.maximum(likely, 1e-300)).sum() < np.log(LABEL_CHANCE):
             return True
     seen = np.linspace(0, data.n - 1, min(data.n, LOOKED_AT)).astype(np.int64)
     event = data.labels[seen] == 0
     rare = min(int(event.sum()), int((~event).sum()))
-    if rare < FEWEST:
+    if rare < FEWEST_CONTRADICTED:
         return False
     against = _contradictions(column.feature.values[seen], event)
     misses = float((1.0 - data.probs[seen].max(axis=1)).sum())
-    return against <= CONTRADICTING * rare and misses >= max(EXPECTED * against, -np.log(CHANCE))
+    return against <= CONTRADICTING * rare and misses >= max(
+        EXPECTED * against, -np.log(LABEL_CHANCE)
+    )
 
 
 def _contradictions(values: FloatArray, event: BoolArray) -> int:
@@ -336,7 +338,7 @@ def _contradictions(values: FloatArray, event: BoolArray) -> int:
 
 
 def _findings(
-    data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: Law, alpha: float
+    data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: EvidenceLaw, alpha: float
 ) -> dict[str, Any]:
     """Return p-values, segments, errors and detectable differences, as fields of the result."""
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
@@ -373,7 +375,7 @@ def _findings(
 
 
 def _described(
-    scan: Scan, y: FloatArray, evidence: float, law: Law, bar: float, segment: int
+    scan: Scan, y: FloatArray, evidence: float, law: EvidenceLaw, bar: float, segment: int
 ) -> Segment:
     """Return the description of a segment."""
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
@@ -409,11 +411,11 @@ def _described(
 
 
 #: Segments that are listed, tried, and corrected one after the other; the largest correction.
-MOST_LISTED, MOST_TRIED, MOST_CORRECTED, FARTHEST = 10, 40, 50, 6.0
+SEGMENTS_LISTED, MOST_TRIED, MOST_CORRECTED, FARTHEST = 10, 40, 50, 6.0
 
 
 #: Evidence that a second condition has to add to be named before the first alone: 2 nats, χ² of 4.
-ADDED = 2.0
+ADDED_EVIDENCE = 2.0
 
 
 #: Shifts that stand for "no or every possible event happens".
@@ -421,15 +423,15 @@ LAST = 30.0
 
 
 #: Parts of the rows that are held out in turn, and rows of the others that are learnt from.
-FOLDS, LEARNT = 5, 50_000
+HELD_OUT_FOLDS, LEARNT = 5, 50_000
 
 
 #: Shares of rows whose reach is told; quantile of the power, and how much of the gain the grid has.
-SHARES, POWER, GRID = (0.05, 0.2), 0.84, 0.98
+REACHED_SHARES, POWER, GAIN_OF_GRID = (0.05, 0.2), 0.84, 0.98
 
 
 #: Rows that stand for all, spread over the order of predictions.
-ENOUGH = 100_000
+ROWS_SAMPLED = 100_000
 
 
 def first_largest(values: FloatArray) -> int:
@@ -439,7 +441,7 @@ def first_largest(values: FloatArray) -> int:
 
 def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
     """Return t O − Σ w ln(1 − p + p eᵗ); for predictions of 1 from the complementary label."""
-    if t < SHIFTS[0]:
+    if t < LATTICE_SHIFTS[0]:
         p, events, t = 1.0 - p, float(w.sum()) - events, -t
     return float(t * events - w @ log_moment(p, t))
 
@@ -471,7 +473,7 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence
     for _ in range(MOST_TRIED):
-        if not is_open.any() or len(listed) == MOST_LISTED:
+        if not is_open.any() or len(listed) == SEGMENTS_LISTED:
             break
         s = first_largest(np.where(is_open, remaining, -np.inf))
         if remaining[s] <= bar:
@@ -495,7 +497,7 @@ def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
     alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
     plain = [place for place, member in alone if {*member} < of]
     best = max(plain, key=lambda place: evidence[place], default=segment)
-    return best if evidence[best] > evidence[segment] - ADDED else segment
+    return best if evidence[best] > evidence[segment] - ADDED_EVIDENCE else segment
 
 
 def left(
@@ -550,9 +552,9 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tu
     Corrections g = q − p of a fifth of the clusters are learnt on the others, in turn. As g has not
     seen their labels, E[2 g r − g²] ≤ E[y − p | x, p]². At most 250 times the sums of segments.
     """
-    q, fold, w = scan.p.copy(), cluster % FOLDS, scan.w
-    with progress(FOLDS, "folds") as advance:
-        for k in range(FOLDS):
+    q, fold, w = scan.p.copy(), cluster % HELD_OUT_FOLDS, scan.w
+    with progress(HELD_OUT_FOLDS, "folds") as advance:
+        for k in range(HELD_OUT_FOLDS):
             others, teaching = np.flatnonzero(fold != k), np.zeros(q.size, dtype=bool)
             teaching[others[:: max(1, -(-others.size // LEARNT))]] = True
             q[fold == k] = _corrected(scan, y, teaching, bar)[fold == k]
@@ -586,10 +588,10 @@ def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
     from scipy.optimize import brentq
 
     order = np.argsort(scan.p, kind="stable")
-    order = order[:: -(-order.size // ENOUGH)]
+    order = order[:: -(-order.size // ROWS_SAMPLED)]
     p, w = scan.p[order], scan.w[order] * (scan.w.sum() / scan.w[order].sum())
     columns = len({members for members in scan.lattice.members if len(members) == 1})
-    target = (bar + np.log(max(columns, 1) * ALONE)) / GRID
+    target = (bar + np.log(max(columns, 1) * ALONE)) / GAIN_OF_GRID
 
     def power(t: float, f: float) -> float:
         fit = tilted(p, t)
@@ -597,7 +599,7 @@ def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
         return float(f * gain - POWER * t * np.sqrt(f * (w @ (fit * (1.0 - fit))))) - target
 
     differences: list[tuple[float, float | None]] = []
-    for share in SHARES:
+    for share in REACHED_SHARES:
         f = share / float(scan.dispersion[0])
         far = next((t for t in np.geomspace(0.01, LAST, 40) if power(t, f) > 0.0), None)
         t = 0.0 if far is None else float(brentq(power, 0.0, far, args=(f,)))

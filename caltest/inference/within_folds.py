@@ -27,7 +27,7 @@ from caltest.statistics.rows import RowProblem
 from caltest.statistics.statistic import StatisticLike, prepare
 
 #: Statistics that follow a χ² law: those of folds are added up, and not averaged.
-ADDED = (CoxScore, CoxLR)
+SUMMED_OVER_FOLDS = (CoxScore, CoxLR)
 
 
 def memorised(analysis: Analysis) -> bool:
@@ -121,7 +121,11 @@ class WithinFolds(Statistic):
             shares.append(mass[rows].sum() / mass.sum())
         if refused is not None and not parts:
             raise refused
-        weights = np.ones(len(parts)) if isinstance(self.statistic, ADDED) else np.array(shares)
+        weights = (
+            np.ones(len(parts))
+            if isinstance(self.statistic, SUMMED_OVER_FOLDS)
+            else np.array(shares)
+        )
         centre = float(weights @ [part.centre for part in parts])
         return PreparedFolds(
             problem, tuple(parts), tuple(places), weights,

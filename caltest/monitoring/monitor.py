@@ -19,9 +19,9 @@ from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, o
 from caltest.nulls import bets as mixture
 from caltest.nulls.bets import (
     CHANGE,
-    CLIP,
     EVERY,
     LEAVES,
+    LOG_ODDS_CLIP,
     MONITOR,
     REFUTED,
     SCALARS,
@@ -33,8 +33,8 @@ from caltest.results.frames import TypedColumn
 from caltest.results.notebook import Card
 from caltest.results.rendering import Columns, attributes, percent
 from caltest.statistics import RowProblem
-from caltest.tallies import AnyTally, Source, TallyProblem
-from caltest.tallies.grid import UNIT
+from caltest.tallies import AnyTally, RowsOrTally, TallyProblem
+from caltest.tallies.grid import POSITIONS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -180,7 +180,7 @@ class Monitor(Watch):
         doubt = 0.0 if after.shared_times else neighbours(data)
         return after._moved(neighbours=doubt, notes=data.notes)
 
-    def _begun(self, data: Source, lens: LensLike, n_induced: int, time: object) -> Self:
+    def _begun(self, data: RowsOrTally, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with an initial state for the classes of the data.
 
         ``n_induced`` is the number of classes behind the lens. A monitor that has seen rows keeps
@@ -473,7 +473,7 @@ def one_row(probs: object, labels: object) -> FloatArray | None:
 
 
 #: What is lost beside the largest wealth, and where shares and pools are cut off, in logs.
-LEAST, CUT = 1e-280, 575.0
+WEALTH_LOST, POOL_CUT = 1e-280, 575.0
 
 
 def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
@@ -501,17 +501,17 @@ def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
         joint = np.log(tree) + local
     at_node = logsumexp(joint, axis=1)
     tree[:] = np.exp(joint - at_node[:, None])
-    tree[tree < LEAST] = 0.0
+    tree[tree < WEALTH_LOST] = 0.0
     stop, subtree = state[mixture.STOP_AT :], at_node.copy()
     for i in range(LEAVES - 1, 0, -1):
         below, stays = subtree[2 * i] + subtree[2 * i + 1], np.log(stop[i])
         subtree[i] = np.logaddexp(stays + at_node[i], below) - np.log1p(stop[i])
-        stop[i] = np.exp(np.clip(stays + at_node[i] - below, -CUT, CUT))
+        stop[i] = np.exp(np.clip(stays + at_node[i] - below, -POOL_CUT, POOL_CUT))
     s[mixture.TREE] += subtree[1]
     if s[mixture.LATE] > 0.0:
         each = np.append(earned, local[2:LEAVES, 1:])
         s[mixture.LATE], s[mixture.LATE_SCALE] = _multiplied(late, each, s[mixture.LATE_SCALE])
-        if s[mixture.LATE_SCALE] < -CUT:
+        if s[mixture.LATE_SCALE] < -POOL_CUT:
             late[:], s[mixture.LATE], s[mixture.LATE_SCALE] = 0.0, 0.0, 0.0
         s[mixture.LOCAL] = late[mixture.N_FLAT :].sum()
     mixture.settled(s, mode, flat, late, mixture.LATE_PRIOR, float(tally.n))
@@ -527,7 +527,7 @@ def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[flo
         logs = np.log(pool) + earned
     top = float(logs.max())
     pool[:] = np.exp(logs - top)
-    pool[pool < LEAST] = 0.0
+    pool[pool < WEALTH_LOST] = 0.0
     return float(pool.sum()), scale + top
 
 
@@ -541,9 +541,9 @@ def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
     low, high = np.where(wide, micro.probs[open_cells].T, 0.0)
     times = np.where(wide, [count, np.zeros_like(count)], atoms.times)
     low, high = np.where(wide, low, atoms.p), np.where(wide, high, atoms.rest)
-    rounded = np.where(wide | (count == 1), 0.0, 4.0 / UNIT * count * half**2)
+    rounded = np.where(wide | (count == 1), 0.0, 4.0 / POSITIONS * count * half**2)
     logit = np.log(p) - np.log(rest)
-    z = np.log(np.maximum(p, CLIP)) - np.log(np.maximum(rest, CLIP))
+    z = np.log(np.maximum(p, LOG_ODDS_CLIP)) - np.log(np.maximum(rest, LOG_ODDS_CLIP))
 
     def factor(stated: FloatArray) -> FloatArray:
         tilt = stated - logit
@@ -559,7 +559,7 @@ def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
         flat.append(factor(np.log(q) - np.log(other)).sum())
     leaf = np.minimum((LEAVES / (1.0 + np.exp(-z / 2.0))).astype(np.int64), LEAVES - 1)
     local = np.zeros((2 * LEAVES, 11))
-    for k, shift in enumerate(mixture.SHIFTS[1:], start=1):
+    for k, shift in enumerate(mixture.EXPERT_SHIFTS[1:], start=1):
         local[LEAVES:, k] = np.bincount(leaf, factor(z + shift), minlength=LEAVES)
     for i in range(LEAVES - 1, 0, -1):
         local[i] = local[2 * i] + local[2 * i + 1]
@@ -571,17 +571,17 @@ def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
 
 
 #: Slopes and shifts of the log-odds that a change may have, and their walks before the first row.
-SLOPES = np.array([1.0] * 6 + [0.5, 0.7, 1.4, 2.0])
+ONSET_SLOPES = np.array([1.0] * 6 + [0.5, 0.7, 1.4, 2.0])
 
 
-SHIFTS = np.array([-1.0, -0.5, -0.25, 0.25, 0.5, 1.0] + [0.0] * 4)
+ONSET_SHIFTS = np.array([-1.0, -0.5, -0.25, 0.25, 0.5, 1.0] + [0.0] * 4)
 
 
-BEGIN = np.outer([0.0, 0.0, 1.0, np.nan], np.ones(SLOPES.size))
+BEGIN = np.outer([0.0, 0.0, 1.0, np.nan], np.ones(ONSET_SLOPES.size))
 
 
 #: Rows that are looked at together.
-AT_ONCE = 2**16
+ROWS_A_LOOK = 2**16
 
 
 def of_change(
@@ -597,10 +597,15 @@ def of_change(
         return {}
     rows = np.column_stack([p_and_y, weights])[:end]
     total, low, start, began = np.frombuffer(walks).reshape(4, -1).copy() if walks else BEGIN.copy()
-    for a in range(0, len(rows), AT_ONCE):
-        p, y, weight = rows[a : a + AT_ONCE].T[:, :, None]
-        side, z = 1.0 - 2.0 * y, np.log(np.maximum(p, CLIP)) - np.log(np.maximum(1.0 - p, CLIP))
-        gain = np.logaddexp(0.0, side * z) - np.logaddexp(0.0, side * (SLOPES * z + SHIFTS))
+    for a in range(0, len(rows), ROWS_A_LOOK):
+        p, y, weight = rows[a : a + ROWS_A_LOOK].T[:, :, None]
+        side, z = (
+            1.0 - 2.0 * y,
+            np.log(np.maximum(p, LOG_ODDS_CLIP)) - np.log(np.maximum(1.0 - p, LOG_ODDS_CLIP)),
+        )
+        gain = np.logaddexp(0.0, side * z) - np.logaddexp(
+            0.0, side * (ONSET_SLOPES * z + ONSET_SHIFTS)
+        )
         path = np.vstack([total, weight * gain]).cumsum(axis=0)[1:]
         first, place, total = before.n + a + 1, path.argmin(axis=0), path[-1]
         began = np.where(start == first, np.nan if times is None else times[a], began)
@@ -624,7 +629,7 @@ ONE_BET = "one bet on each, as its rows may depend on each other"
 
 
 #: What the best of such bets says: stakes on a mean may be larger than the error.
-SIDE = "; its direction holds, not its size"
+DIRECTION_HOLDS = "; its direction holds, not its size"
 
 
 #: What an alarm without ``change=True`` does not say.
@@ -690,7 +695,7 @@ def report(monitor: Monitor) -> list[str]:
         lines.append(f"  began       likely {began}  (estimate; the alarm is later)")
     if monitor.alarm_sums is not None and monitor.sums[0] > monitor.alarm_sums[0]:
         lines.append(after_alarm(monitor.alarm_words, monitor.sums, monitor.alarm_sums))
-    side = SIDE * monitor.shared_times
+    side = DIRECTION_HOLDS * monitor.shared_times
     lines.append(f"  best bet    {monitor.leader}  (what has earned most{side})")
     if abs(monitor.log_evidence) < 600 and not monitor.shared_times:
         lines.append(f"  gain        {monitor.gain:.2g} nats a row  (by recalibration, log score)")

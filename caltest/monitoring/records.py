@@ -20,11 +20,11 @@ from caltest.read.state import fingerprint, next_name
 from caltest.tallies.tally import FORM, Tally
 
 #: What the state has of a file: rows that were counted, their marks, and places of lost labels.
-Record: TypeAlias = "dict[str, Any]"
+FileRecord: TypeAlias = "dict[str, Any]"
 
 
 #: From this many rows on, equal beginnings are those of one file.
-TELLING = 20
+ROWS_OF_A_FILE = 20
 
 
 class Count(NamedTuple):
@@ -59,7 +59,7 @@ class FirstWaiting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class CountedPart:
     """A file, its rows in the order in which they count, and how many have been counted.
 
     A label is −1 where there is none; ``lost`` are places whose label is not waited for.
@@ -79,7 +79,7 @@ class Part:
     lost: tuple[int, ...] = ()
     waited: int = 0
 
-    def after(self, record: Record) -> Part:
+    def after(self, record: FileRecord) -> CountedPart:
         """Return the part with its first rows marked as counted by a record.
 
         Lost labels stay lost.
@@ -93,7 +93,7 @@ class Part:
         """Return which uncounted rows are of a time that was already bet on, booleans (m,)."""
         return is_over(self.times[self.counted :], watch)
 
-    def is_after(self, record: Record) -> bool:
+    def is_after(self, record: FileRecord) -> bool:
         """Return whether the first rows of this file are the rows of a record."""
         count, same = record["rows"], self.after(record)
         return count <= self.labels.size and same.mark(count) == record["sha256"]
@@ -111,12 +111,12 @@ class Part:
         """Return an order-independent hash of the first rows, or "" if too few of them differ."""
         columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
         rows = row_numbers(np.column_stack(columns)[:count])
-        return f"{count} {rows.sum():x}" if np.unique(rows).size >= TELLING else ""
+        return f"{count} {rows.sum():x}" if np.unique(rows).size >= ROWS_OF_A_FILE else ""
 
-    def begins(self, other: Part) -> bool:
+    def begins(self, other: CountedPart) -> bool:
         """Return whether another file begins with the rows of this one, or holds the same rows."""
         n, m = self.labels.size, other.labels.size
-        begins = TELLING <= n <= m and other.mark(n) == self.mark(n)
+        begins = ROWS_OF_A_FILE <= n <= m and other.mark(n) == self.mark(n)
         return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
 
 
@@ -128,7 +128,7 @@ def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
 
 
 def not_given(
-    records: dict[str, Record], parts: list[Part], before: Monitor, watch: Monitor
+    records: dict[str, FileRecord], parts: list[CountedPart], before: Monitor, watch: Monitor
 ) -> list[str]:
     """Return notes on rows that wait in files not given now, and rows bet on without them.
 
@@ -157,7 +157,10 @@ def new_state(state: Path) -> Reading:
 
 
 def refuse_misfits(
-    watch: Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
+    watch: Monitor,
+    records: dict[str, FileRecord],
+    parts: list[CountedPart],
+    options: dict[str, Any],
 ) -> None:
     """Refuse files of another model, rows that come too late, and rows that come twice.
 
@@ -206,8 +209,8 @@ def refuse_misfits(
 
 
 def recorded(
-    records: dict[str, Record], part: Part, rows: int, lost: IntArray, timed: bool
-) -> dict[str, Record]:
+    records: dict[str, FileRecord], part: CountedPart, rows: int, lost: IntArray, timed: bool
+) -> dict[str, FileRecord]:
     """Return the records with the first rows of a file; a record under the file's old name goes.
 
     The first ``rows`` rows of ``part`` are counted; ``lost`` are the indices of rows that were bet
@@ -217,10 +220,10 @@ def recorded(
     labels[lost] = -1  # as they are taken at the next run
     part = replace(part, labels=labels)
     renamed = {"rows": part.counted, "sha256": part.mark(part.counted)}
-    if part.counted >= TELLING:
+    if part.counted >= ROWS_OF_A_FILE:
         records = {k: old for k, old in records.items() if not renamed.items() <= old.items()}
     marks = {"sha256": part.mark(rows), "bag": part.bag(rows), "size": part.path.stat().st_size}
-    entry: Record = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
+    entry: FileRecord = {"rows": rows, **marks, "lost": [*part.lost, *lost.tolist()]}
     entry["columns"] = [*part.columns]
     entry["waiting"] = part.labels.size - rows
     entry["since"] = float(part.times[rows]) if timed and entry["waiting"] else None
@@ -236,8 +239,8 @@ def tally_in(path: Path) -> Tally | None:
 
 
 def added(
-    watch: Monitor, records: dict[str, Record], tallies: dict[Path, Tally]
-) -> tuple[Monitor, dict[str, Record], dict[str, Count]]:
+    watch: Monitor, records: dict[str, FileRecord], tallies: dict[Path, Tally]
+) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count]]:
     """Update the monitor by new tallies, each one batch.
 
     Also return records and row counts by file.
@@ -251,7 +254,7 @@ def added(
                 f"{path.name} is not what was counted before. What is counted cannot change: give "
                 "a new tally a new name, or begin a new state"
             )
-        again = tally.n >= TELLING and mark in (old["sha256"] for old in records.values())
+        again = tally.n >= ROWS_OF_A_FILE and mark in (old["sha256"] for old in records.values())
         is_new = same is None and not again
         watch = watch.update(tally) if is_new else watch
         entry = {"rows": tally.n, "sha256": mark, "size": path.stat().st_size}
@@ -260,8 +263,11 @@ def added(
 
 
 def counted(
-    watch: Monitor, records: dict[str, Record], parts: list[Part], options: dict[str, Any]
-) -> tuple[Monitor, dict[str, Record], dict[str, Count], FirstWaiting | None]:
+    watch: Monitor,
+    records: dict[str, FileRecord],
+    parts: list[CountedPart],
+    options: dict[str, Any],
+) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count], FirstWaiting | None]:
     """Count what is new, say of each file how many rows were, and which row others wait for.
 
     With ``drop_missing`` labels are lost that are not there before one that is, in the order of the

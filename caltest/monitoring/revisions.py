@@ -18,7 +18,7 @@ from caltest.data.facts import are_dates, as_names, as_times
 from caltest.data.numbers import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError
 from caltest.nulls.compiled import kernel
-from caltest.results.martingale import DIRECTIONS, RevisionTest
+from caltest.results.martingale import REACTIONS, RevisionTest
 
 #: Forecasts in denominators are at least this far from 0 and 1. A forecast that was rounded to 0 or
 #: 1 and comes back would otherwise be infinite evidence (26 % false alarms in 400 sets of 200
@@ -233,7 +233,7 @@ class Revisions:
             alpha=alpha,
             alarm_time=float(clock[rang[0]]) if rang.size else None,
             dates=self.dates,
-            directions=tuple(DIRECTIONS),
+            directions=tuple(REACTIONS),
             shares=tuple(float(s) for s in share[[2, 3, 0, 1, 4, 5]]),
             effect=effect[0],
             effect_low=effect[1],

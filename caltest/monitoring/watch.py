@@ -24,7 +24,7 @@ from caltest.results import Result
 from caltest.results.frames import TypedColumn, of_arrays
 from caltest.results.notebook import Card, Tone
 from caltest.results.sketches import line
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 #: Times of rows, if there are any.
 Times = FloatArray | None
@@ -34,7 +34,7 @@ Times = FloatArray | None
 MOST_POINTS = 512
 
 
-LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
+MONITOR_LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,7 +128,7 @@ class Watch(Result):
         new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def _same_classes(self, data: Source, time: object) -> dict[str, object]:
+    def _same_classes(self, data: RowsOrTally, time: object) -> dict[str, object]:
         """Check that classes are as before; return the fields n_classes, classes and dates."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
@@ -209,8 +209,8 @@ class Watch(Result):
             raise InvalidPredictionsError(f"{what}: it lacks {first_of(sorted(kept))}")
         try:
             name, _, values = (content["lens"] or "").partition("(")
-            if lens is None and name in LENSES:
-                lens = LENSES[name](*ast.literal_eval(f"[{values[:-1]}]"))
+            if lens is None and name in MONITOR_LENSES:
+                lens = MONITOR_LENSES[name](*ast.literal_eval(f"[{values[:-1]}]"))
             elif name and name != name_of(lens).partition("(")[0]:
                 raise StatisticError(
                     f"this monitor has the lens {content['lens']}: pass it as lens="

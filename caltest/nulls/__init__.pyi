@@ -4,10 +4,10 @@ from .clusters import OneRowPerCluster as OneRowPerCluster
 from .clusters import PopulationWeights as PopulationWeights
 from .clusters import SharedRedraws as SharedRedraws
 from .clusters import WildSigns as WildSigns
-from .draws import AT_ONCE as AT_ONCE
-from .draws import BLOCK as BLOCK
 from .draws import CHUNK as CHUNK
 from .draws import EXCEEDING as EXCEEDING
+from .draws import LABELS_AT_ONCE as LABELS_AT_ONCE
+from .draws import REPLICATES_A_STREAM as REPLICATES_A_STREAM
 from .draws import Batches as Batches
 from .draws import Bootstrap as Bootstrap
 from .draws import ConsistencyResampling as ConsistencyResampling

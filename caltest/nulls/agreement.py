@@ -22,10 +22,19 @@ from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.nulls.compiled import Memo, counter_kernel, inlined, kernel, lane_kernel
 from caltest.nulls.draws import Drawer, LabelSampler
-from caltest.nulls.lanes import GAMMA, UNIT, Lanes, Seed, SharedLanes, cumulative, keys, mixed
+from caltest.nulls.lanes import (
+    GAMMA,
+    UNIFORM_STEP,
+    Lanes,
+    Seed,
+    SharedLanes,
+    cumulative,
+    keys,
+    mixed,
+)
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
-DRAWS, STEPS, SEED = 199, 10, (0x5EED, 0xC1)
+AGREEMENT_DRAWS, AGREEMENT_STEPS, AGREEMENT_SEED = 199, 10, (0x5EED, 0xC1)
 
 
 #: Share of draws that must agree no more than the observed labels for a degree to be possible.
@@ -38,11 +47,11 @@ DISAGREE = 0.05
 
 #: Rows of a cluster above which not all pairs are looked at for the variance of its sum, and the
 #: number of others that each row then meets.
-LARGE, PARTNERS = 512, 64
+LARGE_CLUSTER, PARTNERS = 512, 64
 
 
 #: Labels that are drawn together.
-AT_ONCE = 2**18
+AGREEMENT_BATCH = 2**18
 
 
 #: Agreements of the same predictions, by coupling.
@@ -177,20 +186,20 @@ class Agreement:
         for i, centred in enumerate((True, False)):
             agreement = self.correlation(self.data.labels[None, :], centred)[0]
             reached = replicates(overall)[:, i] >= agreement - 1e-9
-            too_much |= (1 + reached.sum(axis=0)) / (1 + DRAWS) <= DISAGREE
+            too_much |= (1 + reached.sum(axis=0)) / (1 + AGREEMENT_DRAWS) <= DISAGREE
         steps = [max(overall, limit(j)) if too_much[j] else overall for j in range(1, 9)]
-        of_parts = tuple(step / STEPS for step in steps)
-        return Dependence(overall / STEPS, of_parts[:4], of_parts[4:])
+        of_parts = tuple(step / AGREEMENT_STEPS for step in steps)
+        return Dependence(overall / AGREEMENT_STEPS, of_parts[:4], of_parts[4:])
 
     def _replicates(self, step: int) -> FloatArray:
         """Return ρ and its parts for labels drawn with λ = step / 10.
 
         The shape is (B, 2, 9): replicate; centred residuals or not; ρ and its eight parts.
         """
-        draw = dependent(self.data, step / STEPS, self.coupling)
+        draw = dependent(self.data, step / AGREEMENT_STEPS, self.coupling)
         if isinstance(draw, Lanes):
             read = AgreementReader.of(self)
-            return draw.laid(read.order).gathered(read, SEED, 0, DRAWS)
+            return draw.laid(read.order).gathered(read, AGREEMENT_SEED, 0, AGREEMENT_DRAWS)
         parts = [
             np.stack([self.correlation(labels, centred) for centred in (True, False)], axis=1)
             for labels in batches(draw, self.data.n)
@@ -250,14 +259,17 @@ class Agreement:
 
 def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
     """Yield 199 label vectors in batches (b, n) that fit in memory."""
-    at_once = max(1, AT_ONCE // n)
-    return (draw(SEED, first, min(at_once, DRAWS - first)) for first in range(0, DRAWS, at_once))
+    at_once = max(1, AGREEMENT_BATCH // n)
+    return (
+        draw(AGREEMENT_SEED, first, min(at_once, AGREEMENT_DRAWS - first))
+        for first in range(0, AGREEMENT_DRAWS, at_once)
+    )
 
 
 def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
     """Return the largest s in 1 … 10 whose draws with λ = s / 10 are ≤ ``most`` in 5 %, or 0."""
     highest = 0
-    for step in range(1, STEPS + 1):
+    for step in range(1, AGREEMENT_STEPS + 1):
         if (replicates(step) <= most).mean() >= POSSIBLE:
             highest = step
         elif step > 2:
@@ -457,7 +469,7 @@ def _joint_hits(p, w, starts, out):  # type: ignore[no-untyped-def]
     ratio = np.empty(p.shape[1])
     for g in range(starts.size - 1):
         first, size = starts[g], starts[g + 1] - starts[g]
-        few = size <= LARGE
+        few = size <= LARGE_CLUSTER
         total = 0.0
         for i in range(size):
             for t in range(i if few else PARTNERS):
@@ -496,13 +508,13 @@ class CrossedAgreement:
         return cls((agreement(data.clusters), agreement(data.crossed)), shared)
 
     @cached_property
-    def limits(self) -> Pair:
+    def limits(self) -> TwoWayAgreement:
         """Upper limit of λ for each column, with the λ of the other column 0."""
         first, second = (column.limits().overall for column in self.columns)
         return first, second
 
     @cached_property
-    def joint(self) -> Pair:
+    def joint(self) -> TwoWayAgreement:
         """Σ c_ij over pairs of rows of one cluster, for each column (V1)."""
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
@@ -512,7 +524,7 @@ class CrossedAgreement:
         both = 0.0 if self.both is None else self.both.observed(centred)
         return sum(column.observed(centred) for column in self.columns) - both
 
-    def inflation(self, limits: Pair, centred: bool = False) -> float:
+    def inflation(self, limits: TwoWayAgreement, centred: bool = False) -> float:
         """Return κ: how much more labels agree than any draw with such shares of λ allows."""
         variance = float(self.columns[0].sums[0].sum())
         # The strongest draw in the ratio of both limits, with √λ₁ + √λ₂ = 1.
@@ -535,7 +547,7 @@ class TwoColumns:
     first: CrossedAgreement
     second: CrossedAgreement
 
-    def degree(self, dependence: Degree | None) -> Pair:
+    def degree(self, dependence: Degree | None) -> TwoWayAgreement:
         """Return (λ₁, λ₂), given or at the limits.
 
         Where √λ₁ + √λ₂ > 1 one λ is cut: the one whose cut leaves the larger λ₁ V1_a + λ₂ V1_b.
@@ -571,7 +583,7 @@ Coupling = Literal["label", "correctness"]
 
 
 #: λ of the first column of clusters and of the second.
-Pair = tuple[float, float]
+TwoWayAgreement = tuple[float, float]
 
 
 Words = NDArray[np.uint64]
@@ -606,7 +618,7 @@ class Dependence:
 
 
 #: λ of one column of clusters or of two, or limits of it.
-Degree = float | Pair | Dependence
+Degree = float | TwoWayAgreement | Dependence
 
 
 def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Coupling) -> Drawer:
@@ -702,11 +714,11 @@ def _shared_vectors(  # type: ignore[no-untyped-def]
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
             for k in range(n_classes):
-                common[g, k] = -np.log(1.0 - mixed(counter, twist[r]) * UNIT)
+                common[g, k] = -np.log(1.0 - mixed(counter, twist[r]) * UNIFORM_STEP)
                 counter += GAMMA
         counter = key[r]
         for i in range(n):
-            word = mixed(counter, twist[r]) * UNIT
+            word = mixed(counter, twist[r]) * UNIFORM_STEP
             counter += GAMMA
             best, reach = 0, sharing[last, i]
             if word < reach:
@@ -734,11 +746,11 @@ def _shared_correctness(  # type: ignore[no-untyped-def]
     for r in range(key.size):
         counter = key[r] + GAMMA * np.uint64(n)
         for g in range(len(common)):
-            common[g, 0] = mixed(counter, twist[r]) * UNIT
+            common[g, 0] = mixed(counter, twist[r]) * UNIFORM_STEP
             counter += GAMMA
         counter = key[r]
         for i in range(n):
-            word = mixed(counter, twist[r]) * UNIT
+            word = mixed(counter, twist[r]) * UNIFORM_STEP
             counter += GAMMA
             top, m = likeliest[i], probs[i, likeliest[i]]
             first, reach = sharing[0, i], sharing[last, i]

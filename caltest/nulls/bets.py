@@ -16,7 +16,7 @@ from caltest.nulls.compiled import dense_kernel, inlined
 from caltest.results.rendering import in_percent
 
 #: Rows between two looks at the clock and at Ctrl-C.
-AT_ONCE = 2**18
+ROWS_BETWEEN_CHECKS = 2**18
 
 
 #: Within that of 0 and 1, most predictions are on one side of the centre of a slope.
@@ -27,8 +27,8 @@ def start(n_classes: int) -> FloatArray:
     """Return the state before the first row, shape (1482,), or (1537 + 61 K,) for K > 2 classes."""
     two = np.zeros(TWO_CLASSES)
     two[KEPT] = 1.0
-    two[FLAT] = PRIOR.sum()
-    two[SCALARS:LATE_AT] = PRIOR
+    two[FLAT] = EXPERT_PRIOR.sum()
+    two[SCALARS:LATE_AT] = EXPERT_PRIOR
     two[TREE_AT:STOP_AT] = np.tile(SHIFT_PRIOR, 2 * LEAVES)
     two[STOP_AT:] = 1.0
     if n_classes == 2:
@@ -59,11 +59,11 @@ def bet(
     of two classes is class 0. O(n (220 + 60 K)) after the first use, which compiles.
     """
     n, n_classes = probs.shape
-    if n > AT_ONCE:
+    if n > ROWS_BETWEEN_CHECKS:
         parts = []
         with progress(n, "rows") as done:
-            for a in range(0, n, AT_ONCE):
-                some = slice(a, a + AT_ONCE)
+            for a in range(0, n, ROWS_BETWEEN_CHECKS):
+                some = slice(a, a + ROWS_BETWEEN_CHECKS)
                 parts.append(bet(probs[some], labels[some], weights[some], mode, state))
                 done(len(parts[-1]))
         return np.concatenate(parts)
@@ -103,8 +103,8 @@ def bet_at_times(
     rows, path = np.column_stack([probs, labels == 0, weights]), np.empty(sizes.size)
     first = np.append(0, sizes.cumsum())
     with progress(sizes.size, "times") as done:
-        for a in range(0, sizes.size, AT_ONCE // 32):
-            now = slice(a, a + AT_ONCE // 32)
+        for a in range(0, sizes.size, ROWS_BETWEEN_CHECKS // 32):
+            now = slice(a, a + ROWS_BETWEEN_CHECKS // 32)
             bet_times(rows[first[a] :], sizes[now], mode, state, path[now])
             done(len(path[now]))
     return path
@@ -160,7 +160,7 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
     if cells[i, k] > flat[j]:
         u = np.array([i, i + 1]) / 2.0 ** (i.bit_length() - 1) - 1.0
         low, high = map(float, u**2 / (u**2 + (1.0 - u) ** 2))
-        a = float(SHIFTS[k + 1])
+        a = float(EXPERT_SHIFTS[k + 1])
         words = f"predictions from {in_percent(low)} to {in_percent(high)} {_shifted(a)}"
         return float(cells[i, k]), words, partial(_line, b=1.0, a=a, low=low, high=high)
     if j >= N_LINES:
@@ -238,7 +238,7 @@ EVERY = 32
 
 
 #: Log-odds of probabilities are those of at least this.
-CLIP = 1e-12
+LOG_ODDS_CLIP = 1e-12
 
 
 def _signed(least: int, most: int) -> FloatArray:
@@ -260,36 +260,39 @@ def _lines() -> FloatArray:
 LINES, NOISE = _lines(), np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
 
 
-SLOPES, FIRST = np.unique(LINES[:, 0], return_index=True)
+EXPERT_SLOPES, FIRST_OF_SLOPE = np.unique(LINES[:, 0], return_index=True)
 
 
-SLOPE_OF = np.searchsorted(SLOPES, LINES[:, 0])
+SLOPE_OF = np.searchsorted(EXPERT_SLOPES, LINES[:, 0])
 
 
 FACTORS = np.exp(np.stack([LINES[:, 1], -LINES[:, 1]]))
 
 
-PRIOR, LINES = np.append(LINES[:, 2], np.full(6, 0.1 / 6)), LINES[:, :2]
+EXPERT_PRIOR, LINES = np.append(LINES[:, 2], np.full(6, 0.1 / 6)), LINES[:, :2]
 
 
-N_LINES, N_FLAT = len(LINES), len(PRIOR)
+N_LINES, N_FLAT = len(LINES), len(EXPERT_PRIOR)
 
 
 #: The tree: shifts of its nodes and their shares, depth, and the cells that start late.
 LEAVES, TREE_SHARE = 32, 0.25
 
 
-SHIFTS = np.append(0.0, _signed(-3, 1))
+EXPERT_SHIFTS = np.append(0.0, _signed(-3, 1))
 
 
-SHIFT_FACTORS, SHIFT_PRIOR = np.exp(np.stack([SHIFTS, -SHIFTS])), np.append(0.5, np.full(10, 0.05))
+SHIFT_FACTORS, SHIFT_PRIOR = (
+    np.exp(np.stack([EXPERT_SHIFTS, -EXPERT_SHIFTS])),
+    np.append(0.5, np.full(10, 0.05)),
+)
 
 
 N_CELLS = 30
 
 
 LATE_PRIOR = np.concatenate(
-    [PRIOR, *(np.full(10 * 2**level, 0.25 / 4 / 2**level / 10) for level in range(1, 5))]
+    [EXPERT_PRIOR, *(np.full(10 * 2**level, 0.25 / 4 / 2**level / 10) for level in range(1, 5))]
 )
 
 
@@ -388,11 +391,11 @@ def factors(
     """
     right = p if happened else rest
     per = 1.0 / max(right, 1e-100)
-    z = np.log(max(p, CLIP)) - np.log(max(rest, CLIP))
+    z = np.log(max(p, LOG_ODDS_CLIP)) - np.log(max(rest, LOG_ODDS_CLIP))
     leaf = min(int(LEAVES / (1.0 + np.exp(-z / 2.0))), LEAVES - 1)
     signed = z if happened else -z
-    for k in range(len(SLOPES)):
-        powers[k] = np.exp(-SLOPES[k] * signed)
+    for k in range(len(EXPERT_SLOPES)):
+        powers[k] = np.exp(-EXPERT_SLOPES[k] * signed)
     for j in range(N_LINES):
         e[j] = powers[SLOPE_OF[j]]
     for j in range(N_LINES):
@@ -447,7 +450,12 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
     late = state[LATE_AT:TREE_AT]
     tree = state[TREE_AT:STOP_AT].reshape(2 * LEAVES, 11)
     stop = state[STOP_AT:TWO_CLASSES]
-    q, e, d, powers = np.empty(N_FLAT), np.empty(N_LINES), np.empty(11), np.empty(len(SLOPES))
+    q, e, d, powers = (
+        np.empty(N_FLAT),
+        np.empty(N_LINES),
+        np.empty(11),
+        np.empty(len(EXPERT_SLOPES)),
+    )
     for t in range(len(rows)):
         p, rest, weight = rows[t, 0], rows[t, 1], rows[t, 3]
         happened = 1 if rows[t, 2] > 0.5 else 0
@@ -489,7 +497,12 @@ def bet_times(
     local = late[N_FLAT:]
     tree = state[TREE_AT:STOP_AT].reshape(2 * LEAVES, 11)
     stop = state[STOP_AT:TWO_CLASSES]
-    q, e, d, powers = np.empty(N_FLAT), np.empty(N_LINES), np.empty(11), np.empty(len(SLOPES))
+    q, e, d, powers = (
+        np.empty(N_FLAT),
+        np.empty(N_LINES),
+        np.empty(11),
+        np.empty(len(EXPERT_SLOPES)),
+    )
     mean, cells = np.empty(N_FLAT), np.empty(10 * N_CELLS)
     new_tree, new_stop, old_tree, old_stop = tree.copy(), stop.copy(), tree.copy(), stop.copy()
     first = 0
@@ -554,7 +567,7 @@ def bet_many(
             per, possible = 1.0 / max(right, 1e-100), 0
             for k in range(K):
                 possible += probs[t, k] > 0.0
-                logs[k] = np.log(max(probs[t, k], CLIP))
+                logs[k] = np.log(max(probs[t, k], LOG_ODDS_CLIP))
                 mass[K + k] = probs[t, k]
             for j in range(16):
                 total = 0.0

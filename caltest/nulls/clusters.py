@@ -20,11 +20,11 @@ from caltest.data.facts import by_appearance
 from caltest.data.lenses import TopK
 from caltest.errors import StatisticError
 from caltest.nulls.agreement import (
+    AGREEMENT_DRAWS,
+    AGREEMENT_SEED,
+    AGREEMENT_STEPS,
     COUPLINGS,
     DISAGREE,
-    DRAWS,
-    SEED,
-    STEPS,
     Agreement,
     Coupling,
     CrossedAgreement,
@@ -311,17 +311,17 @@ class Overlap:
         overall = possible(most[0], lambda step: replicates(step)[:, 0])
         if (replicates(overall)[:, 1] <= most[1]).mean() > 1.0 - DISAGREE:
             overall = max(overall, possible(most[1], lambda step: replicates(step)[:, 1]))
-        return overall / STEPS
+        return overall / AGREEMENT_STEPS
 
     def _replicates(self, step: int) -> FloatArray:
         """Return N over all pairs and within quarters for draws with λ = step / 10.
 
         The shape is (B, 2).
         """
-        draw = dependent(self.induced, step / STEPS)
+        draw = dependent(self.induced, step / AGREEMENT_STEPS)
         if isinstance(draw, Lanes):
             read = OverlapReader.of(self.induced)
-            return draw.laid(read.order).gathered(read, SEED, 0, DRAWS)
+            return draw.laid(read.order).gathered(read, AGREEMENT_SEED, 0, AGREEMENT_DRAWS)
         return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:

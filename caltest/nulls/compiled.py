@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 #: What is compiled: its arguments have no types before it is called.
-Function = Callable[..., Any]
+Compilable = Callable[..., Any]
 
 
 class kernel:  # noqa: N801 (used as a decorator)
@@ -26,12 +26,12 @@ class kernel:  # noqa: N801 (used as a decorator)
 
     options: ClassVar[dict[str, object]] = {}
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Compilable) -> None:
         self.py_func = function
         update_wrapper(self, function)
 
     @cached_property
-    def compiled(self) -> Function:
+    def compiled(self) -> Compilable:
         import numba
 
         source = cast(FunctionType, self.py_func)
@@ -83,12 +83,12 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
     @cached_property
-    def compiled(self) -> Function:
+    def compiled(self) -> Compilable:
         """The compiled function, without NumPy's overflow warnings when interpreted."""
         import numba
         import numpy as np
 
-        function: Function = super().compiled
+        function: Compilable = super().compiled
         # Only these kernels are excused: a sum of bytes that wraps elsewhere is a mistake.
         return np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function
 
@@ -96,7 +96,7 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
 class inlined:  # noqa: N801 (used as a decorator)
     """Helper that is compiled into the kernels that call it."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Compilable) -> None:
         self.py_func = function
         update_wrapper(self, function)
 
@@ -108,20 +108,20 @@ class inlined:  # noqa: N801 (used as a decorator)
 # A cache of the results of long computations, keyed by the content of their inputs.
 
 
-Result = TypeVar("Result")
+Answered = TypeVar("Answered")
 
 
 #: Results that a memo keeps; they are small.
 NEWEST = 64
 
 
-class Memo(Generic[Result]):
+class Memo(Generic[Answered]):
     """Cache of the newest results, keyed by digests of the arrays; it does not keep the arrays."""
 
     def __init__(self) -> None:
-        self._results: dict[bytes, Result] = {}
+        self._results: dict[bytes, Answered] = {}
 
-    def of(self, compute: Callable[[], Result], *content: object) -> Result:
+    def of(self, compute: Callable[[], Answered], *content: object) -> Answered:
         """Return the result cached for this content (arrays, numbers, text), or compute it."""
         digest = blake2b(digest_size=16)
         for part in content:

@@ -36,7 +36,7 @@ from caltest.errors import StatisticError
 from caltest.nulls.compiled import counter_kernel, kernel
 from caltest.nulls.lanes import (
     GAMMA,
-    WHOLE,
+    UNIFORM_STEPS,
     FollowLanes,
     Seed,
     SharedLanes,
@@ -48,7 +48,7 @@ from caltest.nulls.lanes import (
 )
 
 #: Replicates that share a generator. Part of the results: changing it changes every number.
-BLOCK = 32
+REPLICATES_A_STREAM = 32
 
 
 #: Replicates that a compiled shortcut makes in one call; no number depends on it.
@@ -57,7 +57,7 @@ CHUNK = 256
 
 #: Labels that are drawn together, of few classes and of many, whose tables are large; no number
 #: depends on it.
-AT_ONCE, MANY_AT_ONCE = 2**18, 2**22
+LABELS_AT_ONCE, MANY_AT_ONCE = 2**18, 2**22
 
 
 #: Replicates at least as large as the observed value after which sequential stopping stops.
@@ -68,7 +68,7 @@ EXCEEDING = 20
 Draw = TypeVar("Draw")
 
 
-Task = TypeVar("Task")
+Chunk = TypeVar("Chunk")
 
 
 #: Threads, or a function like ``map``; None for those that pay.
@@ -105,7 +105,7 @@ class Batches:
     drawer: Drawer
     n: int
     batch: Callable[[AnyArray], FloatArray]
-    labels_at_once: int = AT_ONCE
+    labels_at_once: int = LABELS_AT_ONCE
 
     @classmethod
     def of(
@@ -117,7 +117,7 @@ class Batches:
         ``batch`` maps label vectors (b, n) to values (b,) or (b, S); it is called on as many at
         once as fit in memory.
         """
-        at_once = AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
+        at_once = LABELS_AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
@@ -150,7 +150,7 @@ def simulate(
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
-    tasks = ((root.spawn(1)[0], size) for _, size in _parts(n_resamples, BLOCK))
+    tasks = ((root.spawn(1)[0], size) for _, size in _parts(n_resamples, REPLICATES_A_STREAM))
     # A function of somebody else's need not be safe in threads: one, unless told otherwise.
     workers = 1 if workers is None else workers
     return _gathered(partial(_block, evaluate, sampler), tasks, n_resamples, workers, stop_when)
@@ -206,8 +206,8 @@ def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
 
 
 def _gathered(
-    block: Callable[[Task], FloatArray], tasks: Iterable[Task], n_resamples: int, workers: Workers,
-    stop_when: Reaching | None,
+    block: Callable[[Chunk], FloatArray], tasks: Iterable[Chunk], n_resamples: int,
+    workers: Workers, stop_when: Reaching | None,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
     """Run the tasks in order, with progress; return their values and how the run ended.
 
@@ -245,7 +245,7 @@ def _gathered(
 
 
 def _mapped(
-    block: Callable[[Task], FloatArray], tasks: Iterable[Task], workers: Workers
+    block: Callable[[Chunk], FloatArray], tasks: Iterable[Chunk], workers: Workers
 ) -> Iterator[FloatArray]:
     if callable(workers):
         yield from workers(block, tasks)
@@ -498,7 +498,7 @@ class LabelDrawer:
         thresholds, guide = label_tables(probs, np.arange(len(probs)), guided)
         if not guided:  # by fours, the last of them perhaps with thresholds that no draw passes
             rows = -(-(probs.shape[1] - 1) // 4) * 4
-            padded = np.full((rows, len(probs)), WHOLE)
+            padded = np.full((rows, len(probs)), UNIFORM_STEPS)
             padded[: probs.shape[1] - 1] = thresholds[:, :-1].T
             thresholds = padded
         return cls(thresholds, guide)
@@ -584,7 +584,7 @@ def _guide(thresholds, guide_out):  # type: ignore[no-untyped-def]
     for i in range(thresholds.shape[0]):
         k = 0
         for j in range(width):
-            while thresholds[i, k] <= j * (WHOLE // width):
+            while thresholds[i, k] <= j * (UNIFORM_STEPS // width):
                 k += 1
             guide_out[i, j] = k
 

@@ -203,7 +203,7 @@ def cumulative(probs: FloatArray) -> FloatArray:
 
 def in_words(values: FloatArray) -> IntArray:
     """Return integer thresholds ⌈2⁵³ c⌉: u < c is equivalent to 2⁵³ u < ⌈2⁵³ c⌉ for 53-bit u."""
-    return np.ceil(values * WHOLE).astype(np.int64)
+    return np.ceil(values * UNIFORM_STEPS).astype(np.int64)
 
 
 @counter_kernel
@@ -212,7 +212,7 @@ def draw_labels(  # type: ignore[no-untyped-def]
 ):
     # O(n) per lane, in vector instructions. Rows are ordered by time, lanes by the offset o at
     # which their blocks begin: lanes begin[o] : begin[o + 1] have offset o.
-    lanes, n, largest = key.size, row.size, np.int64(WHOLE - 1)
+    lanes, n, largest = key.size, row.size, np.int64(UNIFORM_STEPS - 1)
     if reach.size == 0:
         for j in range(n):
             step, threshold, event = GAMMA * np.uint64(row[j]), upto[j], out[place[j]]
@@ -258,7 +258,7 @@ def draw_labels(  # type: ignore[no-untyped-def]
 
 
 #: Events of a kind in a stratum from which on their times are drawn there, and not from all.
-ENOUGH = 5
+EVENTS_A_STRATUM = 5
 
 
 #: Slots that a guide table tells apart at most, as a power of 2, and rows whose words share a pass.
@@ -299,7 +299,7 @@ class FollowLanes(Lanes):
         for s, (a, b) in enumerate(pairwise(slots)):
             stratum = rows[row_starts[s] : row_starts[s + 1]]
             for k, kind in enumerate((EVENT, COMPETING)):
-                enough = (status[stratum] == kind).sum() >= ENOUGH
+                enough = (status[stratum] == kind).sum() >= EVENTS_A_STRATUM
                 laws[k, a:b] = _law(censoring, kind, stratum if enough else rows, a, b)
         laws[2] = censoring.by_stratum(lambda left: 1.0 - np.append(left[1:], 0.0), censoring.left)
         competing = np.bincount(groups, w * (status == COMPETING))
@@ -354,7 +354,7 @@ def _guides(times: IntArray, slots: IntArray) -> AnyArray:
     """
     size = int(np.diff(slots).max())
     parts = 1 << max(4, min(GUIDE_BITS, (4 * size - 1).bit_length()))
-    edges = np.arange(parts, dtype=np.int64) * (WHOLE // parts)
+    edges = np.arange(parts, dtype=np.int64) * (UNIFORM_STEPS // parts)
     places = [
         [np.searchsorted(law[a : b - 1], edges, side="right") for a, b in pairwise(slots)]
         for law in times
@@ -457,11 +457,11 @@ SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 
 
 #: Uniforms are multiples of 2⁻⁵³, as NumPy's: u < c means 2⁵³ u < ⌈2⁵³ c⌉ in whole numbers.
-WHOLE = 1 << 53
+UNIFORM_STEPS = 1 << 53
 
 
 #: One of 2⁵³ equal parts of [0, 1).
-UNIT = 2.0**-53
+UNIFORM_STEP = 2.0**-53
 
 
 #: Two numbers below 2⁶⁴.
@@ -479,7 +479,7 @@ def mixed(z, twist):  # type: ignore[no-untyped-def]
 @inlined
 def shift_of(width):  # type: ignore[no-untyped-def]
     """Return the right shift that maps a 53-bit draw to one of ``width`` equal parts."""
-    part, shift = WHOLE // width, 0
+    part, shift = UNIFORM_STEPS // width, 0
     while part >> shift > 1:
         shift += 1
     return shift

@@ -301,7 +301,7 @@ NEGLIGIBLE = 1e-17
 
 #: Rounding allowed for in the law of a cell: a constant, and a factor of the root of its size
 #: (measured: at most 1.1e-14 up to 10^4 rows and 1.6e-14 up to 10^6).
-ROUNDING = (2e-14, 5e-17)
+LAW_ROUNDING = (2e-14, 5e-17)
 
 
 #: Rows multiplied out directly; Chebyshev interpolation takes over above.
@@ -309,7 +309,7 @@ DIRECT = 256
 
 
 #: Bounds of the groups: rounding grows with the width of a group times its size.
-GROUPS = (1 / 64, 1 / 4, 3 / 4, 63 / 64)
+WIDTH_GROUPS = (1 / 64, 1 / 4, 3 / 4, 63 / 64)
 
 
 #: Chebyshev nodes for a group of rows with similar predictions.
@@ -343,7 +343,7 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     pmf = np.roll(irfft(spectrum, width), (origin - low) % width)[: high - low + 1].clip(0.0)
     likely = np.flatnonzero(pmf > NEGLIGIBLE)
     pmf = pmf[likely[0] : likely[-1] + 1]
-    lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(p.size))
+    lost = 2.0 * NEGLIGIBLE + LAW_ROUNDING[0] + LAW_ROUNDING[1] * float(np.sqrt(p.size))
     return certain + low + int(likely[0]), pmf, lost
 
 
@@ -374,7 +374,7 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray,
     alive = int((variance * (1.0 - np.cos(omega)) < 45.0).sum())
     spectrum[:alive] = 1.0
     origin = 0
-    similar = np.searchsorted(GROUPS, p)
+    similar = np.searchsorted(WIDTH_GROUPS, p)
     for g in np.unique(similar):
         group = p[similar == g]
         if group.size > DIRECT:

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from caltest._base import FloatArray, IntArray
 from caltest.data.binning import FIXED, Binning, QuantileBins, VarianceTree
-from caltest.data.distances import NAMED
+from caltest.data.distances import DISTANCES_BY_NAME
 from caltest.nulls.compiled import counter_kernel, inlined, kernel
 from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
 
 #: Lanes that are worked on together; fewer where counts would take too much memory.
-LANES = 256
+COUNT_LANES = 256
 
 
 #: Counts of all rows that are held at once, counts of a stretch of rows, and sums in tables.
-ALL_ROWS, STRETCH, TABLES = 1 << 26, 1 << 19, 1 << 17
+COUNTS_HELD, STRETCH, TABLES = 1 << 26, 1 << 19, 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +50,13 @@ class RowResamples:
     """
 
     counts: RowCounts = field(repr=False)
-    error: SumError | Callable[[Counts], FloatArray] = field(repr=False)
+    error: SumError | Callable[[DrawnCounts], FloatArray] = field(repr=False)
     #: Whether √(T / 2) is wanted, of a squared error of two columns, which counts gaps twice.
     root: bool = False
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
-        lanes, size, most = LANES, self.counts.upto.size, ALL_ROWS
+        lanes, size, most = COUNT_LANES, self.counts.upto.size, COUNTS_HELD
         if isinstance(self.error, SumError):
             size, most = self.error.n_sums, TABLES
         while lanes > 8 and lanes * size > most:
@@ -64,8 +64,8 @@ class RowResamples:
         values = [np.empty(0)]
         start = first - first % lanes
         for block in range(start, first + count, lanes):
-            key = keys(seed, block // TILE, 1)[:, 0]
-            values.append(self._block(key, block % TILE, lanes))
+            key = keys(seed, block // REPLICATES_A_TILE, 1)[:, 0]
+            values.append(self._block(key, block % REPLICATES_A_TILE, lanes))
         errors = np.concatenate(values)[first - start :][:count]
         return np.asarray(np.sqrt(0.5 * errors)) if self.root else errors
 
@@ -104,7 +104,7 @@ def resampled_cells(
     ``outcomes`` are the probabilities q_ik of the labels of every row; of the rows as they are,
     ``order[starts[b]:starts[b + 1]]`` make up cell b.
     """
-    code, largest = list(NAMED).index(distance), combine == "max"
+    code, largest = list(DISTANCES_BY_NAME).index(distance), combine == "max"
     if isinstance(bins, QuantileBins):
         order = np.argsort(probs[:, 0] if bins.closed == "right" else -probs[:, 0])
     # Rows in the order of their cells: those which stay together lie together.
@@ -163,7 +163,7 @@ def _every_class(
 
 
 def _joint(
-    rows: FloatArray, starts: IntArray, code: int, largest: bool, counts: Counts
+    rows: FloatArray, starts: IntArray, code: int, largest: bool, counts: DrawnCounts
 ) -> FloatArray:
     errors = np.zeros(counts.shape[2])
     joint_errors(counts, rows, starts, code, largest, errors)
@@ -171,7 +171,7 @@ def _joint(
 
 
 def _quantiles(
-    rows: FloatArray, n_bins: int, code: int, largest: bool, counts: Counts
+    rows: FloatArray, n_bins: int, code: int, largest: bool, counts: DrawnCounts
 ) -> FloatArray:
     errors = np.zeros(counts.shape[2])
     quantile_errors(counts, np.ascontiguousarray(rows[:, 0]), n_bins, code, largest, errors)
@@ -179,7 +179,7 @@ def _quantiles(
 
 
 def _trees(
-    rows: FloatArray, tree: tuple[bool, int, int], code: int, largest: bool, counts: Counts
+    rows: FloatArray, tree: tuple[bool, int, int], code: int, largest: bool, counts: DrawnCounts
 ) -> FloatArray:
     # A tree goes its own way in every lane: the pairs of a lane are listed as often as drawn.
     every = np.arange(counts[..., 0].size)
@@ -232,11 +232,11 @@ def _add_counts(  # type: ignore[no-untyped-def]
 
 
 #: Replicates that share their random words: four of 16 bits a word. Part of the results.
-TILE = 256
+REPLICATES_A_TILE = 256
 
 
 #: Levels of a count that 16 bits tell apart, at most.
-LEVELS = 7
+COUNT_LEVELS = 7
 
 
 #: A level of fewer than this many of the 2¹⁶ values is left to further bits, rarely drawn.
@@ -252,11 +252,11 @@ POISSON_CLASSES = 40
 
 
 #: Single draws that are made together.
-BATCH = 256
+DRAWS_A_BATCH = 256
 
 
 #: How often each (row, label) is drawn in every lane: (rows, K, lanes).
-Counts = NDArray[np.uint8]
+DrawnCounts = NDArray[np.uint8]
 
 
 u16 = np.uint16  # every sum is cut back to 16 bits, for loops over 32 lanes at once
@@ -285,18 +285,18 @@ class RowCounts:
         share = max(0.0, 1.0 - SHORT / np.sqrt(n)) if n_classes <= POISSON_CLASSES else 0.0
         rates = share * outcomes
         upto = np.empty((n, n_classes))
-        levels = LEVELS if share > 0.0 else 0
+        levels = COUNT_LEVELS if share > 0.0 else 0
         ladders = np.empty((n, n_classes, levels), dtype=np.uint16)
         depths = np.empty((n, n_classes), dtype=np.uint8)
         _ladders(np.ascontiguousarray(outcomes, dtype=np.float64), rates, upto, ladders, depths)
         return cls(upto, rates, ladders, depths)
 
-    def room(self, rows: int, lanes: int) -> Counts:
+    def room(self, rows: int, lanes: int) -> DrawnCounts:
         """Return zeros for the counts of ``rows`` rows; pairs with probability 0 stay 0."""
         return np.zeros((rows, self.upto.shape[1], lanes), dtype=np.uint8)
 
     def poisson(
-        self, key: NDArray[np.uint64], lane: int, first: int, out: Counts, totals: IntArray
+        self, key: NDArray[np.uint64], lane: int, first: int, out: DrawnCounts, totals: IntArray
     ) -> None:
         """Draw Poisson counts of rows from ``first``, and add them to totals of lanes of a tile.
 
@@ -348,7 +348,7 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                 continue
             pair = (first + i) * n_classes + k
             for q in range(lanes // 4):
-                z = key[0] + GAMMA * np.uint64(pair * (TILE // 4) + lane // 4 + q)
+                z = key[0] + GAMMA * np.uint64(pair * (REPLICATES_A_TILE // 4) + lane // 4 + q)
                 z = (z ^ (z >> 30)) * FIRST_FACTOR ^ key[1]
                 z = (z ^ (z >> 27)) * SECOND_FACTOR
                 words[q] = z ^ (z >> 31)
@@ -383,7 +383,7 @@ def _add_poisson(  # type: ignore[no-untyped-def]
                 for q in range(lanes):
                     if draw[q] <= last:
                         continue
-                    z = key[2] + GAMMA * np.uint64(pair * TILE + lane + q)
+                    z = key[2] + GAMMA * np.uint64(pair * REPLICATES_A_TILE + lane + q)
                     z = (z ^ (z >> 30)) * FIRST_FACTOR ^ key[3]
                     z = (z ^ (z >> 27)) * SECOND_FACTOR
                     rest = np.float64((z ^ (z >> 31)) >> 11) * 2.0**-53 * (65535 - last)
@@ -437,14 +437,14 @@ def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyp
     # Draw j of a lane is always the same: the total of its Poisson counts says where to go on.
     n = len(upto)
     # unsigned: indices that cannot be negative
-    row, label = np.empty(BATCH, dtype=np.uint64), np.empty(BATCH, dtype=np.uint64)
-    uniform = np.empty(BATCH)
+    row, label = np.empty(DRAWS_A_BATCH, dtype=np.uint64), np.empty(DRAWS_A_BATCH, dtype=np.uint64)
+    uniform = np.empty(DRAWS_A_BATCH)
     for q in range(totals.size):
         if totals[q] > n:  # the condition on the total failed: begin again, single draws only
             counts_out[:, :, q] = 0
             totals[q] = 0
-        for start in range(totals[q], n, BATCH):
-            size = min(BATCH, n - start)
+        for start in range(totals[q], n, DRAWS_A_BATCH):
+            size = min(DRAWS_A_BATCH, n - start)
             number = np.uint64(lane + q + 1) << np.uint64(44) | np.uint64(start)
             _pairs(key, number, upto, row[:size], label[:size], uniform)
             for j in range(size):
@@ -462,8 +462,8 @@ def add_singles(  # type: ignore[no-untyped-def]
     """
     # Sums of one lane are far apart in the tables: what is new is added up beside them first.
     n = len(upto)
-    row, label = np.empty(BATCH, dtype=np.uint64), np.empty(BATCH, dtype=np.uint64)
-    uniform = np.empty(BATCH)
+    row, label = np.empty(DRAWS_A_BATCH, dtype=np.uint64), np.empty(DRAWS_A_BATCH, dtype=np.uint64)
+    uniform = np.empty(DRAWS_A_BATCH)
     events = np.empty(len(events_out), dtype=np.int32)
     predicted = np.empty(len(events_out))
     for q in range(totals.size):
@@ -473,8 +473,8 @@ def add_singles(  # type: ignore[no-untyped-def]
             totals[q] = 0
         events[:] = 0
         predicted[:] = 0.0
-        for start in range(totals[q], n, BATCH):
-            size = min(BATCH, n - start)
+        for start in range(totals[q], n, DRAWS_A_BATCH):
+            size = min(DRAWS_A_BATCH, n - start)
             number = np.uint64(lane + q + 1) << np.uint64(44) | np.uint64(start)
             _pairs(key, number, upto, row[:size], label[:size], uniform)
             for j in range(size):
@@ -492,12 +492,13 @@ def add_singles(  # type: ignore[no-untyped-def]
 #
 # The error in a tree takes the drawn pairs. All other errors are functions of how often each
 # (row, label) pair was drawn, counts of shape (n, K, lanes). ``code`` is the number of a distance
-# in ``distances.NAMED``; ``largest`` takes the largest distance of a cell, not the average.
+# in ``distances.DISTANCES_BY_NAME``; ``largest`` takes the largest distance of a cell, not
+# the average.
 
 
 @inlined
 def _added(gap, d, code):  # type: ignore[no-untyped-def]
-    # One more component of a distance; codes follow distances.NAMED.
+    # One more component of a distance; codes follow distances.DISTANCES_BY_NAME.
     if code <= 1:
         return gap + abs(d)
     return gap + d * d if code <= 3 else max(gap, abs(d))

@@ -27,7 +27,7 @@ INK, RED, BLUE, PALE, GREY = "#111111", "#c8281e", "#2b6cab", "#a9cce8", "#9a9a9
 
 
 #: Sizes of axis labels and of all other words, in points: what small print must at least have.
-LABEL, SMALL = 8.0, 7.0
+LABEL, SMALL_PRINT = 8.0, 7.0
 
 
 #: Settings of an artist, by their names in matplotlib.

@@ -23,7 +23,7 @@ from caltest.plots.canvas import (
     LABEL,
     PALE,
     RED,
-    SMALL,
+    SMALL_PRINT,
     Picture,
     Style,
     room,
@@ -136,7 +136,7 @@ class Chart:
 
     def beside(self, y: Iterable[float], texts: Iterable[str]) -> None:
         """Write texts to the right of the axes, at heights of the data."""
-        place = Style(transform=self.ax.get_yaxis_transform(), fontsize=SMALL, va="center")
+        place = Style(transform=self.ax.get_yaxis_transform(), fontsize=SMALL_PRINT, va="center")
         self.artists["labels"] = [
             self.ax.text(1.02, at, text, **place) for at, text in zip(y, texts, strict=True)
         ]
@@ -146,7 +146,7 @@ class Chart:
         """Set labels and limits, with small type, no needless lines, and about so many ticks."""
         ax = self.ax
         ax.set(**limits)
-        ax.tick_params(labelsize=SMALL, length=2.5, width=0.6, pad=2)
+        ax.tick_params(labelsize=SMALL_PRINT, length=2.5, width=0.6, pad=2)
         if self.names_width:
             ax.tick_params(axis="y", length=0)
         ax.set_xlabel(xlabel, fontsize=size, labelpad=2)
@@ -173,7 +173,7 @@ class Chart:
         locator = dates.AutoDateLocator(maxticks=6)
         self.ax.xaxis.set_major_locator(locator)
         self.ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-        self.ax.xaxis.get_offset_text().set_fontsize(SMALL)
+        self.ax.xaxis.get_offset_text().set_fontsize(SMALL_PRINT)
 
     def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
         """Draw where outcomes would be as predicted."""
@@ -197,14 +197,14 @@ class Chart:
 
 
 #: How the values of cells beyond the frame are written: along their bars, over what is there.
-WRITTEN: Style = {
-    **{"textcoords": "offset points", "ha": "center", "rotation": 90, "fontsize": SMALL},
+OFF_SCALE_TEXT: Style = {
+    **{"textcoords": "offset points", "ha": "center", "rotation": 90, "fontsize": SMALL_PRINT},
     **{"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}, "zorder": 6},
 }
 
 
 #: The share of the rows whose cells an axis must show whole, with their bars.
-SHOWN = 0.99
+SHARE_SHOWN = 0.99
 
 
 def reach(count: IntArray, *sides: FloatArray) -> float:
@@ -215,7 +215,7 @@ def reach(count: IntArray, *sides: FloatArray) -> float:
     far = np.max(np.abs(np.nan_to_num(np.array(sides), posinf=0.0, neginf=0.0)), axis=0)
     order = np.argsort(far)
     rows = np.cumsum(count[order])
-    enough = far[order[np.searchsorted(rows, SHOWN * rows[-1] - 1e-9)]]
+    enough = far[order[np.searchsorted(rows, SHARE_SHOWN * rows[-1] - 1e-9)]]
     return max(0.01, 1.12 * float(far.max() if far.max() <= 1.5 * enough else enough))
 
 
@@ -253,7 +253,9 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
             if (np.abs(x[j] - places) >= least).all():
                 places = np.append(places, x[j])
                 value = f"{y[j]:+.2f}".replace("-", "−").replace("inf", "∞")
-                ax.annotate(value, (x[j], at), xytext=(0, -5 * side), va=va, **WRITTEN, color=color)
+                ax.annotate(
+                    value, (x[j], at), xytext=(0, -5 * side), va=va, **OFF_SCALE_TEXT, color=color
+                )
     return artists
 
 
@@ -428,7 +430,7 @@ if TYPE_CHECKING:
 
 
 #: Longer texts are cut on the paper, not in the recipe that the file carries.
-MOST = 5
+LONGEST_TEXT = 5
 
 
 def sign(
@@ -453,7 +455,7 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
     while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
         columns -= 1
     start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
-    style = Style(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL)
+    style = Style(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL_PRINT)
     style |= {"handlelength": 1.6, "labelspacing": 0.25, "borderaxespad": 0.2, "borderpad": 0.1}
     style |= {"columnspacing": 1.0, "handletextpad": 0.5, "frameon": False}
     style |= {"bbox_transform": ax.transAxes + start} | options
@@ -506,7 +508,7 @@ def _text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str
     broken = "\n".join(lines(part, room(ax)) for part in text.split("\n"))
     place = Style(xycoords=(start if isinstance(start, str) else labels, beyond), ha="left")
     place |= {"xytext": (0, 3 if y else -3), "textcoords": "offset points"}
-    look = Style(fontsize=SMALL, linespacing=1.15, parse_math=False) | style
+    look = Style(fontsize=SMALL_PRINT, linespacing=1.15, parse_math=False) | style
     return ax.annotate(broken, (0.0, y), **place, **look)
 
 
@@ -515,7 +517,7 @@ def wide(text: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=SMALL)
+    font = FontProperties(size=SMALL_PRINT)
     return 1.03 * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
@@ -541,4 +543,4 @@ def lines(text: str, room: float) -> str:
         fit = max(1, int(0.9 * len(word) * room / wide(word)))
         pieces = [word] if wide(word) <= room else textwrap.wrap(word, fit)
         broken[-1:] = [line for line in broken[-1:] if line] + pieces
-    return "\n".join(broken if len(broken) <= MOST else [*broken[: MOST - 1], "…"])
+    return "\n".join(broken if len(broken) <= LONGEST_TEXT else [*broken[: LONGEST_TEXT - 1], "…"])

@@ -278,7 +278,7 @@ def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) ->
 
 
 #: The parts of a score with the sign with which they count, in the order of the steps.
-PARTS: dict[type, dict[str, int]] = {
+SCORE_PARTS: dict[type, dict[str, int]] = {
     CORPDecomposition: {"uncertainty": 1, "discrimination": -1, "miscalibration": 1},
     BrierDecomposition: {
         **{"uncertainty": 1, "resolution": -1, "reliability": 1},
@@ -338,7 +338,7 @@ def decomposition(
     parts: CORPDecomposition | BrierDecomposition, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
     """Draw the parts of a mean score as steps from 0 to it."""
-    signs = PARTS[type(parts)]
+    signs = SCORE_PARTS[type(parts)]
     steps = np.array([s * vars(parts)[name] for name, s in signs.items()])
     heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
     begin = np.append(levels - steps, 0.0)
@@ -361,7 +361,7 @@ def decomposition(
 
 
 #: Columns of a histogram, and atoms up to which a law is drawn atom by atom.
-COLUMNS, ATOMS = 60, 40
+HISTOGRAM_COLUMNS, ATOMS = 60, 40
 
 
 def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
@@ -400,9 +400,9 @@ def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatA
     """Return edges and probabilities of a histogram; the estimate is an edge or a centre."""
     if isinstance(law, SimulatedNull):
         values, mass = law.values, np.full(len(law), 1.0 / len(law))
-        low, high, columns = values.min(), values.max(), min(COLUMNS, 10 + len(law) // 20)
+        low, high, columns = values.min(), values.max(), min(HISTOGRAM_COLUMNS, 10 + len(law) // 20)
     else:
-        low, high, columns = law.ppf(1e-4), law.ppf(1.0 - 1e-4), COLUMNS
+        low, high, columns = law.ppf(1e-4), law.ppf(1.0 - 1e-4), HISTOGRAM_COLUMNS
     if isinstance(law, ExactNull):
         values, mass = law.support, law.tail - np.append(law.tail[1:], 0.0)
         first = np.flatnonzero(np.diff(values, prepend=-np.inf) > 1e-9 * (high - low))

@@ -13,7 +13,18 @@ from caltest._base import BoolArray, FloatArray
 from caltest.errors import StatisticError
 from caltest.plots import canvas
 from caltest.plots import chart as scales
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, SMALL, Picture, Style, room
+from caltest.plots.canvas import (
+    BLUE,
+    DASHED,
+    GREY,
+    INK,
+    PALE,
+    RED,
+    SMALL_PRINT,
+    Picture,
+    Style,
+    room,
+)
 from caltest.plots.chart import (
     Chart,
     Frame,
@@ -127,7 +138,7 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
         draw(chart, part)
         entries |= chart.entries
         corner = j == across * (rows - 1)  # the axes say once what they show
-        chart.axes(xlabel * corner, ylabel * (j == labelled), size=canvas.SMALL)
+        chart.axes(xlabel * corner, ylabel * (j == labelled), size=canvas.SMALL_PRINT)
         if not frame.scale.log_odds:
             place.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         place.tick_params(labelbottom=j + across >= len(parts), labelleft=j % across == 0)
@@ -300,7 +311,7 @@ TETRAHEDRON: FloatArray = np.array([[0.0, 0.1], [0.65, 0.0], [1.0, 0.22], [0.45,
 
 
 #: Densities of a smaller ratio would be written over each other.
-APART = 1.5
+CONTOUR_RATIO = 1.5
 
 
 #: Cells may not be thinner than this share of the triangle when their density is shown.
@@ -369,12 +380,12 @@ def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar
     place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)
     low, high = (float(f"{d:.2g}") for d in (density.min(), density.max()))
-    ends = [high] if high < APART * low else [low, high]
+    ends = [high] if high < CONTOUR_RATIO * low else [low, high]
     bar.set_ticks(ends, labels=[f"{end:g}" for end in ends], minor=False)
     bar.minorticks_off()
-    bar.ax.tick_params(labelsize=SMALL, length=1.5, width=0.5, pad=1.5)
+    bar.ax.tick_params(labelsize=SMALL_PRINT, length=1.5, width=0.5, pad=1.5)
     bar.outline.set_linewidth(0.4)
-    place.set_title("density", fontsize=SMALL, pad=3)
+    place.set_title("density", fontsize=SMALL_PRINT, pad=3)
     return bar
 
 
@@ -434,7 +445,7 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
 
 def _corners(ax: Axes, names: tuple[str, ...], corners: FloatArray) -> list[Text]:
     """Write the names below and above the corners; long ones begin or end there."""
-    style, texts = Style(fontsize=SMALL, parse_math=False), []
+    style, texts = Style(fontsize=SMALL_PRINT, parse_math=False), []
     for name, (x, y) in zip(names, corners, strict=True):
         middle = wide(name) < 50.0 or 0.1 < x < 0.9
         ha = "center" if middle else "left" if x < 0.5 else "right"

@@ -152,7 +152,10 @@ class Wanted:
     @property
     def columns(self) -> dict[str, str | Sequence[str]]:
         """Options that ask for columns, with what they ask for; a horizon only if no number."""
-        asked = {f.name: getattr(self, f.name) for f in fields(self)[: len(ONE) + len(MANY)]}
+        asked = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)[: len(SINGLE_COLUMNS) + len(SEVERAL_COLUMNS)]
+        }
         found = {name: value for name, value in asked.items() if value is not None}
         if "horizon" in found and as_number(found["horizon"]) is not None:
             del found["horizon"]
@@ -160,11 +163,11 @@ class Wanted:
 
 
 #: Options that take one column or expression, and those that take several.
-ONE = (
+SINGLE_COLUMNS = (
     *("predicted_label", "event", "competing", "time", "horizon", "strata", "weights", "folds"),
     *("ids", "items", "where"),
 )
-MANY = ("probs", "label", "by", "clusters", "votes", "features")
+SEVERAL_COLUMNS = ("probs", "label", "by", "clusters", "votes", "features")
 
 
 def as_number(word: object) -> float | None:
@@ -225,7 +228,7 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
         if option == "features" and value in ("*", ["*"]):
             continue
         found[option] = terms(value, schema)
-        single = option in ONE or (option == "label" and not wanted.multilabel)
+        single = option in SINGLE_COLUMNS or (option == "label" and not wanted.multilabel)
         if single and len(found[option]) != 1:
             raise InvalidPredictionsError(
                 f"{option.replace('_', ' ')} is one column or expression, not "

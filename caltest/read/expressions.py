@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Names of columns that a message lists, at most.
-LISTED = 30
+COLUMNS_LISTED = 30
 
 
 #: Comparisons in the order of values, as polars names them in a plan.
-ORDERED = {"Lt", "LtEq", "Gt", "GtEq"}
+INEQUALITIES = {"Lt", "LtEq", "Gt", "GtEq"}
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
         reason = "it uses no column" if not roots else "it is a sum or the like over rows"
         raise InvalidPredictionsError(f"{text!r} is not a value of each row: {reason}")
     for kind, node in nodes:
-        if kind == "BinaryExpr" and node["op"] in ORDERED:
+        if kind == "BinaryExpr" and node["op"] in INEQUALITIES:
             _refuse_text(text, (node["left"], node["right"]), schema)
     return _of_written_numbers(text, expr, plan, schema)
 
@@ -135,7 +135,7 @@ def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
 #: Operators of numbers, and functions of them, as polars names them in a plan.
 ARITHMETIC = {"Plus", "Minus", "Multiply", "Divide", "TrueDivide", "FloorDivide", "Modulus"}
 ARITHMETIC |= {"Div", "Mul", "Add", "Sub", "Mod"}
-COMPARED = ORDERED | {"Eq", "NotEq"}
+COMPARISONS = INEQUALITIES | {"Eq", "NotEq"}
 FUNCTIONS = {"Exp", "Abs", "Log", "Log1p", "Sqrt", "Cbrt", "Pow", "Round", "Floor", "Ceil", "Sign"}
 
 
@@ -182,7 +182,7 @@ def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
         name, sides = operation
         for holder, at in sides:
             others = [h[a] for h, a in sides if (h, a) != (holder, at)]
-            if name in COMPARED:
+            if name in COMPARISONS:
                 numeric = any(_is_numeric(other, schema) for other in others)
             else:
                 numeric = not any(_is_word(other) for other in others)
@@ -193,7 +193,7 @@ def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 
 def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None:
     """Return the name of an operation of numbers, and where its operands are; None for others."""
-    if kind == "BinaryExpr" and node["op"] in ARITHMETIC | COMPARED:
+    if kind == "BinaryExpr" and node["op"] in ARITHMETIC | COMPARISONS:
         return node["op"], [(node, "left"), (node, "right")]
     if kind != "Function":
         return None
@@ -202,7 +202,7 @@ def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None
         inner = next(iter(function))
         function = function[inner] if inner in ("Sql", "Binary", "Pow") else inner
     name = str(function)
-    if name not in ARITHMETIC | COMPARED | FUNCTIONS | {"Generic"}:
+    if name not in ARITHMETIC | COMPARISONS | FUNCTIONS | {"Generic"}:
         return None
     return name, [(node["input"], k) for k in range(len(node["input"]))]
 
@@ -221,7 +221,7 @@ def _is_numeric(node: Any, schema: Mapping[str, Any]) -> bool:
     if "Cast" in node:
         return bool(re.search(r"Float|Int|Decimal", json.dumps(node["Cast"].get("dtype"))))
     operation = next((_operation(kind, inner) for kind, inner in node.items()), None)
-    return operation is not None and operation[0] not in COMPARED
+    return operation is not None and operation[0] not in COMPARISONS
 
 
 def _is_word(node: Any) -> bool:
@@ -244,7 +244,7 @@ def compared(term: Term) -> list[tuple[str, str]]:
             operation: Any = ("Eq", [(node["input"], k) for k in range(len(node["input"]))])
         else:
             operation = _operation(kind, node)
-        if operation is None or operation[0] not in COMPARED:
+        if operation is None or operation[0] not in COMPARISONS:
             continue
         nodes = [holder[at] for holder, at in operation[1]]
         literals = any(isinstance(n, dict) and "Literal" in n for n in nodes)
@@ -317,7 +317,7 @@ def _no_column(name: str, schema: Mapping[str, Any]) -> InvalidPredictionsError:
 
 def listing(names: Mapping[str, Any] | Sequence[str]) -> str:
     """Return a clause that lists the columns of a table."""
-    shown = [*names][:LISTED]
+    shown = [*names][:COLUMNS_LISTED]
     return f"the columns are {', '.join(shown)}{', …' if len(names) > len(shown) else ''}"
 
 

@@ -28,8 +28,8 @@ from caltest.read.majority import majority_note
 from caltest.read.questioning import questioned
 from caltest.read.state import TELLING_BYTES, content_mark
 from caltest.read.suggestions import answer_readings, followup_readings, suggested
-from caltest.read.tables import FILE, cells_of, condition
-from caltest.read.values import Cells, Complete, described, words_of
+from caltest.read.tables import FILE_COLUMN, cells_of, condition
+from caltest.read.values import Complete, EvaluatedCells, described, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -187,7 +187,7 @@ def read_table(
     return kept, rows if kept.places is None else kept.places
 
 
-def _complete(whole: Cells, table: Table) -> Complete:
+def _complete(whole: EvaluatedCells, table: Table) -> Complete:
     """Return the rows without gaps; a refusal of gaps names what else is in the way."""
     try:
         return whole.complete()
@@ -201,7 +201,7 @@ def _complete(whole: Cells, table: Table) -> Complete:
 
 
 def _in_the_way(
-    errors: list[InvalidPredictionsError], cells: Cells, table: Table
+    errors: list[InvalidPredictionsError], cells: EvaluatedCells, table: Table
 ) -> InvalidPredictionsError:
     """Return one refusal of all that is in the way of a reading, and commands that mend it all."""
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
@@ -261,14 +261,14 @@ def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
     """Return what the columns of a table are; a refusal lists them with likely readings."""
-    schema = {name: kind for name, kind in table.schema.items() if name != FILE}
+    schema = {name: kind for name, kind in table.schema.items() if name != FILE_COLUMN}
     try:
         chosen = choose(schema, wanted)
     except UnclearColumnsError as error:
         import polars as pl
 
         head = table.frame.head(HEAD).collect()
-        cells = described(head.select(pl.exclude(FILE)))
+        cells = described(head.select(pl.exclude(FILE_COLUMN)))
         readings = suggested(head, wanted, error.lacking)
         raise InvalidPredictionsError(f"{error}; the columns are {cells}", readings) from None
     taken = {
@@ -286,7 +286,9 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
     return chosen
 
 
-def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, complete: Any) -> str:
+def read_note(
+    table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Any
+) -> str:
     """Return the note that says which columns were read as what, and how many rows."""
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
@@ -332,7 +334,7 @@ def read_note(table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, comple
     ]
     if "time" in chosen.terms and "event" not in chosen.terms:
         parts.append(f"time from {chosen.name('time')}")
-    unused = [name for name in table.schema if name not in chosen.used and name != FILE]
+    unused = [name for name in table.schema if name not in chosen.used and name != FILE_COLUMN]
     parts += [f"not used: {shortened(unused, 12)}"] * bool(unused)
     return ", ".join(parts)
 
@@ -527,7 +529,7 @@ def pooled(tables: Sequence[Table]) -> Table:
             pl.col(n).cast(pl.String) if n in text and schema[n] != pl.String else pl.col(n)
             for n in names
         ]
-        frames.append(table.frame.select([*columns, pl.lit(place).alias(FILE)]))
+        frames.append(table.frame.select([*columns, pl.lit(place).alias(FILE_COLUMN)]))
     heights = [frame.select(pl.len()).collect().item() for frame in frames]
     sizes = tuple((table.name, n) for table, n in zip(tables, heights, strict=True))
     lacking = {n for schema in schemas for n in schema} - {*names}
@@ -544,7 +546,7 @@ def _family_of(kind: Any) -> str:
 
 
 #: Logarithm of the chance below which equal labels in one order are no chance.
-SURPRISE = float(np.log(1e-6))
+ORDER_SURPRISE = float(np.log(1e-6))
 
 
 def refuse_same_labels(data: Predictions, sizes: Sequence[tuple[str, int]]) -> None:
@@ -557,7 +559,7 @@ def refuse_same_labels(data: Predictions, sizes: Sequence[tuple[str, int]]) -> N
         if a[1] != b[1] or not np.array_equal(data.labels[first], data.labels[second]):
             continue
         shares = np.bincount(data.labels[first]) / a[1]
-        unlikely = a[1] * np.log((shares**2).sum()) < SURPRISE
+        unlikely = a[1] * np.log((shares**2).sum()) < ORDER_SURPRISE
         if unlikely and (data.probs[first] != data.probs[second]).any():
             raise DoubtfulInputError(
                 f"{a[0]} and {b[0]} have the same labels in one order and other probabilities, as "
@@ -697,7 +699,7 @@ def read_growing(
 
 
 def _doubts_of_known(
-    table: Table, chosen: Chosen, whole: Cells, waits: BoolArray
+    table: Table, chosen: Chosen, whole: EvaluatedCells, waits: BoolArray
 ) -> tuple[str, ...]:  # fmt: skip
     """Return what guards say of the rows that have a label; a time may be that of the row."""
     import polars as pl
@@ -716,7 +718,7 @@ def _doubts_of_known(
     return tuple(map(Doubt, asked))
 
 
-def _filled(cells: Cells, lacking: BoolArray) -> pl.DataFrame:
+def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:
     """Return cells with any label that occurs where there is none yet."""
     import polars as pl
 

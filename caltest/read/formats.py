@@ -26,7 +26,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.expressions import key
-from caltest.read.lines import checked_lines
+from caltest.read.line_widths import checked_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +64,17 @@ TYPED_BY, HEAD = 10_000, 1 << 16
 
 
 #: Names of an array or list of all probabilities of a row, whose columns are p0, p1, …
-WHOLE = {"p", "prob", "probs", "proba", "probabilities", "y_prob", "y_proba", "y_score", "softmax"}
+NAMES_OF_ARRAYS = {
+    "p",
+    "prob",
+    "probs",
+    "proba",
+    "probabilities",
+    "y_prob",
+    "y_proba",
+    "y_score",
+    "softmax",
+}
 
 
 #: Most columns that one array or list becomes.
@@ -533,7 +543,7 @@ def flat(table: Table) -> Table:
                 pl.col(name).struct.field(f.name).alias(f"{name}.{f.name}") for f in kind.fields
             ]
             numbers = all(f.dtype.is_numeric() for f in kind.fields)
-            if numbers and key(name) in WHOLE:  # {"cat": 0.7, "dog": 0.3}
+            if numbers and key(name) in NAMES_OF_ARRAYS:  # {"cat": 0.7, "dog": 0.3}
                 fields = [e.alias(f"p_{f.name}") for e, f in zip(fields, kind.fields, strict=True)]
             frame = frame.with_columns(fields).drop(name)
         elif isinstance(kind, (pl.List, pl.Array)):
@@ -562,7 +572,7 @@ def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
 
 def member(name: str, place: int) -> str:
     """Return the name of one column of an array: p0, p1, … of ``probs``, else ``name_0``, …."""
-    return f"p{place}" if key(name) in WHOLE else f"{name}_{place}"
+    return f"p{place}" if key(name) in NAMES_OF_ARRAYS else f"{name}_{place}"
 
 
 def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:

@@ -19,7 +19,7 @@ from caltest.read.expressions import Term, key, quoted, says_percent, terms
 from caltest.read.files import is_in_memory, naming, table_of
 from caltest.read.likely_grades import GRADE_NAMES, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
-from caltest.read.values import Cells, described, words_of
+from caltest.read.values import EvaluatedCells, described, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,14 +60,14 @@ class CountTable:
         """Names of the columns."""
         return list(self.table.schema)
 
-    def cells(self, found: Mapping[str, Term], where: str | None = None) -> Cells:
+    def cells(self, found: Mapping[str, Term], where: str | None = None) -> EvaluatedCells:
         """Return the cells of columns and expressions by what they are."""
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
             listed["where"] = terms(where, self.table.schema)
         chosen, wanted = Chosen(listed), Wanted(where=where)
         cells = cells_of(self.table, chosen, wanted, frame_rows=self.in_memory)
-        return Cells(chosen, wanted, _without_groups(cells.frame), cells.rows, cells.first)
+        return EvaluatedCells(chosen, wanted, _without_groups(cells.frame), cells.rows, cells.first)
 
 
 @contextmanager
@@ -230,7 +230,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
     return {what: found[what] for what in GRADE_NAMES if what in found}
 
 
-def _names(cells: Cells) -> list[str]:
+def _names(cells: EvaluatedCells) -> list[str]:
     """Return what grades are called, by default their numbers."""
     if "names:0" not in cells.frame.columns:
         return [str(k) for k in range(1, cells.frame.height + 1)]
@@ -244,7 +244,7 @@ def _names(cells: Cells) -> list[str]:
     return [str(name) for name in listed]
 
 
-def _counts(cells: Cells, what: str) -> IntArray:
+def _counts(cells: EvaluatedCells, what: str) -> IntArray:
     """Return the counts of a column (G,); refuse gaps, fractions and numbers below 0."""
     column = f"{what}:0"
     _refuse_gaps(cells, column, cells.frame[column].is_null().to_numpy())
@@ -260,7 +260,7 @@ def _counts(cells: Cells, what: str) -> IntArray:
     return numbers.astype(np.int64)
 
 
-def _refuse_gaps(cells: Cells, column: str, gaps: AnyArray) -> None:
+def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
     for row in np.flatnonzero(gaps)[:1]:
         raise InvalidPredictionsError(
             f"{cells.name(column)} has no value in {cells.nth(int(row))}: complete the row, or "
@@ -270,7 +270,7 @@ def _refuse_gaps(cells: Cells, column: str, gaps: AnyArray) -> None:
 
 
 def _sums_of_others(
-    cells: Cells, names: Sequence[str], n: IntArray, events: IntArray, as_is: bool
+    cells: EvaluatedCells, names: Sequence[str], n: IntArray, events: IntArray, as_is: bool
 ) -> AnyArray:
     """Return the rows (G,) without a probability that are the sum of the others in both counts.
 
@@ -294,7 +294,7 @@ def _sums_of_others(
     return np.asarray(sums & lacking)
 
 
-def _check_counts(cells: Cells, n: IntArray, events: IntArray) -> None:
+def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
     """Refuse more events than rows, and a table without rows."""
     for row in np.flatnonzero(events > n)[:1]:
         raise InvalidPredictionsError(
@@ -307,7 +307,7 @@ def _check_counts(cells: Cells, n: IntArray, events: IntArray) -> None:
         )
 
 
-def _probabilities(cells: Cells, sums_up: AnyArray) -> FloatArray:
+def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
     """Return the probabilities (G,), 0 for sums of others; refuse other units with expressions."""
     import polars as pl
 

@@ -47,7 +47,7 @@ ZSTANDARD = 93
 
 
 #: Scores of Inspect: correct, incorrect, no answer.
-SCORES = {"C": 1, "I": 0, "N": 0, 1: 1, 0: 0}
+INSPECT_SCORES = {"C": 1, "I": 0, "N": 0, 1: 1, 0: 0}
 
 
 def log_format(content: object) -> str | None:
@@ -345,8 +345,8 @@ def _right(score: Mapping[str, Any], row: int) -> int | None:
     value = score.get("value")
     if value is None:
         return None
-    if isinstance(value, (list, dict)) or value not in SCORES:
+    if isinstance(value, (list, dict)) or value not in INSPECT_SCORES:
         raise InvalidPredictionsError(
             f"row {row + 1}: the score {value!r} is neither C or 1 nor I or 0"
         )
-    return SCORES[value]
+    return INSPECT_SCORES[value]

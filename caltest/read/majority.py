@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Rows that are looked at, and columns among which pairs of votes for two classes are sought.
-SEEN, MOST = 10_000, 12
+LINES_SEEN, MOST = 10_000, 12
 
 
 #: What such a pair is called: goals of two teams are no votes on who wins.
@@ -40,7 +40,7 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
     columns = sorted({name for family in families for name in family})
     if not columns:
         return ""
-    head = table.frame.select(columns).head(SEEN).collect()
+    head = table.frame.select(columns).head(LINES_SEEN).collect()
     here = rows < head.height
     labels = data.labels[here]
     for family in families:

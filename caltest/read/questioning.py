@@ -30,8 +30,8 @@ from caltest.errors import Reading
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import compared, compared_columns, quoted, says_percent
 from caltest.read.formats import Table, retyped
-from caltest.read.tables import FILE, column_of_cells, columns_of, condition, over
-from caltest.read.values import Cells, Complete, literal, words_of
+from caltest.read.tables import FILE_COLUMN, column_of_cells, columns_of, condition, over
+from caltest.read.values import Complete, EvaluatedCells, literal, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +53,7 @@ MOST_COLUMNS = 300
 
 
 def questioned(
-    table: Table, chosen: Chosen, wanted: Wanted, whole: Cells, complete: Complete,
+    table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Complete,
     data: Predictions,
 ) -> tuple[str, ...]:  # fmt: skip
     """Return notes on what the data say against the reading; DoubtfulInputError for a question.
@@ -68,7 +68,7 @@ def questioned(
     small = n <= 2 * SEEN
     unused = [
         name for name, kind in table.schema.items()
-        if name not in chosen.used and name != FILE and not kind.is_nested()
+        if name not in chosen.used and name != FILE_COLUMN and not kind.is_nested()
     ][:MOST_COLUMNS]  # fmt: skip
     kept = np.arange(n)
     if complete.left_out:
@@ -111,7 +111,7 @@ def questioned(
     return tuple(dict.fromkeys(notes))
 
 
-def sure_of_a_class(cells: Cells) -> Question | None:
+def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
     """Ask where the predicted class is a threshold of what was called its confidence."""
     if not cells.of("predicted_label"):
         return None
@@ -262,7 +262,7 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
     return None
 
 
-def percents_by_name(cells: Cells, chosen: Chosen, rows: Rows) -> Question | None:
+def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Question | None:
     """Ask whether a column that is called a percentage holds percents below 1, or fractions.
 
     Percents with signs say so, and labels that are 1000 times as likely if they are fractions.
@@ -386,7 +386,7 @@ def _without_outcome(
     return out + total - n, total
 
 
-def label_words(cells: Cells) -> list[str]:
+def label_words(cells: EvaluatedCells) -> list[str]:
     """Return the words of a label of text, none for other labels."""
     import polars as pl
 

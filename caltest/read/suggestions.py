@@ -27,13 +27,13 @@ from caltest.read.formats import Table
 from caltest.read.likely_grades import REQUIRED, likely_grades
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
-from caltest.read.values import Cells, literal, words_of
+from caltest.read.values import EvaluatedCells, literal, words_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 #: Most readings that are offered; of more, places are.
-MOST = 6
+READINGS_OFFERED = 6
 
 
 #: Words up to which answers are compared without what all of them share.
@@ -41,7 +41,7 @@ PREFIXED = 50
 
 
 #: Words of an outcome from which on none of them is suggested, and those of answers.
-CODES, VOCABULARY = 10, 10_000
+CODES, MOST_WORDS = 10, 10_000
 
 
 #: Rows from which on it is seen that a class is a threshold of predictions.
@@ -81,7 +81,7 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
     return _Head(head, wanted).readings(lacking)
 
 
-def answer_readings(cells: Cells, table: Table) -> tuple[Reading, ...]:
+def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return readings by which an unused column is the predicted class of a label of text."""
     import polars as pl
 
@@ -98,7 +98,7 @@ def answer_readings(cells: Cells, table: Table) -> tuple[Reading, ...]:
     return predicted_class_readings(words, sure, probs)
 
 
-def followup_readings(cells: Cells, table: Table) -> tuple[Reading, ...]:
+def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return readings by which a label of further codes is the end of follow-up, beside a time."""
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
@@ -192,7 +192,7 @@ class _Head:
     # --- readings ------------------------------------------------------------------------------
 
     def readings(self, lacking: str) -> list[Reading]:
-        """Return likely readings; one with places where there are none, or more than ``MOST``."""
+        """Return likely readings; one with places where there are none or many."""
         if grades := self.grades():
             return grades
         probs: list[Options] = [{}] if "probs" in self.given else self.probabilities()
@@ -205,7 +205,7 @@ class _Head:
         pairs = self.telling([*self.pairs(outcomes, probs)])
         if self.times and "event" not in self.given:
             return self.followed(pairs, probs)
-        if len(pairs) + len(answers) > MOST or not (pairs or answers):
+        if len(pairs) + len(answers) > READINGS_OFFERED or not (pairs or answers):
             given = {"label": "label" in self.given, "probs": "probs" in self.given}
             need = {name: "COLUMN" for name, there in given.items() if not there}
             known = probs[0] if len(probs) == 1 else {}
@@ -524,7 +524,11 @@ class _Head:
         ]
         if len(found) == 1 or len({when for _, when in found}) == 1:
             return [reading for reading, _ in found]
-        return [Reading(r.options, r.when or when) for r, when in found if len(found) <= MOST]
+        return [
+            Reading(r.options, r.when or when)
+            for r, when in found
+            if len(found) <= READINGS_OFFERED
+        ]
 
     def one_column(self, option: str) -> str | None:
         """Return the column that an option names, None for none and for an expression."""
@@ -545,7 +549,7 @@ class _Head:
         listed = []
         for name in (a, b):
             words = words_of(self.frame[name])
-            if words is None or not 2 <= words.drop_nulls().n_unique() <= VOCABULARY:
+            if words is None or not 2 <= words.drop_nulls().n_unique() <= MOST_WORDS:
                 return False
             listed.append([word.strip() for word in words.drop_nulls().unique().to_list()])
         first, second = listed

@@ -15,17 +15,17 @@ from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import bound, quoted, with_column, written_number
 from caltest.read.formats import Table, retyped, unreadable
-from caltest.read.values import SHOWN, Cells, kind_of
+from caltest.read.values import LISTED_VALUES, EvaluatedCells, kind_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 #: Names of columns of places and of files, which no file has.
-ROW, FILE = "::row", "::file"
+ROW_COLUMN, FILE_COLUMN = "::row", "::file"
 
 
 #: Rows of a batch, at most; cells in it, where these are not too few rows.
-ROWS, CELLS, FEW = 2**16, 2**21, 2**14
+ROWS_A_BATCH, CELLS_A_BATCH, FEWEST_A_BATCH = 2**16, 2**21, 2**14
 
 
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
@@ -45,10 +45,10 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.
         if option != "where"
     ]
     if wanted.where is not None:
-        frame = frame.with_row_index(ROW).filter(condition(chosen))
-        exprs.append(pl.col(ROW))
-    if FILE in frame.collect_schema():
-        exprs.append(pl.col(FILE))
+        frame = frame.with_row_index(ROW_COLUMN).filter(condition(chosen))
+        exprs.append(pl.col(ROW_COLUMN))
+    if FILE_COLUMN in frame.collect_schema():
+        exprs.append(pl.col(FILE_COLUMN))
     return frame.select(exprs)
 
 
@@ -76,12 +76,12 @@ def _refuse_words_of(
     option, sql = place[0], chosen.terms[place[0]][place[1]].sql
     words = pl.col(name).str.strip_chars()
     lost = words.is_not_null() & written_number(words).is_null()
-    query = table.frame.with_row_index(ROW)
+    query = table.frame.with_row_index(ROW_COLUMN)
     if option != "where" and "where" in chosen.terms:
         query = query.filter(condition(chosen))
     percent = words.str.ends_with("%")
     seen = query.select(percent.any().alias("some"), percent.all().alias("all")).collect().row(0)
-    cells = query.filter(lost).select(words.alias("word"), ROW).collect()
+    cells = query.filter(lost).select(words.alias("word"), ROW_COLUMN).collect()
     if not cells.height:
         if seen[0] and not seen[1]:
             raise InvalidPredictionsError(
@@ -89,8 +89,8 @@ def _refuse_words_of(
             )
         return
     counts = cells["word"].value_counts(sort=True)
-    listed = [f"{word!r} ({several(n, 'row')})" for word, n in counts.head(SHOWN).rows()]
-    more = ", …" if counts.height > SHOWN else ""
+    listed = [f"{word!r} ({several(n, 'row')})" for word, n in counts.head(LISTED_VALUES).rows()]
+    more = ", …" if counts.height > LISTED_VALUES else ""
     column = quoted(name)
     number = f"TRY_CAST({column} AS DOUBLE)"
     if seen[0]:
@@ -107,8 +107,8 @@ def _refuse_words_of(
         zero = with_column(sql, name, f"coalesce({number}, 0)")
         readings.append(Reading({option: zero}, f"{these} counts as 0"))
     raise InvalidPredictionsError(
-        f"{name} is {', '.join(listed)}{more}, first in row {cells[ROW][0] + first}, which are no "
-        f"numbers, and {sql} takes numbers",
+        f"{name} is {', '.join(listed)}{more}, first in row {cells[ROW_COLUMN][0] + first}, which "
+        f"are no numbers, and {sql} takes numbers",
         readings,
     )
 
@@ -120,7 +120,9 @@ def condition(chosen: Chosen) -> pl.Expr:
     return chosen.terms["where"][0].expr.cast(pl.Boolean)
 
 
-def cells_of(table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool = False) -> Cells:
+def cells_of(
+    table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool = False
+) -> EvaluatedCells:
     """Return all rows; where text has misled about types, it is read once more.
 
     Rows are counted from 1, of tables in memory (``frame_rows``) from 0.
@@ -144,16 +146,16 @@ def cells_of(table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool =
 
 def cells(
     frame: pl.DataFrame, chosen: Chosen, wanted: Wanted, first: int = 1, part: bool = False
-) -> Cells:
+) -> EvaluatedCells:
     """Return cells of a frame with the columns of :func:`outputs`."""
-    if ROW in frame.columns:
-        rows = frame[ROW].to_numpy().astype(np.int64)
-        frame = frame.drop(ROW)
+    if ROW_COLUMN in frame.columns:
+        rows = frame[ROW_COLUMN].to_numpy().astype(np.int64)
+        frame = frame.drop(ROW_COLUMN)
     else:
         rows = np.arange(frame.height, dtype=np.int64)
-    if FILE in frame.columns:
-        frame = frame.drop(FILE)
-    return Cells(chosen, wanted, frame, rows, first, part=part)
+    if FILE_COLUMN in frame.columns:
+        frame = frame.drop(FILE_COLUMN)
+    return EvaluatedCells(chosen, wanted, frame, rows, first, part=part)
 
 
 def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
@@ -175,14 +177,16 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
     return InvalidPredictionsError(f"{what} cannot be computed: {held}")
 
 
-def batches_of(table: Table, chosen: Chosen, wanted: Wanted, before: int = 0) -> Iterator[Cells]:
+def batches_of(
+    table: Table, chosen: Chosen, wanted: Wanted, before: int = 0
+) -> Iterator[EvaluatedCells]:
     """Yield cells of some rows after the other; memory does not grow with the file.
 
     Rows are counted from ``before``, those that were read before.
     """
     query = outputs(table, chosen, wanted)
     width = len(query.collect_schema())
-    size = min(ROWS, max(FEW, CELLS // max(width, 1)))
+    size = min(ROWS_A_BATCH, max(FEWEST_A_BATCH, CELLS_A_BATCH // max(width, 1)))
     first = before + 1
     try:
         for frame in query.collect_batches(chunk_size=size, maintain_order=True):

@@ -44,11 +44,11 @@ BLANK = "'<none>'"
 
 
 #: Values of an outcome that a refusal lists, and readings that it offers.
-SHOWN, OFFERED = 8, 4
+LISTED_VALUES, OFFERED = 8, 4
 
 
 @dataclass(frozen=True)
-class Cells:
+class EvaluatedCells:
     """Cells of expressions, of the rows that ``where`` keeps.
 
     ``frame`` has the columns ``option:k``, such as ``probs:0``; ``rows`` are the rows' places in
@@ -240,8 +240,8 @@ class Cells:
         if seen <= {"0", "1"} or seen <= {"false", "true"}:
             return np.asarray(lower.is_in(["1", "true"]).to_numpy())
         counts = words.value_counts(sort=True)
-        listed = ", ".join(f"{value} ({n})" for value, n in counts.head(SHOWN).rows())
-        more = ", …" if counts.height > SHOWN else ""
+        listed = ", ".join(f"{value} ({n})" for value, n in counts.head(LISTED_VALUES).rows())
+        more = ", …" if counts.height > LISTED_VALUES else ""
         raise InvalidPredictionsError(
             f"{name} is {listed}{more}: an outcome is 0 or 1, so say which is the event",
             self._codes(sql, option, cells, counts),
@@ -415,11 +415,11 @@ class Cells:
                 place = {word: folded.index(word.lower()) for word in seen}
                 break
         if not place and seen:
-            shown = ", ".join(sorted(seen)[:SHOWN]) + ", …" * (len(seen) > SHOWN)
+            shown = ", ".join(sorted(seen)[:LISTED_VALUES]) + ", …" * (len(seen) > LISTED_VALUES)
             raise InvalidPredictionsError(
                 f"{name} is {shown}, but the classes of the probabilities are "
-                f"{', '.join(names[:SHOWN])}{', …' * (len(names) > SHOWN)}: say which label each "
-                f"of {self.chosen.name('probs')} is the probability of",
+                f"{', '.join(names[:LISTED_VALUES])}{', …' * (len(names) > LISTED_VALUES)}: say "
+                f"which label each of {self.chosen.name('probs')} is the probability of",
                 [Reading({"classes": "A,B,C"})],
             )
         codes = words.replace_strict(list(place), list(place.values()), return_dtype=pl.Int64)
@@ -652,7 +652,7 @@ class Cells:
 class Complete:
     """Cells without gaps, how many gaps each column had, and how many rows were left out."""
 
-    cells: Cells
+    cells: EvaluatedCells
     gaps: dict[str, int]
     left_out: int
 
@@ -775,12 +775,12 @@ def described(head: pl.DataFrame) -> str:
 
 
 #: Decimals of numbers of 32 and 16 bits that are read as they were written.
-DECIMALS = {"float32": 1e6, "float16": 1e3}
+FLOAT_DECIMALS = {"float32": 1e6, "float16": 1e3}
 
 
 def as_decimals(values: FloatArray) -> FloatArray:
     """Return numbers of few bits as the decimals that they stand for, row by row."""
-    tens = DECIMALS.get(str(values.dtype))
+    tens = FLOAT_DECIMALS.get(str(values.dtype))
     if tens is None:
         return values
     exact = values.astype(np.float64)

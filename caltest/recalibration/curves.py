@@ -16,7 +16,12 @@ import numpy as np
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest.data.binning import EDGE_TOLERANCE, QuantileBins, UniformBins
 from caltest.errors import StatisticError
-from caltest.recalibration.fitting import FLOOR, Penalised, Recalibration, SoftmaxLoss
+from caltest.recalibration.fitting import (
+    LOG_PROBABILITY_FLOOR,
+    Penalised,
+    Recalibration,
+    SoftmaxLoss,
+)
 
 #: From log p and log(1 − p), both of shape (n,), to recalibrated probabilities of shape (n,).
 Curve = Callable[[FloatArray, FloatArray], FloatArray]
@@ -49,7 +54,7 @@ def _log_rest(scores: FloatArray) -> FloatArray:
     best = probs.argmax(axis=1)
     probs[every, best] = 0.0
     rest[every, best] = probs.sum(axis=1)
-    return np.log(np.clip(rest, FLOOR, 1.0))
+    return np.log(np.clip(rest, LOG_PROBABILITY_FLOOR, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

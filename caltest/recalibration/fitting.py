@@ -25,7 +25,7 @@ from caltest.read.arguments import raw_values, read_arguments
 from caltest.results import Provenance
 
 #: Probabilities below this count as this: next to 1, float64 resolves no further.
-FLOOR = 2.0**-53
+LOG_PROBABILITY_FLOOR = 2.0**-53
 
 
 #: Norm of the gradient of the mean loss that the optimiser aims at, and the largest that counts as
@@ -34,12 +34,12 @@ AIM, GRADIENT = 1e-8, 1e-6
 
 
 #: Decimals of log-probabilities that tell one row from another.
-DECIMALS = 9
+TIE_DECIMALS = 9
 
 
 #: Shares: of rows of the fit above which predictions are refused; of rows that occur twice above
 #: which rows cannot be told apart; the chance with which so many rows of a small part agree.
-KNOWN, ALIKE, CHANCE = 0.05, 0.01, 0.01
+KNOWN, SHARE_ALIKE, CHANCE_OF_COPIES = 0.05, 0.01, 0.01
 
 
 #: What a method has learned: log-probabilities to recalibrated probabilities, (n, K) both.
@@ -180,8 +180,8 @@ class Recalibrated:
 
         of_fit &= np.any(np.abs(data.probs - data.probs.round(4)) >= 1e-9, axis=1)
         many, expected = of_fit.sum(), data.n * max(self.alike, 1.0 / self.n)
-        few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE
-        return np.zeros_like(of_fit) if few or self.alike > ALIKE else of_fit
+        few = many > KNOWN * data.n and gammainc(many, expected) > CHANCE_OF_COPIES
+        return np.zeros_like(of_fit) if few or self.alike > SHARE_ALIKE else of_fit
 
     def __str__(self) -> str:
         return (
@@ -209,7 +209,7 @@ def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
 def _scores(data: Predictions, probs: object, from_logits: bool) -> FloatArray:
     """Return log-probabilities (or logits up to a constant in each row), shape (n, K)."""
     if not from_logits:
-        return np.log(np.maximum(data.probs, FLOOR))
+        return np.log(np.maximum(data.probs, LOG_PROBABILITY_FLOOR))
     from scipy.special import log_softmax
 
     # Probabilities of 1e-17 have been rounded away in data.probs, but not in the logits.
@@ -220,7 +220,7 @@ def _scores(data: Predictions, probs: object, from_logits: bool) -> FloatArray:
 
 
 def _row_numbers(scores: FloatArray) -> NDArray[np.uint64]:
-    return row_numbers(np.rint(scores * 10.0**DECIMALS).astype(np.int64))
+    return row_numbers(np.rint(scores * 10.0**TIE_DECIMALS).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,16 @@ from caltest.data.utilities import UtilityLike
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, individual_error, joint_test, segment_search
 from caltest.inference._input import take_rows, take_tally, tallies_of
-from caltest.inference.classes import class_errors
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
+from caltest.inference.wrong_classes import class_errors
 from caltest.nulls import Run, Workers, check_run
 from caltest.reports.costs import promised
 from caltest.reports.findings import (
-    Answer,
+    AuditQuestion,
     ErrorBounds,
     Judged,
-    Question,
+    TestAnswer,
     left_out,
     noticeable_error,
     null_of,
@@ -45,7 +45,7 @@ from caltest.results import (
 )
 from caltest.results.base import WORST_ALPHA, go_on
 from caltest.statistics import UtilityCalibration
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 
 def audit(
@@ -191,7 +191,7 @@ def audited(
     return report_of(data, rows, alpha, tolerance, bounds, elsewhere)
 
 
-def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> Source:
+def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> RowsOrTally:
     """Return the rows, or what there is of them."""
     if tallies := tallies_of(probs):
         tally = take_tally("audit", tallies[0], labels, facts, whole=True)
@@ -207,14 +207,14 @@ def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | No
 
 
 def _together(
-    data: Source, agenda: list[Question], draws: Run, alpha: float
-) -> tuple[list[Answer], list[float]]:
+    data: RowsOrTally, agenda: list[AuditQuestion], draws: Run, alpha: float
+) -> tuple[list[TestAnswer], list[float]]:
     """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
     )
     go_on(joint.ended)
-    answers, adjusted, end = list[Answer](), list[float](), 0
+    answers, adjusted, end = list[TestAnswer](), list[float](), 0
     for question in agenda:
         part = slice(end, end + len(question.pairs))
         tests = list(joint.tests[part])
@@ -226,9 +226,9 @@ def _together(
 
 
 def _elsewhere(
-    data: Source,
-    agenda: list[Question],
-    answers: list[Answer],
+    data: RowsOrTally,
+    agenda: list[AuditQuestion],
+    answers: list[TestAnswer],
     rows: tuple[AuditRow, ...],
     limits: tuple[float, float],
     draws: Run,
@@ -259,8 +259,8 @@ def _elsewhere(
 
 
 def _answers(
-    data: Source, agenda: list[Question], draws: Run, alpha: float
-) -> tuple[Source, list[Question], list[Answer]]:
+    data: RowsOrTally, agenda: list[AuditQuestion], draws: Run, alpha: float
+) -> tuple[RowsOrTally, list[AuditQuestion], list[TestAnswer]]:
     """Answer all questions; where no subgroup can be tested, a note says so."""
     answered, answers = [], []
     for question in agenda:
@@ -274,7 +274,7 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answer:
+def _answer(data: RowsOrTally, question: AuditQuestion, draws: Run, alpha: float) -> TestAnswer:
     statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
         joint = joint_test(summed(whole_rows(data), question), pairs=question.pairs, **draws)
@@ -307,7 +307,7 @@ def _answer(data: Source, question: Question, draws: Run, alpha: float) -> Answe
 
 
 def _beyond(
-    data: Source, question: Question, pvalue: float, draws: Run, alpha: float
+    data: RowsOrTally, question: AuditQuestion, pvalue: float, draws: Run, alpha: float
 ) -> WorstClassResult | IndividualErrorResult | PromiseResult | None:
     """Name the classes that are wrong, where scores are rejected; estimate what else is asked."""
     statistic = question.pairs[0][0]

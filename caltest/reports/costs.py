@@ -9,10 +9,12 @@ from caltest.errors import UnsupportedFactError
 from caltest.inference import decision_curve, promise
 from caltest.nulls import Run
 from caltest.results import PromiseResult, Result
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 
-def promised(data: Source, utility: UtilityLike, level: float, draws: Run) -> PromiseResult | None:
+def promised(
+    data: RowsOrTally, utility: UtilityLike, level: float, draws: Run
+) -> PromiseResult | None:
     """Return the utility promised and gained, None where rows have a design: weights, clusters."""
     with suppress(UnsupportedFactError):
         return promise(
@@ -22,7 +24,9 @@ def promised(data: Source, utility: UtilityLike, level: float, draws: Run) -> Pr
     return None
 
 
-def results_of_costs(data: Source, utility: UtilityLike, level: float, draws: Run) -> list[Result]:
+def results_of_costs(
+    data: RowsOrTally, utility: UtilityLike, level: float, draws: Run
+) -> list[Result]:
     """Return the part of a report that is in the user's units.
 
     The utility promised and gained comes first. For two classes the net benefit at all thresholds

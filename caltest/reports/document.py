@@ -86,7 +86,7 @@ TEX |= {"block_start_string": "<%", "block_end_string": "%>"}
 
 
 #: What is shown of answers whose tables hold more than a reader asks for.
-SHOWN: dict[type[Result], tuple[str, ...]] = {
+FIELDS_SHOWN: dict[type[Result], tuple[str, ...]] = {
     BandTest: ("at_least", "at_most", "crosses"),
     ConfidenceIntervalResult: ("estimate", "low", "high", "null_mean", "corrected"),
 }
@@ -96,7 +96,7 @@ def tables_of(result: Result) -> list[Columns]:
     """Return the tables of an answer; of a curve without bins its picture says more."""
     if isinstance(result, ReliabilityFit):
         return []
-    names = SHOWN.get(type(result))
+    names = FIELDS_SHOWN.get(type(result))
     return result._all_tables() if names is None else [{n: [vars(result)[n]] for n in names}]
 
 
@@ -364,10 +364,10 @@ class Report(Result):
         return filled.rstrip("\n") + "\n"
 
 
-Kind = TypeVar("Kind", bound=Result)
+ResultT = TypeVar("ResultT", bound=Result)
 
 
-def first(kind: type[Kind], sections: Sequence[Section]) -> Kind | None:
+def first(kind: type[ResultT], sections: Sequence[Section]) -> ResultT | None:
     """Return the first result of a kind."""
     results = (r for section in sections for r in section.results)
     return next((r for r in results if isinstance(r, kind)), None)
@@ -446,7 +446,7 @@ Triple = tuple[float, float, float]
 
 
 #: Classes that are listed: those furthest from how often they occur.
-MOST_LISTED = 10
+CLASSES_LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -737,7 +737,7 @@ class ClassTable(Result):
         sd = np.sqrt(w**2 @ (data.probs * (1.0 - data.probs))) / w.sum()
         gap = observed - predicted
         in_sd = np.divide(gap, sd, out=np.zeros_like(gap), where=sd > 0.0)
-        worst = np.argsort(-np.abs(in_sd), kind="stable")[:MOST_LISTED]
+        worst = np.argsort(-np.abs(in_sd), kind="stable")[:CLASSES_LISTED]
         names = tuple(data.class_name(int(c)) for c in worst)
         columns = (events.sum(axis=0), predicted, observed, gap, in_sd)
         return cls(names, *(column[worst] for column in columns), **view.facts)
@@ -767,7 +767,7 @@ MOST_SMOOTHED = 200_000
 
 
 #: With fewer independent rows or clusters than this there is no band.
-FEWEST = 5
+FEWEST_FOR_A_BAND = 5
 
 
 def lowess(view: View, level: float) -> ReliabilityFit:
@@ -785,8 +785,10 @@ def lowess(view: View, level: float) -> ReliabilityFit:
     if data.n > MOST_SMOOTHED:
         raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
     units = data.n if data.n_clusters is None else data.n_clusters
-    if units < FEWEST:
-        raise StatisticError(f"a smooth curve with a band needs {FEWEST} rows or clusters")
+    if units < FEWEST_FOR_A_BAND:
+        raise StatisticError(
+            f"a smooth curve with a band needs {FEWEST_FOR_A_BAND} rows or clusters"
+        )
     gaps = ICI().prepare(RowProblem(data))
     fitted = gaps.smoother @ _events(gaps)
     half = _error(gaps, np.interp(gaps.ordered, gaps.anchors, fitted))

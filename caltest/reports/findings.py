@@ -19,7 +19,7 @@ from caltest.data.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject,
 from caltest.data.utilities import UtilityLike
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval, cox_recalibration
-from caltest.inference._input import MANY, problem_through, rows_where_needed
+from caltest.inference._input import ROWS_FOR_SUMS, problem_through, rows_where_needed
 from caltest.inference.null import holm
 from caltest.nulls import Run
 from caltest.results import (
@@ -55,9 +55,9 @@ from caltest.statistics import (
     prepare,
 )
 from caltest.statistics.scores import ScoreSum
-from caltest.tallies import Source, Tally
+from caltest.tallies import RowsOrTally, Tally
 
-Pair = tuple[StatisticLike, Lens]
+StatisticAndLens = tuple[StatisticLike, Lens]
 
 
 #: Sums of rows as a lens shows them, which questions and the slope have in common.
@@ -72,20 +72,20 @@ MOST_CLASSES = 1000
 #: without bins, of one lens; how sure the whole vector is; levels and slopes of all classes; the
 #: items with several outcomes one by one; the utility that is promised to a user; the binned errors
 #: of all subgroups; segments of features.
-Kind = Literal[
+QuestionKind = Literal[
     "error", "classes", "ordered", "shape", "score", "levels", "items", "costs", "groups",
     "segments",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Question:
+class AuditQuestion:
     """One row of an audit: what is asked, and the tests that answer it together."""
 
     lens: str
     words: str
-    kind: Kind
-    pairs: tuple[Pair, ...]
+    kind: QuestionKind
+    pairs: tuple[StatisticAndLens, ...]
 
     @property
     def subject(self) -> Subject:
@@ -106,7 +106,7 @@ NORMAL = 1.0 / 400.0
 COMMON = 400.0
 
 
-def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
+def null_of(data: RowsOrTally, question: AuditQuestion) -> Literal["auto", "asymptotic"]:
     """Return the limit law for scores of very many rows, where it is as good as drawn."""
     if question.kind not in ("score", "levels") or not data.has_rows or data.n <= NORMAL_ROWS:
         return "auto"
@@ -120,22 +120,22 @@ def null_of(data: Source, question: Question) -> Literal["auto", "asymptotic"]:
     return "asymptotic" if normal else "auto"
 
 
-def whole_rows(data: Source) -> Source:
+def whole_rows(data: RowsOrTally) -> RowsOrTally:
     """Return rows without subgroups and features; those without any stay the same object."""
     if data.by is None and data.features is None:
         return data
     return replace(data, by=None, features=None)
 
 
-def summed(data: Source, question: Question) -> Source:
+def summed(data: RowsOrTally, question: AuditQuestion) -> RowsOrTally:
     """Return the sums of very many rows, whose labels would take minutes to redraw."""
     return sums_of(data, question.pairs[0][1]) if question.kind == "shape" else data
 
 
-def sums_of(data: Source, lens: Lens) -> Source:
+def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
     """Return the sums of very many rows that depend on nothing, all else as it is."""
     rows = data.rows
-    if rows is None or not data.has_rows or data.n <= MANY or data.weights is not None:
+    if rows is None or not data.has_rows or data.n <= ROWS_FOR_SUMS or data.weights is not None:
         return data
     if data.n_clusters or data.folds is not None or rows.followup is not None:
         return data
@@ -145,18 +145,18 @@ def sums_of(data: Source, lens: Lens) -> Source:
     return sums[lens]
 
 
-def questions(data: Source, costs: UtilityLike | None = None) -> list[Question]:
+def questions(data: RowsOrTally, costs: UtilityLike | None = None) -> list[AuditQuestion]:
     """Return what is asked about these predictions, the headline first."""
     agenda = [*_agenda(data), *_item_by_item(data), *_in_users_units(data, costs)]
     return _defined([question for question in agenda if _answerable(data, question)], data)
 
 
-def left_out(data: Source) -> str:
+def left_out(data: RowsOrTally) -> str:
     """Return what would be asked about the rows, and tallies do not hold."""
     return ", ".join(question.lens for question in _agenda(data) if not _answerable(data, question))
 
 
-def _answerable(data: Source, question: Question) -> bool:
+def _answerable(data: RowsOrTally, question: AuditQuestion) -> bool:
     if isinstance(data, Predictions) or data.n_classes == 2:
         return True
     if TopK(1) not in data.lenses:
@@ -169,22 +169,24 @@ def _answerable(data: Source, question: Question) -> bool:
     return {data.named(lens) for _, lens in question.pairs} <= set(map(data.named, data.lenses))
 
 
-def _agenda(data: Source) -> list[Question]:
+def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
     n_rows = data.n if data.rows is None else data.rows.n  # that whole vectors are asked of
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
 
-    def error(lens: Lens, words: str, statistic: ECE) -> Question:
-        return Question(repr(lens), words, "error", ((statistic, lens),))
+    def error(lens: Lens, words: str, statistic: ECE) -> AuditQuestion:
+        return AuditQuestion(repr(lens), words, "error", ((statistic, lens),))
 
-    def shape(lens: Lens) -> Question:
+    def shape(lens: Lens) -> AuditQuestion:
         # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
-        pairs: tuple[Pair, ...] = tuple((s, lens) for s in (CoxScore(), Kuiper(), MultiScale()))
-        return Question(f"{lens!r} no bins", "and without bins?", "shape", pairs)
+        pairs: tuple[StatisticAndLens, ...] = tuple(
+            (s, lens) for s in (CoxScore(), Kuiper(), MultiScale())
+        )
+        return AuditQuestion(f"{lens!r} no bins", "and without bins?", "shape", pairs)
 
-    def groups(lens: Lens) -> list[Question]:
-        pairs: tuple[Pair, ...] = ((binary, lens),)
-        groups = Question(f"{lens!r} by group", "and in every subgroup?", "groups", pairs)
-        inside = Question(f"{lens!r} segments", "and in every segment?", "segments", pairs)
+    def groups(lens: Lens) -> list[AuditQuestion]:
+        pairs: tuple[StatisticAndLens, ...] = ((binary, lens),)
+        groups = AuditQuestion(f"{lens!r} by group", "and in every subgroup?", "groups", pairs)
+        inside = AuditQuestion(f"{lens!r} segments", "and in every segment?", "segments", pairs)
         return [groups] * (data.by is not None) + [inside] * (data.features is not None)
 
     top = error(TopK(1), "is its confidence right?", binary)
@@ -193,8 +195,10 @@ def _agenda(data: Source) -> list[Question]:
     if data.multilabel:
         event = OneVsRest(1)
         return [
-            Question("ECE by label", "is every label right?", "groups", ((binary, event),)),
-            Question("CoxScore by label", "and without bins?", "groups", ((CoxScore(), event),)),
+            AuditQuestion("ECE by label", "is every label right?", "groups", ((binary, event),)),
+            AuditQuestion(
+                "CoxScore by label", "and without bins?", "groups", ((CoxScore(), event),)
+            ),
         ]
     if data.n_classes == 2:
         event = OneVsRest(1)
@@ -210,34 +214,39 @@ def _agenda(data: Source) -> list[Question]:
     numbers = range(data.n_classes) if chosen is None else chosen.tolist()
     called = [(c, data.class_name(c)) for c in numbers]
     events = [OneVsRest(c if name == str(c) else name) for c, name in called]
-    every = Question(name, words, "classes", tuple((binary, event) for event in events))
+    every = AuditQuestion(name, words, "classes", tuple((binary, event) for event in events))
     whole = error(Canonical(), "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
     if data.ordered:
         last = data.n_classes - 2
-        below: tuple[Pair, ...] = tuple((binary, Cumulative(c)) for c in range(last + 1))
+        below: tuple[StatisticAndLens, ...] = tuple(
+            (binary, Cumulative(c)) for c in range(last + 1)
+        )
         words = "are cumulative probabilities right?"
-        score, cuts = ScoreGap("rps"), [Question(f"Cumulative(0…{last})", words, "ordered", below)]
-    whole_score: tuple[Pair, ...] = ((score, Canonical()),)
-    sure = Question("Canonical() score", "over- or underconfident?", "score", whole_score)
-    scores: tuple[Pair, ...] = ((MulticlassCox(), Canonical()),)
-    levels = Question("Canonical() Cox", "which class is wrong?", "levels", scores)
+        score, cuts = (
+            ScoreGap("rps"),
+            [AuditQuestion(f"Cumulative(0…{last})", words, "ordered", below)],
+        )
+    whole_score: tuple[StatisticAndLens, ...] = ((score, Canonical()),)
+    sure = AuditQuestion("Canonical() score", "over- or underconfident?", "score", whole_score)
+    scores: tuple[StatisticAndLens, ...] = ((MulticlassCox(), Canonical()),)
+    levels = AuditQuestion("Canonical() Cox", "which class is wrong?", "levels", scores)
     every_class = [levels] * (data.n_classes <= MOST_CLASSES)
     k = min(3, data.n_classes - 2)
     ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
     return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *every_class, *groups(TopK(1))]
 
 
-def _item_by_item(data: Source) -> list[Question]:
+def _item_by_item(data: RowsOrTally) -> list[AuditQuestion]:
     """Ask of items with several outcomes whether each is right; one test on average cannot tell."""
     if not isinstance(data, Predictions) or data.items is None or data.folds is not None:
         return []
-    pairs: tuple[Pair, ...] = ((IndividualError(), Canonical()),)
-    return [Question("Canonical() items", "right item by item?", "items", pairs)]
+    pairs: tuple[StatisticAndLens, ...] = ((IndividualError(), Canonical()),)
+    return [AuditQuestion("Canonical() items", "right item by item?", "items", pairs)]
 
 
-def _in_users_units(data: Source, costs: UtilityLike | None) -> list[Question]:
+def _in_users_units(data: RowsOrTally, costs: UtilityLike | None) -> list[AuditQuestion]:
     """Ask whether acting on the probabilities gains the utility that they promise."""
     if costs is None:
         return []
@@ -247,11 +256,11 @@ def _in_users_units(data: Source, costs: UtilityLike | None) -> list[Question]:
             "costs= needs rows with one outcome each: a tally does not keep utilities, and neither "
             "follow-up nor several labels a row have them"
         )
-    pairs: tuple[Pair, ...] = ((UtilityCalibration(costs), Canonical()),)
-    return [Question("Canonical() costs", "does it gain what it promises?", "costs", pairs)]
+    pairs: tuple[StatisticAndLens, ...] = ((UtilityCalibration(costs), Canonical()),)
+    return [AuditQuestion("Canonical() costs", "does it gain what it promises?", "costs", pairs)]
 
 
-def _defined(agenda: list[Question], data: Source) -> list[Question]:
+def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuestion]:
     """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
     answerable = []
     for question in agenda:
@@ -264,7 +273,7 @@ def _defined(agenda: list[Question], data: Source) -> list[Question]:
         ):  # an error always has a meaning
             answerable.append(question)
             continue
-        sums, pairs = summed(data, question), list[Pair]()
+        sums, pairs = summed(data, question), list[StatisticAndLens]()
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
                 source = rows_where_needed(sums, [(statistic, lens)])
@@ -283,7 +292,7 @@ Tests = list[CalibrationTestResult]
 
 #: The tests of a question, their p-value together, and what was found in subgroups, segments or
 #: classes.
-Answer = tuple[
+TestAnswer = tuple[
     Tests,
     float,
     Subgroups | SegmentSearch | WorstClassResult | IndividualErrorResult | PromiseResult | None,
@@ -325,7 +334,7 @@ class Judged:
 
 
 def row_of(
-    data: Source, question: Question, answer: Answer, judged: Judged, noticed: float
+    data: RowsOrTally, question: AuditQuestion, answer: TestAnswer, judged: Judged, noticed: float
 ) -> AuditRow:
     """Judge one question."""
     (tests, pvalue, parts), alpha = answer, judged.alpha
@@ -387,7 +396,7 @@ def _finding(n: int, impossible: bool, rejected: bool, passing: float, noticed: 
     return Finding.TOO_LITTLE_DATA if few or passing > noticed else Finding.NO_EVIDENCE
 
 
-def worst_test(question: Question, tests: Tests) -> int:
+def worst_test(question: AuditQuestion, tests: Tests) -> int:
     """Return the number of the test that is shown for all: the one of the largest error.
 
     Statistics without bins are errors of different kinds: the furthest from chance is shown.
@@ -397,7 +406,7 @@ def worst_test(question: Question, tests: Tests) -> int:
     return worst_of(tests)
 
 
-def _worst(data: Source, question: Question, worst: int) -> str:
+def _worst(data: RowsOrTally, question: AuditQuestion, worst: int) -> str:
     statistic, lens = question.pairs[worst]
     if isinstance(lens, OneVsRest) and question.kind == "classes":
         return f"class {data.class_name(data.class_index(lens.c))}"
@@ -442,7 +451,7 @@ def _of_segments(search: SegmentSearch, judged: Judged) -> str:
 
 
 def _judged(
-    data: Source, lens: Lens, parts: Subgroups, judged: Judged, noticed: float
+    data: RowsOrTally, lens: Lens, parts: Subgroups, judged: Judged, noticed: float
 ) -> Subgroups:
     """Return subgroups with their means, and each judged as a row of an audit is."""
     adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
@@ -497,8 +506,8 @@ def _of_subgroups(parts: Subgroups) -> str:
 
 
 def _detail(
-    data: Source,
-    question: Question,
+    data: RowsOrTally,
+    question: AuditQuestion,
     tests: Tests,
     worst: int,
     worst_part: str,
@@ -545,7 +554,7 @@ def _detail(
     return ""
 
 
-def of_other_label(data: Source) -> str:
+def of_other_label(data: RowsOrTally) -> str:
     """Ask whether predictions are of the other label, where events have much lower ones, or ""."""
     if not isinstance(data, Predictions) or data.n_classes > 2 or data.classes == RIGHT:
         return ""
@@ -577,7 +586,7 @@ def _sides(predicted: float, observed: float, error: float) -> list[str]:
     return [side] * (abs(predicted - observed) >= 0.5 * error)
 
 
-def means_of(data: Source, c: int | str) -> tuple[float, float]:
+def means_of(data: RowsOrTally, c: int | str) -> tuple[float, float]:
     """Return the mean prediction of a class, and how often it occurred."""
     return problem_through(data, OneVsRest(c)).means()
 
@@ -606,7 +615,7 @@ DOUBTFUL = (
 
 
 def report_of(
-    data: Source,
+    data: RowsOrTally,
     rows: tuple[AuditRow, ...],
     alpha: float,
     tolerance: float | None,
@@ -679,7 +688,7 @@ def report_of(
     )
 
 
-def _line(data: Source, alpha: float) -> CoxRecalibration | None:
+def _line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
     """Return Cox's line of the event of two classes where its slope is not 1."""
     p = problem_through(data, OneVsRest(1)).probs
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
@@ -692,7 +701,7 @@ def _line(data: Source, alpha: float) -> CoxRecalibration | None:
     return None
 
 
-def _extreme(data: Source, line: CoxRecalibration) -> str:
+def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
     """Say whether predictions are too extreme, and where they go over from too low to too high."""
     p = problem_through(data, OneVsRest(1)).probs[:, 0]
     turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
@@ -710,7 +719,7 @@ def _extreme(data: Source, line: CoxRecalibration) -> str:
     )
 
 
-def _refuted(data: Source) -> str:
+def _refuted(data: RowsOrTally) -> str:
     """Say what outcomes of probability 0 mean."""
     impossible = data.impossible
     first, row = "", int(impossible[0])
@@ -733,7 +742,7 @@ def _refuted(data: Source) -> str:
 
 
 def _wrong(
-    data: Source,
+    data: RowsOrTally,
     rows: tuple[AuditRow, ...],
     top: AuditRow,
     alpha: float,
@@ -791,7 +800,7 @@ def _passing(row: AuditRow) -> str:
     return format_value(row.critical, row.test.null_std)
 
 
-def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
+def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...]) -> list[str]:
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     lenses_of: dict[str, dict[str, None]] = {}
     for lens, row in zip(lenses, rows, strict=True):
@@ -816,7 +825,7 @@ def _notes(data: Source, rows: tuple[AuditRow, ...]) -> list[str]:
     return notes
 
 
-def _unsearched(data: Source) -> tuple[str, ...]:
+def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
     """Return columns of the table that a search of segments would take."""
     rows = data.rows
     if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
@@ -873,7 +882,7 @@ def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
     return max(segments, key=lambda s: (s.at_least, abs(s.difference)), default=None)
 
 
-def noticeable_error(data: Source) -> float:
+def noticeable_error(data: RowsOrTally) -> float:
     """Return the error that data have to show: 0.1, of a rarer event its mean prediction."""
     if data.n_classes > 2 or data.multilabel:
         return NOTICED
@@ -881,7 +890,9 @@ def noticeable_error(data: Source) -> float:
     return min(NOTICED, mean or NOTICED, 1.0 - mean or NOTICED)
 
 
-def _not_rejected(data: Source, row: AuditRow, tolerance: float | None) -> tuple[AuditVerdict, str]:
+def _not_rejected(
+    data: RowsOrTally, row: AuditRow, tolerance: float | None
+) -> tuple[AuditVerdict, str]:
     """Judge the headline, where nothing was found."""
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
@@ -912,7 +923,7 @@ class ErrorBounds:
     alpha: float
 
     @classmethod
-    def of(cls, data: Source, pair: Pair, alpha: float, draws: Run) -> ErrorBounds:
+    def of(cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run) -> ErrorBounds:
         """Bound the error of a statistic seen through a lens."""
         statistic, lens = pair
         alpha = min(alpha, 0.25)

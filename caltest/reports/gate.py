@@ -29,7 +29,7 @@ from caltest.reports.findings import ErrorBounds, of_other_label
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 #: By whether an error is within its limit, the one that decides over others first.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
@@ -165,7 +165,7 @@ def _models(
     lens: LensLike | None,
     facts: Facts,
     names: tuple[str, str],
-) -> tuple[Source, Source | None, tuple[Source, Source | None]]:
+) -> tuple[RowsOrTally, RowsOrTally | None, tuple[RowsOrTally, RowsOrTally | None]]:
     """Return the model, the one in use if any, and both as they are compared."""
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
@@ -197,8 +197,8 @@ def _models(
 
 
 def _difference(
-    both: tuple[Source, Source | None],
-    old: Source | None,
+    both: tuple[RowsOrTally, RowsOrTally | None],
+    old: RowsOrTally | None,
     paired: bool,
     statistic: StatisticLike,
     lens: Lens,

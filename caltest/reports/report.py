@@ -46,7 +46,7 @@ from caltest.reports.document import (
 from caltest.reports.findings import whole_rows
 from caltest.results import AuditReport, Result, ending
 from caltest.statistics import RowProblem, StatisticLike
-from caltest.tallies import Source
+from caltest.tallies import RowsOrTally
 
 #: The facts of rows that a report honours, in the parts that can.
 
@@ -183,7 +183,7 @@ def report(
     )
 
 
-def _after(recalibrated: object, data: Source) -> Predictions:
+def _after(recalibrated: object, data: RowsOrTally) -> Predictions:
     """Return the recalibrated rows, with the design of the others where they are an array."""
     if (rows := data.rows) is None:
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
@@ -297,7 +297,7 @@ def _recalibration(request: ReportRequest) -> list[Result]:
 
 
 #: What computes each part.
-PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
+REPORT_PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
     "data": lambda r: [DataSummary.of(r.view, len(r.grouped.subgroups()) if r.grouped else 0)],
     "size": _size,
     "smooth": lambda r: [lowess(r.view, r.level)],
@@ -327,7 +327,7 @@ def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...],
         part = WORDING["parts"][key]
         title = order.get("titles", {}).get(key, part["title"])
         try:
-            results = PARTS[key](request)
+            results = REPORT_PARTS[key](request)
         except Absent as absent:
             left_out += map(str, absent.args)
             continue

@@ -13,8 +13,8 @@ from .base import Result as Result
 from .base import Subgroups as Subgroups
 from .base import ending as ending
 from .base import short as short
-from .classes import ClassComponent as ClassComponent
-from .classes import WorstClassResult as WorstClassResult
+from .class_components import ClassComponent as ClassComponent
+from .class_components import WorstClassResult as WorstClassResult
 from .decisions import EquivalenceTestResult as EquivalenceTestResult
 from .decisions import GateCheck as GateCheck
 from .decisions import GateResult as GateResult
@@ -39,7 +39,7 @@ from .hypotheses import ComparisonResult as ComparisonResult
 from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
-from .individual import IndividualErrorResult as IndividualErrorResult
+from .individual_errors import IndividualErrorResult as IndividualErrorResult
 from .martingale import RevisionTest as RevisionTest
 from .net_benefit import DecisionCurve as DecisionCurve
 from .net_benefit import PromiseResult as PromiseResult

@@ -15,9 +15,9 @@ from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results import frames, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
-from caltest.results.classes import WorstClassResult
+from caltest.results.class_components import WorstClassResult
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.individual import IndividualErrorResult
+from caltest.results.individual_errors import IndividualErrorResult
 from caltest.results.net_benefit import PromiseResult
 from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (

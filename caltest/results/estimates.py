@@ -26,7 +26,7 @@ from caltest.results.rendering import (
 from caltest.results.sketches import IntervalRow, forest, line
 
 #: What a method is called, and how the bias is known.
-INTERVAL_METHODS = {
+METHODS_OF_INTERVALS = {
     "inversion": ("inversion of tests", "what noise adds, by the scatter in the cells"),
     "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
     "bootstrap": ("percentile bootstrap", "by resampled rows"),
@@ -115,7 +115,7 @@ class ConfidenceIntervalResult(Result):
         zero = f"p of calibration {format_p(self.pvalue)}" if self.pvalue is not None else ""
         numbers = (
             (short(self.statistic), self._shown(self.estimate), f"n = {self.n}, {self.lens}"),
-            (f"{self._percent} interval", ends, zero or INTERVAL_METHODS[self.method][0]),
+            (f"{self._percent} interval", ends, zero or METHODS_OF_INTERVALS[self.method][0]),
             ("noise floor", self._shown(self.null_mean), f"debiased {self._shown(self.corrected)}"),
         )
         row = IntervalRow(
@@ -132,7 +132,7 @@ class ConfidenceIntervalResult(Result):
         low, high = self._shown(self.low), self._shown(self.high)
         ends = {"lower": f"at least {low}", "upper": f"at most {high}"}
         bounds = ends.get(self.side, f"{low} to {high}")
-        method, known_by = INTERVAL_METHODS[self.method]
+        method, known_by = METHODS_OF_INTERVALS[self.method]
         noise = f"minus {self._shown(self.bias)}, {known_by}"
         facts = {
             "statistic": self.statistic,

@@ -13,7 +13,7 @@ from caltest.results.rendering import Columns, attributes, format_p
 from caltest.results.sketches import line
 
 #: The directions in which revisions can be predicted, each with its explanation.
-DIRECTIONS = {
+REACTIONS = {
     "too slow": "revisions continue in the direction of the last one (underreaction)",
     "too fast": "revisions reverse the last one (overreaction)",
     "too low": "forecasts drift upwards (pessimistic)",
@@ -103,7 +103,7 @@ class RevisionTest(Result):
 
     @property
     def direction(self) -> str:
-        """Direction with the largest share of the e-value, a key of ``DIRECTIONS``."""
+        """Direction with the largest share of the e-value, a key of ``REACTIONS``."""
         return max(zip(self.shares, self.directions, strict=True))[1]
 
     def _procedure(self) -> list[str]:
@@ -165,7 +165,7 @@ class RevisionTest(Result):
         if self.alarm:
             said = [
                 f"Revisions are predictable: the e-value reached {e}, above {at}.",
-                f"Most of the evidence says {self.direction}: {DIRECTIONS[self.direction]}.",
+                f"Most of the evidence says {self.direction}: {REACTIONS[self.direction]}.",
             ]
         else:
             said = [f"No evidence of predictable revisions: the e-value reached {e}, below {at}."]

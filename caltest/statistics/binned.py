@@ -15,7 +15,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import MOST_BINS, AnyArray, codes, is_whole, number, one_of, whole
 from caltest.data import Predictions
 from caltest.data.binning import FIXED, Binning, QuantileBins, UniformBins, VarianceTree, as_binning
-from caltest.data.distances import NAMED, Distance, rowwise
+from caltest.data.distances import DISTANCES_BY_NAME, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.nulls import RowScheme, Shortcut
 from caltest.nulls.compiled import kernel, lane_kernel
@@ -161,7 +161,7 @@ class _BinnedError(Statistic):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", as_binning(self.bins))
-        if not (isinstance(self.distance, str) and self.distance in NAMED):
+        if not (isinstance(self.distance, str) and self.distance in DISTANCES_BY_NAME):
             rowwise(self.distance)  # which refuses what is no distance
 
     def prepare(self, problem: Problem) -> BinnedError:

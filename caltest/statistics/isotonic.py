@@ -203,7 +203,7 @@ def _miscalibrations(  # type: ignore[no-untyped-def]
 
 
 #: Part by which a weighted frequency may fall by rounding and still count as not falling.
-ROUNDING = 1e-12
+ROUNDING_FALL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ class SortedRows(LabelStatistic):
         errors, n_bins = both = np.empty((2, len(labels)))
         fixed = (self.order, self.group_end, self.weights, self.mass, self.predicted)
         # Whole numbers are compared exactly, sums of weights with room for their rounding.
-        least = 1 if self.data.weights is None else 1.0 - ROUNDING
+        least = 1 if self.data.weights is None else 1.0 - ROUNDING_FALL
         _sweep(labels, *fixed, least, self.norm == "l2", errors, n_bins)
         return both
 

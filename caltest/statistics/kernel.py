@@ -12,7 +12,7 @@ import numpy as np
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, number, one_of, whole
 from caltest.errors import StatisticError
-from caltest.nulls import AT_ONCE, CHUNK, Batches, LabelScheme, Scheme, Shortcut
+from caltest.nulls import CHUNK, LABELS_AT_ONCE, Batches, LabelScheme, Scheme, Shortcut
 from caltest.nulls.compiled import kernel, lane_kernel
 from caltest.nulls.laws import AsymptoticNull, SimulatedNull, normal
 from caltest.statistics.prepared import Prepared, SumStatistic
@@ -21,7 +21,7 @@ from caltest.statistics.readers import Reader
 from caltest.statistics.rows import Flips
 from caltest.statistics.statistic import Statistic, coarseness, rows_of
 from caltest.statistics.tiles import (
-    LANES,
+    LANES_OF_PAIRS,
     DistanceKernel,
     Kernel,
     LaplaceKernel,
@@ -31,7 +31,7 @@ from caltest.statistics.tiles import (
 )
 
 #: Multinomial draws of the asymptotic null of the unbiased estimator, from a stream of their own.
-DRAWS = 999
+MULTINOMIAL_DRAWS = 999
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,7 +176,7 @@ class TiledSKCE(Prepared):
         """Return a resampler in larger batches, which share lanes and fresh kernel values."""
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
-        n, at_once = self.data.n, max(LANES, AT_ONCE // self.data.n)
+        n, at_once = self.data.n, max(LANES_OF_PAIRS, LABELS_AT_ONCE // self.data.n)
         if not self.tiles.in_memory:
             at_once = max(CHUNK, min(4 * CHUNK, 2**24 // n))
         evaluate = partial(self.values, factor=factor)
@@ -237,8 +237,8 @@ def _bootstrap(
     """
     # A stream of its own: the null of one set of labels is always the same.
     n, rng = squares.size, np.random.default_rng(0)
-    values = np.empty(DRAWS)
-    for first in range(0, DRAWS, 128):
+    values = np.empty(MULTINOMIAL_DRAWS)
+    for first in range(0, MULTINOMIAL_DRAWS, 128):
         part = values[first : first + 128]
         rows = rng.integers(n, size=(part.size, n)) + n * np.arange(part.size)[:, None]
         counts = np.bincount(rows.ravel(), minlength=n * part.size)

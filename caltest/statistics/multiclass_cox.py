@@ -19,8 +19,8 @@ from caltest.nulls.laws import chi_squared
 from caltest.statistics.prepared import Prepared, SumStatistic
 from caltest.statistics.problem import ABSENT, Cells, Outcomes, Problem, ResidualSums
 from caltest.statistics.regression import (
-    CLIP,
     NO_VARIANCE,
+    PROBABILITY_CLIP,
     CoxScore,
     ScaledGaps,
     refuse_certain,
@@ -30,11 +30,11 @@ from caltest.statistics.statistic import Statistic
 
 #: Which parameters of the model may differ from (0, 1): the levels of all classes; these and one
 #: exponent in common; the level and the exponent of every class.
-Part = Literal["level", "temperature", "vector"]
+CoxPart = Literal["level", "temperature", "vector"]
 
 
 #: What is said of a class: (is it a slope, is the component positive).
-DIRECTIONS = {
+COMPONENT_DIRECTIONS = {
     (False, True): "too low",
     (False, False): "too high",
     (True, True): "too timid",
@@ -83,7 +83,7 @@ class MulticlassCox(Statistic):
     3.274747
     """
 
-    part: Part = "temperature"
+    part: CoxPart = "temperature"
     of_whole_vector: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -231,10 +231,10 @@ class _Scores:
     remark: str = ""
 
 
-def _scores_of(problem: Problem, part: Part) -> _Scores:
+def _scores_of(problem: Problem, part: CoxPart) -> _Scores:
     if problem.n_classes == 2:
         return _of_two(problem, part)
-    p, z = problem.probs, np.log(np.maximum(problem.probs, CLIP))
+    p, z = problem.probs, np.log(np.maximum(problem.probs, PROBABILITY_CLIP))
     w = np.ones(len(p)) if problem.weight is None else problem.weight
     covariance = score_covariance(p, z, w**2, part)
     if part == "level":
@@ -256,7 +256,7 @@ def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArra
     return np.stack([levels, np.bincount(labels, taken, k) - w @ (p * z)])
 
 
-def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: Part) -> FloatArray:
+def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: CoxPart) -> FloatArray:
     """Return the covariance of the scores of ``part`` for labels drawn from p; ``w`` are w².
 
     The shape is (K, K) for "level", (K + 1, K + 1) for "temperature", (2 K, 2 K) for all.
@@ -291,12 +291,12 @@ def _covariance(
     return np.asarray(apart)
 
 
-def _of_two(problem: Problem, part: Part) -> _Scores:
+def _of_two(problem: Problem, part: CoxPart) -> _Scores:
     """Return the level of the event and the slopes of both classes, from sums any problem has."""
     level = float(problem.variance_of(Cells.whole(problem))[0])
     if part == "level":
         return _Scores(np.array([[level]]))
-    cut = partial(np.maximum, CLIP)
+    cut = partial(np.maximum, PROBABILITY_CLIP)
     first, second = (
         problem.linear("log p", lambda p: np.column_stack([np.log(cut(p[:, 0])), 0.0 * p[:, 0]])),
         problem.linear("log p", lambda p: np.column_stack([0.0 * p[:, 1], np.log(cut(p[:, 1]))])),

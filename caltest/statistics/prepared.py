@@ -30,7 +30,7 @@ from caltest.statistics.problem import ABSENT, Cells, Estimand, Problem, Residua
 from caltest.statistics.readers import Reader
 
 #: Numbers in an array of sums, and cells, that are looked at together.
-AT_ONCE, CELLS_AT_ONCE = 2**17, 256
+SUMS_AT_ONCE, CELLS_AT_ONCE = 2**17, 256
 
 
 #: The names of limit laws.
@@ -170,7 +170,7 @@ class SumStatistic(Prepared):
         if isinstance(outcomes, np.ndarray) and cells is not None:
             # Part by part, so that sums are still in a near cache when the formula reads them.
             columns = problem.n_classes if self.norm is None else 1
-            at_once = max(4, AT_ONCE // (len(cells) * columns))
+            at_once = max(4, SUMS_AT_ONCE // (len(cells) * columns))
             if len(outcomes) > at_once:
                 starts = range(0, len(outcomes), at_once)
                 parts = [self.values(outcomes[a : a + at_once], factor) for a in starts]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Numbers that the sums of a block of replicates may take, so that they stay in a near cache, and
 #: the fewest replicates of a block.
-ROOM, FEWEST_LANES = 2**17, 16
+NUMBERS_A_BLOCK, FEWEST_LANES = 2**17, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Reader:
     def at_once(self) -> int:
         """Replicates in a block, a power of 2, so that the blocks of a chunk have one size."""
         numbers = (self.starts.size - 1) * (1 + (self.statistic.squares == "cells"))
-        return max(FEWEST_LANES, 1 << (ROOM // numbers).bit_length() >> 1)
+        return max(FEWEST_LANES, 1 << (NUMBERS_A_BLOCK // numbers).bit_length() >> 1)
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
         """Return the values (B,), residuals inflated by √factor."""

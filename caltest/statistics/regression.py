@@ -217,7 +217,7 @@ def Spiegelhalter() -> ScoreGap:  # noqa: N802
 
 
 #: Probabilities are cut off here before their logit is taken, and nowhere else.
-CLIP = 1e-12
+PROBABILITY_CLIP = 1e-12
 
 
 def log_odds(data: Predictions) -> FloatArray:
@@ -227,7 +227,7 @@ def log_odds(data: Predictions) -> FloatArray:
 
 def logit_table(probs: FloatArray) -> FloatArray:
     """Return the score logit(p) y for both outcomes, shape (U, 2)."""
-    cut = np.clip(probs, CLIP, 1.0 - CLIP)
+    cut = np.clip(probs, PROBABILITY_CLIP, 1.0 - PROBABILITY_CLIP)
     z = np.log(cut[:, 0]) - np.log(cut[:, 1])
     return np.column_stack([z, np.zeros(z.size)])
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 #: Replicates that share a pass over the rows at most, and numbers that a block of them may take.
-LANES, ROOM = 128, 2**18
+LANES_A_PASS, NUMBERS_A_PASS = 128, 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +345,7 @@ class CountedRedraws:
         """Number of replicates that share a pass, so that their sums stay in a near cache."""
         numbers = len(self.cells) * (self.problem.d if self.statistic.norm is None else 1) + 1
         # A power of 2, so that the blocks of a chunk are of one size
-        return max(16, min(LANES, 1 << (ROOM // numbers).bit_length() >> 1))
+        return max(16, min(LANES_A_PASS, 1 << (NUMBERS_A_PASS // numbers).bit_length() >> 1))
 
     def _sums(self, key: UIntArray, twist: UIntArray) -> ResidualSums:
         norm, d = self.statistic.norm, self.problem.d
@@ -500,7 +500,7 @@ PILOT, PILOT_SEED = 999, (0x1B873593, 0xCC9E2D51)
 
 
 #: Outcomes that are drawn together.
-AT_ONCE = 2**20
+OUTCOMES_A_BATCH = 2**20
 
 
 _PILOTS: Memo[FloatArray] = Memo()
@@ -644,7 +644,7 @@ class FollowupProblem(RowProblem):
             joint = counted != (statistic,)
             return Redraws.of(self.residual_lanes, counted, factor, joint, residuals=True)
         values = lambda signed: statistic.values(Drawn(signed))  # noqa: E731
-        return Batches(self.drawer, self.n, values, AT_ONCE)
+        return Batches(self.drawer, self.n, values, OUTCOMES_A_BATCH)
 
 
 def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:

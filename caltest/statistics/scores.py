@@ -47,7 +47,7 @@ def _rps(probs: FloatArray) -> FloatArray:
 
 
 #: The score of every row for every label it could have, shape (n, K); smaller is better.
-NAMED: dict[str, Callable[[FloatArray], FloatArray]] = {
+SCORES_BY_NAME: dict[str, Callable[[FloatArray], FloatArray]] = {
     "brier": _brier,
     "log": _log,
     "spherical": _spherical,
@@ -107,10 +107,10 @@ class _MeanScore(Statistic):
 
     def of_rows(self, rows: Predictions) -> FloatArray:
         """Return the score of every row of an induced problem, shape (n,)."""
-        return NAMED[self.name](rows.probs)[np.arange(rows.n), rows.labels]
+        return SCORES_BY_NAME[self.name](rows.probs)[np.arange(rows.n), rows.labels]
 
     def prepare(self, problem: Problem) -> ScoreSum:
-        term = problem.linear(self.name, NAMED[self.name])
+        term = problem.linear(self.name, SCORES_BY_NAME[self.name])
         mass = float(problem.n if problem.mass is None else problem.mass.sum())
         return ScoreSum.of(problem, term, mass, term.promised / mass)
 
@@ -236,10 +236,10 @@ class ScoreGap(Statistic):
     score: str = "brier"
 
     def __post_init__(self) -> None:
-        one_of("score", self.score, NAMED)
+        one_of("score", self.score, SCORES_BY_NAME)
 
     def prepare(self, problem: Problem) -> ScoreSum:
-        term = problem.linear(self.score, NAMED[self.score])
+        term = problem.linear(self.score, SCORES_BY_NAME[self.score])
         deviation = _deviation(term)
         if deviation <= NOTHING * np.sqrt(problem.n):
             raise StatisticError(

@@ -20,7 +20,7 @@ from caltest.statistics.rows import RowProblem
 from caltest.statistics.statistic import Statistic, rows_of
 
 #: Steps of the grids of [0, 1].
-STEPS = 2**10, 2**12, 2**14, 2**16
+SMOOTH_STEPS = 2**10, 2**12, 2**14, 2**16
 
 
 #: Steps in the smallest width that a grid serves.
@@ -28,15 +28,15 @@ STEPS_PER_WIDTH = 10
 
 
 #: Numbers on a grid that are looked at together.
-AT_ONCE = 2**18
+GRID_A_BATCH = 2**18
 
 
 #: How near the error has to come to the width, and how many widths are tried for it.
-TOLERANCE, MOST_WIDTHS = 1e-12, 30
+WIDTH_TOLERANCE, MOST_WIDTHS = 1e-12, 30
 
 
 #: Rows per unit of probability that are added to the density of a curve.
-FLOOR = 1e-4
+DENSITY_FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SmoothResiduals(ResidualStatistic):
 
     @cached_property
     def grids(self) -> tuple[_Grid, ...]:
-        return tuple(_Grid(self.p, steps) for steps in STEPS)
+        return tuple(_Grid(self.p, steps) for steps in SMOOTH_STEPS)
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         return np.asarray(factor**0.5 * self.of_residuals(*self.problem.residuals(outcomes)))
@@ -112,7 +112,7 @@ class SmoothResiduals(ResidualStatistic):
         # An error below the smallest width of a grid goes on to the next, which is finer.
         for grid in self.grids:
             finer = []
-            for part in np.array_split(left, -(-left.size * grid.steps // AT_ONCE)):
+            for part in np.array_split(left, -(-left.size * grid.steps // GRID_A_BATCH)):
                 spectra = grid.spectra(residuals[part] / mass)
                 width[part] = grid.least
                 error[part] = grid.errors(spectra, width[part])
@@ -174,7 +174,7 @@ class KernelSmoother:
 
     @cached_property
     def _grid(self) -> _Grid:
-        grids = [_Grid(self.p, steps) for steps in STEPS]
+        grids = [_Grid(self.p, steps) for steps in SMOOTH_STEPS]
         return next((grid for grid in grids if grid.least <= self.width), grids[-1])
 
     @cached_property
@@ -190,7 +190,7 @@ class KernelSmoother:
 
     def __call__(self, residuals: FloatArray) -> FloatArray:
         """Return the smoothed residuals (B, m) of weighted residuals (B, n)."""
-        return self._smoothed(residuals) / (self.density + FLOOR)
+        return self._smoothed(residuals) / (self.density + DENSITY_FLOOR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +263,7 @@ class _Grid:
         """
         width, slope = np.full(len(error), self.least), np.full(len(error), 0.5)
         error, low, high = error.copy(), width.copy(), np.minimum(error, 1.0)
-        left = np.flatnonzero(np.abs(error - width) > TOLERANCE)
+        left = np.flatnonzero(np.abs(error - width) > WIDTH_TOLERANCE)
         for _ in range(MOST_WIDTHS):
             if not left.size:
                 break
@@ -278,7 +278,7 @@ class _Grid:
             slope[left], width[left], error[left] = np.clip(fall, 0.0, 10.0), trial, value
             low[left] = np.maximum(least, np.minimum(trial, value))
             high[left] = np.minimum(most, np.maximum(trial, value))
-            left = left[np.abs(value - trial) > TOLERANCE]
+            left = left[np.abs(value - trial) > WIDTH_TOLERANCE]
         return error, width
 
 

@@ -14,7 +14,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.written import Written, name_of
 from caltest.data import Facts, Predictions
 from caltest.errors import Reading, StatisticError, UnsupportedFactError
-from caltest.nulls import BLOCK
+from caltest.nulls import REPLICATES_A_STREAM
 from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, Prepared
 from caltest.statistics.problem import Problem
@@ -80,7 +80,7 @@ class PreparedFunction(LabelStatistic):
 
     function: StatisticLike
     weighted: bool
-    replicates_at_once: ClassVar[int] = BLOCK
+    replicates_at_once: ClassVar[int] = REPLICATES_A_STREAM
 
     def of_labels(self, labels: IntArray) -> float:
         weights = (self.problem.weight,) if self.weighted else ()
@@ -94,7 +94,7 @@ class KnownRows(Prepared):
     problem: FollowupProblem
     statistic: Statistic
     inflatable: ClassVar[bool] = False
-    replicates_at_once: ClassVar[int] = BLOCK
+    replicates_at_once: ClassVar[int] = REPLICATES_A_STREAM
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         assert isinstance(outcomes, Drawn)

@@ -20,19 +20,19 @@ Sums = tuple[FloatArray, FloatArray]
 
 
 #: Rows of a tile of the matrix of kernel values.
-TILE = 256
+ROWS_A_TILE = 256
 
 
 #: Kernel values that stay in memory; of more rows they are made anew, tile by tile.
-IN_MEMORY = 2**24
+KERNEL_VALUES_KEPT = 2**24
 
 
 #: Replicates side by side where labels are compared pair by pair, and classes up to which they are.
-LANES, FEW_CLASSES = 64, 127
+LANES_OF_PAIRS, FEW_CLASSES = 64, 127
 
 
 #: So many pairs are compared in the time in which a kernel value is looked up and added.
-COMPARED = 22.0
+PAIRS_COMPARED = 22.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Tiles:
     @property
     def in_memory(self) -> bool:
         """True if kernel values are kept in memory."""
-        return len(self.probs) * max(self.size, TILE // 4) // 2 <= IN_MEMORY
+        return len(self.probs) * max(self.size, ROWS_A_TILE // 4) // 2 <= KERNEL_VALUES_KEPT
 
     def sums(self, labels: IntArray) -> Sums:
         """Return Σ_{i≠j} h_ij and Σ_i h_ii for every row of labels (B, n), two arrays (B,)."""
@@ -65,7 +65,7 @@ class Tiles:
         n, n_classes = self.probs.shape
         rows = np.arange(n)
         if self._dense:
-            lanes = np.zeros((n, -(-len(labels) // LANES) * LANES), dtype=np.int8)
+            lanes = np.zeros((n, -(-len(labels) // LANES_OF_PAIRS) * LANES_OF_PAIRS), dtype=np.int8)
             lanes[:, : len(labels)] = labels.T
             pairs = np.zeros(lanes.shape[1])
             for t, u, values in self._tiles():
@@ -103,8 +103,8 @@ class Tiles:
     @cached_property
     def _cuts(self) -> IntArray:
         """Starts of the tiles and the end of the last; small blocks share a tile, none is split."""
-        together = max(1, TILE // 4 // self.size) * self.size
-        step = TILE if self.size >= TILE else together
+        together = max(1, ROWS_A_TILE // 4 // self.size) * self.size
+        step = ROWS_A_TILE if self.size >= ROWS_A_TILE else together
         stride, n = max(step, self.size), len(self.probs)
         starts = [np.arange(a, min(a + stride, n), step) for a in range(0, n, stride)]
         return np.append(np.concatenate(starts), n)
@@ -159,7 +159,7 @@ class Tiles:
         entries = np.where(clear, residuals, self.probs).sum(axis=0)
         listed = float(entries @ entries) * self.size / len(self.probs)
         few = self.probs.shape[1] <= FEW_CLASSES
-        return few and COMPARED * listed > len(self.probs) * max(self.size, TILE // 4)
+        return few and PAIRS_COMPARED * listed > len(self.probs) * max(self.size, ROWS_A_TILE // 4)
 
     def _times(self, columns: FloatArray) -> FloatArray:
         """Return the kernel matrix, with a diagonal of 0, times columns (n, K), same shape."""
@@ -245,11 +245,11 @@ def _pair_sums(values, codes, starts, t, u, factor, totals_out):  # type: ignore
 
 @kernel
 def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-untyped-def]
-    # Σ k over pairs of equal labels, eight pairs and LANES replicates at a time, in registers.
-    sums = np.empty(LANES)
+    # Σ k over pairs of equal labels, eight pairs and LANES_OF_PAIRS replicates at a time.
+    sums = np.empty(LANES_OF_PAIRS)
     eights = values.shape[1] // 8 * 8
-    for start in range(0, totals_out.size, LANES):
-        lanes = slice(start, start + LANES)
+    for start in range(0, totals_out.size, LANES_OF_PAIRS):
+        lanes = slice(start, start + LANES_OF_PAIRS)
         sums[:] = 0.0
         for i in range(values.shape[0]):
             labels, line = rows[i, lanes], values[i]
@@ -260,7 +260,7 @@ def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-unty
                               others[j + 3, lanes])  # fmt: skip
                 w, x, y, z = (others[j + 4, lanes], others[j + 5, lanes], others[j + 6, lanes],
                               others[j + 7, lanes])  # fmt: skip
-                for q in range(LANES):
+                for q in range(LANES_OF_PAIRS):
                     k = labels[q]
                     low = ((a if s[q] == k else 0.0) + (b if t[q] == k else 0.0)) + (
                         (c if u[q] == k else 0.0) + (d if v[q] == k else 0.0)
@@ -270,9 +270,9 @@ def _compared(values, rows, others, factor, totals_out):  # type: ignore[no-unty
                     )
                     sums[q] += low + high
             for j in range(eights, values.shape[1]):
-                for q in range(LANES):
+                for q in range(LANES_OF_PAIRS):
                     sums[q] += line[j] if others[j, start + q] == labels[q] else 0.0
-        for q in range(LANES):
+        for q in range(LANES_OF_PAIRS):
             totals_out[start + q] += factor * sums[q]
 
 

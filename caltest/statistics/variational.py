@@ -13,10 +13,10 @@ from caltest._base.arrays import one_of, whole
 from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.recalibration import IsotonicRegression, Recalibration
-from caltest.recalibration.fitting import FLOOR
+from caltest.recalibration.fitting import LOG_PROBABILITY_FLOOR
 from caltest.statistics.prepared import LabelStatistic
 from caltest.statistics.problem import Problem
-from caltest.statistics.scores import NAMED
+from caltest.statistics.scores import SCORES_BY_NAME
 from caltest.statistics.statistic import Statistic, rows_of
 
 #: Recalibrated probabilities that differ by less have not moved.
@@ -45,7 +45,7 @@ class CrossFitted(LabelStatistic):
     def of_labels(self, labels: IntArray) -> float:
         # Scores are those that the methods of recalibration are fitted to: log-probabilities.
         p, recalibration = self.data.probs, self.statistic.recalibration
-        scores, repaired = np.log(np.maximum(p, FLOOR)), p.copy()
+        scores, repaired = np.log(np.maximum(p, LOG_PROBABILITY_FLOOR)), p.copy()
         for k in range(self.statistic.folds):
             inside = self.fold == k
             try:
@@ -54,7 +54,7 @@ class CrossFitted(LabelStatistic):
                 repaired[inside] = learned(scores[inside])
             except StatisticError:  # there is no map: the predictions stay as they are
                 continue
-        gains = self.statistic._of_rows(p, np.maximum(repaired, FLOOR), labels)
+        gains = self.statistic._of_rows(p, np.maximum(repaired, LOG_PROBABILITY_FLOOR), labels)
         return float(np.average(gains, weights=self.data.weights))
 
 
@@ -66,7 +66,7 @@ class _CrossFitted(Statistic):
     _: KW_ONLY
     recalibration: Recalibration = IsotonicRegression()
     folds: int = 5
-    losses: ClassVar[tuple[str, ...]] = tuple(NAMED)
+    losses: ClassVar[tuple[str, ...]] = tuple(SCORES_BY_NAME)
     essential: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
@@ -131,12 +131,12 @@ class VariationalError(_CrossFitted):
     """
 
     loss: str = "tv"
-    losses: ClassVar[tuple[str, ...]] = ("tv", "l1", "l2", "max", *NAMED)
+    losses: ClassVar[tuple[str, ...]] = ("tv", "l1", "l2", "max", *SCORES_BY_NAME)
 
     def _of_rows(self, p: FloatArray, q: FloatArray, labels: IntArray) -> FloatArray:
         rows = np.arange(labels.size)
-        if self.loss in NAMED:
-            return (NAMED[self.loss](p) - NAMED[self.loss](q))[rows, labels]
+        if self.loss in SCORES_BY_NAME:
+            return (SCORES_BY_NAME[self.loss](p) - SCORES_BY_NAME[self.loss](q))[rows, labels]
         slope = _slope(self.loss, q - p)
         return np.asarray(slope[rows, labels] - (slope * p).sum(axis=1))
 
@@ -151,4 +151,4 @@ class RefinementError(_CrossFitted):
     """
 
     def _of_rows(self, p: FloatArray, q: FloatArray, labels: IntArray) -> FloatArray:
-        return NAMED[self.loss](q)[np.arange(labels.size), labels]
+        return SCORES_BY_NAME[self.loss](q)[np.arange(labels.size), labels]

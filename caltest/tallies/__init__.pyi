@@ -2,7 +2,7 @@
 
 from .clustered import ClusteredTally as ClusteredTally
 from .grid import AnyTally as AnyTally
-from .grid import Source as Source
+from .grid import RowsOrTally as RowsOrTally
 from .problems import ClusteredProblem as ClusteredProblem
 from .problems import Counts as Counts
 from .problems import MicroCells as MicroCells

@@ -19,7 +19,7 @@ from caltest.errors import FewClustersWarning, InvalidPredictionsError, Statisti
 from caltest.nulls.laws import clopper_pearson
 from caltest.read.grade_tables import count_table, read_columns
 from caltest.tallies.grid import AnyTally
-from caltest.tallies.sql import CELLS
+from caltest.tallies.sql import CLUSTER_CELLS
 from caltest.tallies.tally import event_through, rows_of
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 #: Fewest clusters: with 50 random signs rejected up to .12 at .05.
-FEWEST = 100
+FEWEST_CLUSTERS = 100
 
 
 #: Rare events, each in a cluster of its own, below which tests and intervals fail.
-FEW = 10.0
+RARE_EVENTS = 10.0
 
 
 #: Of the rows of a cluster in a cell: their number, Σ p, Σ p², Σ y and Σ y p.
-SUMS = ("n", "p", "p2", "y", "yp")
+CLUSTER_SUMS = ("n", "p", "p2", "y", "yp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class ClusteredTally(AnyTally):
     cell: IntArray = field(repr=False)
     sums: FloatArray = field(repr=False)
     lens: Lens
-    n_cells: int = CELLS
+    n_cells: int = CLUSTER_CELLS
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
@@ -82,7 +82,7 @@ class ClusteredTally(AnyTally):
         labels: object = None,
         *,
         lens: LensLike | None = None,
-        n_cells: int = CELLS,
+        n_cells: int = CLUSTER_CELLS,
         **facts: Unpack[Facts],
     ) -> Self:
         """Add up rows, which ``clusters`` names the clusters of; O(n log n).
@@ -125,7 +125,7 @@ class ClusteredTally(AnyTally):
 
     @classmethod
     def from_table(
-        cls, table: object, *, lens: LensLike | None = None, n_cells: int = CELLS
+        cls, table: object, *, lens: LensLike | None = None, n_cells: int = CLUSTER_CELLS
     ) -> Self:
         """Read the result of :func:`tally_sql` with ``cluster=``, or a table like it.
 
@@ -133,8 +133,8 @@ class ClusteredTally(AnyTally):
         InvalidPredictionsError for sums that no rows have.
         """
         with count_table(table) as counts:
-            columns = read_columns(counts, ("cluster", "cell", *SUMS))
-        numbers = [np.asarray(columns[name], dtype=np.float64) for name in (*SUMS, "cell")]
+            columns = read_columns(counts, ("cluster", "cell", *CLUSTER_SUMS))
+        numbers = [np.asarray(columns[name], dtype=np.float64) for name in (*CLUSTER_SUMS, "cell")]
         n, p, p2, y, yp, cell = numbers
         right = (cell >= 0) & (cell < n_cells) & (n >= 1) & (p >= 0) & (p <= n) & (y >= 0)
         right &= (y <= n) & (cell == np.rint(cell)) & (np.abs(p * n_cells - (cell + 0.5) * n) <= n)
@@ -228,12 +228,12 @@ class ClusteredTally(AnyTally):
         n, p = (np.bincount(self.cluster, column) for column in self.sums[:, :2].T)
         skew = p / n * (1.0 - p / n) * n**2
         events = skew.sum() ** 3 / max((skew @ (n * abs(1.0 - 2.0 * p / n))) ** 2, 1e-300)
-        if events < FEW:
+        if events < RARE_EVENTS:
             warnings.warn(
                 "events are rare, or few clusters hold most of them: if rows of a cluster shared "
                 f"their label it would be as if {events:.1f} had been expected, and it takes "
-                f"{FEW:g}. Tests at 0.05 then rejected up to 0.14 of calibrated models, and "
-                "intervals of 95 % missed up to 0.20",
+                f"{RARE_EVENTS:g}. Tests at 0.05 then rejected up to 0.14 of calibrated models, "
+                "and intervals of 95 % missed up to 0.20",
                 FewClustersWarning,
                 stacklevel=stack,
             )

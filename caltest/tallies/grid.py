@@ -23,11 +23,11 @@ from caltest.nulls.compiled import inlined, lane_kernel
 
 #: Cells between 0 and 1, unless others are asked for: 10, 12, 15, 16, 20, 25, 30, 32, 50, 60, 64,
 #: 75 and 100 bins of equal width are made of them.
-GRID = 4800
+GRID_CELLS = 4800
 
 
 #: Rows of one tally, so that no sum overflows.
-MOST_ROWS = 2**33 - 1
+ROWS_A_TALLY = 2**33 - 1
 
 
 #: Different weights that are kept apart.
@@ -36,7 +36,7 @@ MOST_WEIGHTS = 1024
 
 #: The columns of sums: rows, Σt, Σt², Σt³, Σt⁴ with t in [−1, 1] the position; events, Σ y t; what
 #: rounding has left of Σt.
-SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")
+CELL_SUMS = ("n", "t1", "t2", "t3", "t4", "events", "events_t", "t1_rest")
 
 
 #: The totals over rows: with r = y − p, v = p (1 − p) and z = logit p, where p is cut off at 1e-12
@@ -55,7 +55,7 @@ class Grid:
     ``last`` − j mirror each other.
     """
 
-    size: int = GRID
+    size: int = GRID_CELLS
 
     def __post_init__(self) -> None:
         whole("grid", self.size, least=2, most=10**6)
@@ -114,7 +114,7 @@ class Grid:
 
 def mean_position(sums: IntArray) -> FloatArray:
     """Return the mean position of the rows in every cell, from −1 to 1, shape (C,)."""
-    return np.asarray((sums[:, 1] / UNIT + sums[:, 7] / FINE) / sums[:, 0])
+    return np.asarray((sums[:, 1] / POSITIONS + sums[:, 7] / FINE) / sums[:, 0])
 
 
 def total(totals: IntArray, name: str) -> FloatArray:
@@ -144,7 +144,7 @@ OCTAVES = 48
 
 
 #: Positions within a cell are multiples of 2⁻³⁰ of half its width, so that their sums are exact.
-UNIT = 2.0**30
+POSITIONS = 2.0**30
 
 
 #: What is left of a position is a multiple of 2⁻⁵²: their sums say where the mean is.
@@ -152,28 +152,28 @@ FINE = 2.0**52
 
 
 #: Where logits are cut off, as for Cox's tests, and the logit there.
-CLIP = 1e-12
+LOGIT_CLIP = 1e-12
 
 
-CUT = -27.631021115927547
+LOGIT_CUT = -27.631021115927547
 
 
 #: Below this 1 − p loses digits, and the other predictions are taken, as lenses do.
-SURE = 1e-6
+SURE_FROM = 1e-6
 
 
 #: Rows whose sums cannot overflow, and rows that are computed side by side.
-AT_ONCE, LANES = 2**19, 256
+ROWS_AT_ONCE, ABREAST = 2**19, 256
 
 
 #: Where buffers of so many numbers begin: of p and 1 − p the smaller and the larger, whether the
 #: rarer of both outcomes occurred, whether that is not the event, x in widths of the grid, the
 #: place of the row's sums, and what it adds to them and to totals; logarithms and exponents.
-X, REST, RARE, UPPER, Y, PLACE, LEFT, T1, T2, T3, T4 = (k * LANES for k in range(11))
+X, REST, RARE, UPPER, Y, PLACE, LEFT, T1, T2, T3, T4 = (k * ABREAST for k in range(11))
 
 
 PASS_TOTALS, LOGS, EXPONENTS, OCTAVE, POSITION, REMAINDER, BUFFERS = (
-    LANES * 11, LANES * 18, LANES * 20, LANES * 22, LANES * 23, LANES * 24, 25
+    ABREAST * 11, ABREAST * 18, ABREAST * 20, ABREAST * 22, ABREAST * 23, ABREAST * 24, 25
 )  # fmt: skip
 
 
@@ -182,16 +182,22 @@ HIGH, LOW = 2.0**20, 43
 
 
 #: The rows and what is left of their positions share a column: 2⁴² n + rest.
-SHARED = 42
+PACKED_BITS = 42
 
 
 # Adding 1.5 · 2⁵² to a number rounds it to a whole one, which is then the difference of the bits;
 # adding 1.5 · 2³² or 1.5 · 2⁻¹¹ does so with multiples of 2⁻²⁰ and of 2⁻⁶³.
-WHOLE, COARSE, SMALL, ONE, ROOT = 1.5 * 2.0**52, 1.5 * 2.0**32, 1.5 * 2.0**-11, 1.0, np.sqrt(0.5)
+WHOLE, COARSE, SHIFT_FINE, UNITY, ROOT = (
+    1.5 * 2.0**52,
+    1.5 * 2.0**32,
+    1.5 * 2.0**-11,
+    1.0,
+    np.sqrt(0.5),
+)
 
 
 WHOLE_BITS, COARSE_BITS, SMALL_BITS, ONE_BITS, ROOT_BITS = (
-    int(np.float64(x).view(np.int64)) for x in (WHOLE, COARSE, SMALL, ONE, ROOT)
+    int(np.float64(x).view(np.int64)) for x in (WHOLE, COARSE, SHIFT_FINE, UNITY, ROOT)
 )
 
 
@@ -199,7 +205,7 @@ FRACTION = 2**52 - 1
 
 
 #: Logarithms are taken of 2⁵⁴ x, so that the smallest numbers have all their bits.
-SCALE = 54
+LOG_SCALE = 54
 
 
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -216,16 +222,16 @@ def add_up(
     """
     cells = 2 * OCTAVES + 2 * size - 1
     sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)
-    room, lanes = np.zeros((2 * cells, 5), dtype=np.int64), np.empty(BUFFERS * LANES)
-    for first in range(0, p.size, AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    room, lanes = np.zeros((2 * cells, 5), dtype=np.int64), np.empty(BUFFERS * ABREAST)
+    for first in range(0, p.size, ROWS_AT_ONCE):
+        part = slice(first, first + ROWS_AT_ONCE)
         _add_up(p[part], rest[part], events[part], size, lanes, room, totals)
         totals[:, 0] += totals[:, 1] >> LOW
         totals[:, 1] &= (1 << LOW) - 1
         (occupied,) = np.nonzero(room[:, 0])
         shared, others = np.split(room[occupied], [1], axis=1)
-        n = (shared + (1 << (SHARED - 1))) >> SHARED
-        sums[occupied] += np.hstack([n, others, shared - (n << SHARED)])
+        n = (shared + (1 << (PACKED_BITS - 1))) >> PACKED_BITS
+        sums[occupied] += np.hstack([n, others, shared - (n << PACKED_BITS)])
         room[occupied] = 0
     return sums.reshape(cells, 2, 6), totals
 
@@ -234,16 +240,16 @@ def add_up(
 def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore[no-untyped-def]
     # O(n), one pass. All sums are of whole numbers: their order changes nothing.
     bits = lanes.view(np.int64)
-    for first in range(0, p.size, LANES):
-        m = min(LANES, p.size - first)
+    for first in range(0, p.size, ABREAST):
+        m = min(ABREAST, p.size - first)
         for i in range(m):
             lanes[X + i], lanes[REST + i] = p[first + i], rest[first + i]
             lanes[RARE + i] = events[first + i]
-        for i in range(m, LANES):
+        for i in range(m, ABREAST):
             lanes[X + i], lanes[REST + i], lanes[RARE + i] = 0.0, 1.0, 0.0  # adds 0 to totals
-        for i in range(LANES):
+        for i in range(ABREAST):
             x, other, event = lanes[X + i], lanes[REST + i], lanes[RARE + i]
-            other = 1.0 - x if 1.0 - x >= SURE else other
+            other = 1.0 - x if 1.0 - x >= SURE_FROM else other
             upper = x > 0.5
             lanes[X + i] = other if upper else x
             lanes[REST + i] = x if upper else other
@@ -254,7 +260,7 @@ def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore
         _total(lanes, bits, totals_out)
         for i in range(m):
             row = sums_out[np.uint64(lanes[PLACE + i])]
-            row[0] += bits[LEFT + i] - (WHOLE_BITS - (1 << SHARED))
+            row[0] += bits[LEFT + i] - (WHOLE_BITS - (1 << PACKED_BITS))
             row[1] += bits[T1 + i] - WHOLE_BITS
             row[2] += bits[T2 + i] - WHOLE_BITS
             row[3] += bits[T3 + i] - WHOLE_BITS
@@ -264,12 +270,12 @@ def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore
 @inlined
 def _place(lanes, bits, size):  # type: ignore[no-untyped-def]
     last = 2.0 * (OCTAVES + size - 1)
-    for i in range(LANES):
+    for i in range(ABREAST):
         lanes[Y + i] = lanes[X + i] * size
-    for i in range(LANES):
+    for i in range(ABREAST):
         bits[OCTAVE + i] = (bits[Y + i] >> 52) + WHOLE_BITS
         bits[POSITION + i] = (bits[Y + i] & FRACTION) + ONE_BITS
-    for i in range(LANES):
+    for i in range(ABREAST):
         x, y = lanes[X + i], lanes[Y + i]
         j, cell = np.rint(y), np.floor(y)
         off = x - j / size
@@ -284,30 +290,30 @@ def _place(lanes, bits, size):  # type: ignore[no-untyped-def]
         upper, rare = lanes[UPPER + i] > 0.0, lanes[RARE + i]
         lanes[PLACE + i] = 2.0 * (last - key) + 1.0 - rare if upper else 2.0 * key + rare
         t = -t if upper else t
-        whole = t * UNIT + WHOLE
+        whole = t * POSITIONS + WHOLE
         lanes[T1 + i] = whole
-        rounded = (whole - WHOLE) / UNIT
+        rounded = (whole - WHOLE) / POSITIONS
         square = rounded * rounded
         lanes[LEFT + i] = (t - rounded) * FINE + WHOLE
-        lanes[T2 + i] = square * UNIT + WHOLE
-        lanes[T3 + i] = square * rounded * UNIT + WHOLE
-        lanes[T4 + i] = square * square * UNIT + WHOLE
+        lanes[T2 + i] = square * POSITIONS + WHOLE
+        lanes[T3 + i] = square * rounded * POSITIONS + WHOLE
+        lanes[T4 + i] = square * square * POSITIONS + WHOLE
 
 
 @inlined
 def _logarithms(lanes, bits):  # type: ignore[no-untyped-def]
     # With m = 1 + f in [√½, √2): log 2ᵏ m = k log 2 + 2 artanh s, s = f / (2 + f), by the
     # polynomial of fdlibm, to one unit in the last place; every operation as it is written.
-    for i in range(LANES):
+    for i in range(ABREAST):
         x = lanes[X + i]
-        lanes[LOGS + i] = (x if x > 0.0 else 1.0) * 2.0**SCALE
-        lanes[LOGS + LANES + i] = lanes[REST + i] * 2.0**SCALE
-    for i in range(2 * LANES):
+        lanes[LOGS + i] = (x if x > 0.0 else 1.0) * 2.0**LOG_SCALE
+        lanes[LOGS + ABREAST + i] = lanes[REST + i] * 2.0**LOG_SCALE
+    for i in range(2 * ABREAST):
         above = bits[LOGS + i] - ROOT_BITS
         bits[EXPONENTS + i] = (above >> 52) + WHOLE_BITS
         bits[LOGS + i] = (above & FRACTION) + ROOT_BITS
-    for i in range(2 * LANES):
-        k, f = lanes[EXPONENTS + i] - (WHOLE + SCALE), lanes[LOGS + i] - 1.0
+    for i in range(2 * ABREAST):
+        k, f = lanes[EXPONENTS + i] - (WHOLE + LOG_SCALE), lanes[LOGS + i] - 1.0
         s = f / (2.0 + f)
         z = s * s
         w = z * z
@@ -324,26 +330,26 @@ def _logarithms(lanes, bits):  # type: ignore[no-untyped-def]
 
 @inlined
 def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
-    for i in range(LANES):
+    for i in range(ABREAST):
         x, rest, upper = lanes[X + i], lanes[REST + i], lanes[UPPER + i]
-        log, log_rest = lanes[LOGS + i], lanes[LOGS + LANES + i]
+        log, log_rest = lanes[LOGS + i], lanes[LOGS + ABREAST + i]
         z, v, r = log - log_rest, x * rest, rest if lanes[RARE + i] > 0.0 else -x
-        cut = CUT if x < CLIP else z
+        cut = LOGIT_CUT if x < LOGIT_CLIP else z
         lanes[PASS_TOTALS + i] = 0.0 if upper > 0.0 else v * cut
-        lanes[PASS_TOTALS + LANES + i] = -v * cut if upper > 0.0 else 0.0
-        lanes[PASS_TOTALS + 2 * LANES + i] = -x * log - rest * log_rest
-        lanes[PASS_TOTALS + 3 * LANES + i] = v * cut * cut
-        lanes[PASS_TOTALS + 4 * LANES + i] = r * cut
-        lanes[PASS_TOTALS + 5 * LANES + i] = v * z * z
-        lanes[PASS_TOTALS + 6 * LANES + i] = r * z
+        lanes[PASS_TOTALS + ABREAST + i] = -v * cut if upper > 0.0 else 0.0
+        lanes[PASS_TOTALS + 2 * ABREAST + i] = -x * log - rest * log_rest
+        lanes[PASS_TOTALS + 3 * ABREAST + i] = v * cut * cut
+        lanes[PASS_TOTALS + 4 * ABREAST + i] = r * cut
+        lanes[PASS_TOTALS + 5 * ABREAST + i] = v * z * z
+        lanes[PASS_TOTALS + 6 * ABREAST + i] = r * z
     for k in range(7):
-        for i in range(LANES):
-            value = lanes[PASS_TOTALS + k * LANES + i]
+        for i in range(ABREAST):
+            value = lanes[PASS_TOTALS + k * ABREAST + i]
             high = value + COARSE
-            lanes[PASS_TOTALS + k * LANES + i] = high
-            lanes[REMAINDER + i] = (value - (high - COARSE)) + SMALL
-        for i in range(LANES):
-            totals_out[k, 0] += bits[PASS_TOTALS + k * LANES + i] - COARSE_BITS
+            lanes[PASS_TOTALS + k * ABREAST + i] = high
+            lanes[REMAINDER + i] = (value - (high - COARSE)) + SHIFT_FINE
+        for i in range(ABREAST):
+            totals_out[k, 0] += bits[PASS_TOTALS + k * ABREAST + i] - COARSE_BITS
             totals_out[k, 1] += bits[REMAINDER + i] - SMALL_BITS
 
 
@@ -468,4 +474,4 @@ class AnyTally(NamedClasses, ABC):
 
 
 #: What verbs are asked about: rows, or sums over rows.
-Source: TypeAlias = Predictions | AnyTally
+RowsOrTally: TypeAlias = Predictions | AnyTally

@@ -25,9 +25,8 @@ from caltest.data.facts import in_whole_numbers
 from caltest.errors import StatisticError
 from caltest.nulls import Batches, RedrawLabels, Scheme, Shortcut, WildSigns
 from caltest.nulls.compiled import lane_kernel
-from caltest.nulls.lanes import GAMMA, Seed, keys, mixed
-from caltest.nulls.lanes import UNIT as UNIT_DRAWS
-from caltest.nulls.laws import NEGLIGIBLE, ROUNDING, fast_length, poisson_binomial
+from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, keys, mixed
+from caltest.nulls.laws import LAW_ROUNDING, NEGLIGIBLE, fast_length, poisson_binomial
 from caltest.statistics.problem import (
     ABSENT,
     Cells,
@@ -39,8 +38,8 @@ from caltest.statistics.problem import (
     gathered,
 )
 from caltest.statistics.rows import Flips
-from caltest.tallies.clustered import FEWEST, ClusteredTally
-from caltest.tallies.grid import FINE, UNIT, AnyTally, Grid, mean_position, total
+from caltest.tallies.clustered import FEWEST_CLUSTERS, ClusteredTally
+from caltest.tallies.grid import FINE, POSITIONS, AnyTally, Grid, mean_position, total
 from caltest.tallies.tally import Tally
 
 # ------------------------------------------------------------------------------
@@ -142,7 +141,7 @@ class MicroCells(Problem):
 
 
 #: Numbers of events that are drawn together.
-AT_ONCE = 2**22
+EVENTS_A_BATCH = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +228,7 @@ class TallyProblem(MicroCells):
         The shape is (U,), for coefficients (U,).
         """
         sums = [self.count, self.count * mean_position(self.moments)]
-        sums += [self.moments[:, k] / UNIT for k in range(2, 5)]
+        sums += [self.moments[:, k] / POSITIONS for k in range(2, 5)]
         powers = (self.half**k * sums[k] for k in range(5))
         return np.asarray(sum(c * m for c, m in zip(coefficients, powers, strict=False)))
 
@@ -257,7 +256,7 @@ class TallyProblem(MicroCells):
 
     @cached_property
     def event_sums(self) -> FloatArray:
-        return self.labels * self.centre + self.half * self.moments[:, 6] / UNIT
+        return self.labels * self.centre + self.half * self.moments[:, 6] / POSITIONS
 
     def total(self, name: str, power: int = 1) -> float:
         """Return a total over all rows, weighted by a power of the row weights."""
@@ -376,7 +375,7 @@ class TallyProblem(MicroCells):
         """
         events = np.concatenate([self.labels, self.count - self.labels])
         (some,) = np.nonzero(events)
-        position = self.moments[:, 6] / UNIT
+        position = self.moments[:, 6] / POSITIONS
         position = np.concatenate([position, self.count * mean_position(self.moments) - position])
         cell, label = some % self.key.size, some // self.key.size
         offset = self.half[cell] * np.clip(position[some] / events[some], -1.0, 1.0)
@@ -420,7 +419,7 @@ class CountDraws:
         """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
         p, rest = np.clip(self.problem.probs, 0.0, 1.0).T
         rows = self.problem.count.astype(np.int64)
-        at_once = max(1, AT_ONCE // rows.size)
+        at_once = max(1, EVENTS_A_BATCH // rows.size)
         values = []
         for start in range(first, first + count, at_once):
             some = min(at_once, first + count - start)
@@ -452,10 +451,10 @@ class ClusteredProblem(MicroCells):
     @classmethod
     def of(cls, tally: ClusteredTally) -> ClusteredProblem:
         """Return the problem of a tally; StatisticError for fewer than 100 clusters."""
-        if tally.n_clusters < FEWEST:
+        if tally.n_clusters < FEWEST_CLUSTERS:
             raise StatisticError(
                 f"{tally.n_clusters} clusters are too few: random signs of whole clusters hold "
-                f"their level from {FEWEST} on. Pass the rows with clusters= if they fit"
+                f"their level from {FEWEST_CLUSTERS} on. Pass the rows with clusters= if they fit"
             )
         tally.warn(stack=6)
         n, p, _, y, _ = tally.sums.T
@@ -582,7 +581,7 @@ NARROW = 1e-7
 
 
 #: Rows that are listed one by one where their predictions are known.
-LISTED = 4096
+ROWS_LISTED = 4096
 
 
 #: Frequencies times predictions in an array that is made at once.
@@ -617,7 +616,7 @@ class Atoms:
         """
         n = sums[:, 0].astype(np.float64)
         mean = mean_position(sums)
-        square, cube, fourth = (sums[:, k] / (n * UNIT) for k in range(2, 5))
+        square, cube, fourth = (sums[:, k] / (n * POSITIONS) for k in range(2, 5))
         variance = np.maximum(square - mean**2, 0.0)
         two = (variance > NARROW) & (n > 1)
         sd = np.sqrt(np.where(two, variance, 1.0))
@@ -630,7 +629,7 @@ class Atoms:
         times = np.array([n * share, n * (1.0 - share)])
         several = two & (n > 2)
         left = (n * fourth + (times * t**4).sum(axis=0)) * half**4 / 4.0
-        spread = 0.5 * np.where(two, 0.0, np.minimum(variance, NARROW)) + 2.0 / UNIT
+        spread = 0.5 * np.where(two, 0.0, np.minimum(variance, NARROW)) + 2.0 / POSITIONS
         return cls(
             centre + half * t,
             rest - half * t,
@@ -658,10 +657,12 @@ class Atoms:
         p, times = p[free], times[free]
         n, mean, variance = round(float(times.sum())), times @ p, times @ (p * (1.0 - p))
         rounding = float(self.rounding.sum())
-        if n <= LISTED and not self.half.any():
+        if n <= ROWS_LISTED and not self.half.any():
             rows = np.repeat(p, np.rint(times).astype(np.int64))
             first, pmf, lost = poisson_binomial(rows)
-            lost += ROUNDING[0] + 2.0 * float(pmf.max()) * rounding + 8.0 * float(self.second.sum())
+            lost += (
+                LAW_ROUNDING[0] + 2.0 * float(pmf.max()) * rounding + 8.0 * float(self.second.sum())
+            )
             return first, pmf, lost
         exponent = np.log(2.0 / NEGLIGIBLE)
         reach = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * variance)
@@ -677,7 +678,7 @@ class Atoms:
         pmf = np.clip(pmf, 0.0, None)
         window = np.flatnonzero(pmf > NEGLIGIBLE)
         pmf = pmf[window[0] : window[-1] + 1]
-        lost = 2.0 * NEGLIGIBLE + ROUNDING[0] + ROUNDING[1] * float(np.sqrt(n))
+        lost = 2.0 * NEGLIGIBLE + LAW_ROUNDING[0] + LAW_ROUNDING[1] * float(np.sqrt(n))
         lost += self._left(omega, np.abs(spectrum[: omega.size]), p)
         return low + int(window[0]), pmf, lost + 2.0 * float(pmf.max()) * rounding
 
@@ -766,7 +767,7 @@ def _draw(rows, chance, turned, key, twist, law, guide, u, draws_out):  # type: 
             guide[i] = j
         step = GAMMA * np.uint64(c)
         for q in range(key.size):
-            u[q] = mixed(key[q] + step, twist[q]) * UNIT_DRAWS
+            u[q] = mixed(key[q] + step, twist[q]) * UNIFORM_STEP
         for q in range(key.size):
             j = guide[int(u[q] * parts)]
             while law[j] <= u[q] * total:

@@ -16,11 +16,11 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR
 
 #: Rows of a sample, and numbers in their predictions, at most.
-SIZE, NUMBERS = 50_000, 2**23
+ROWS_SAMPLED_AT_MOST, NUMBERS_SAMPLED = 50_000, 2**23
 
 
 #: Rows of a part whose labels tell it from others.
-TELLING = 1024
+ROWS_COMPARED = 1024
 
 
 #: The largest rank: every row may be in the sample.
@@ -165,12 +165,12 @@ def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
 
 def most_rows(n_classes: int) -> int:
     """Return the largest number of rows that a sample keeps."""
-    return min(SIZE, max(1, NUMBERS // n_classes))
+    return min(ROWS_SAMPLED_AT_MOST, max(1, NUMBERS_SAMPLED // n_classes))
 
 
 def part_of(labels: IntArray) -> np.uint64:
     """Return a hash of the first labels, which tells one part of the rows from another."""
-    few = labels[:TELLING].astype(np.uint64)
+    few = labels[:ROWS_COMPARED].astype(np.uint64)
     number = np.arange(1, few.size + 1, dtype=np.uint64)
     return np.uint64(np.bitwise_xor.reduce(mixed(number * GAMMA + few)))
 

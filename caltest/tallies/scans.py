@@ -26,10 +26,10 @@ from caltest.read.state import (
     write_file,
 )
 from caltest.read.tables import rows_of
-from caltest.tallies.tally import LOOKS, Counts, Tallies, Tally, TallyReading, joined, named
+from caltest.tallies.tally import LOOKS, MaybeTally, Tallies, Tally, TallyReading, joined, named
 
 #: Which commands look so.
-COMMANDS = {
+COMMANDS_OF_LOOKS = {
     LOOKS[None]: "caltest audit or report",
     LOOKS["usual"]: "caltest test or interval without --lens",
 }
@@ -154,7 +154,7 @@ class _Run:
     state: Path | None
     verify: bool
     #: Replaced as a whole, so that Ctrl-C never finds one without the other.
-    counted: tuple[dict[str, Any], Counts] = field(default_factory=lambda: ({}, None))
+    counted: tuple[dict[str, Any], MaybeTally] = field(default_factory=lambda: ({}, None))
     #: Marks of the parts that had to be known before they are read.
     marks: dict[Path, str] = field(default_factory=dict)
     write_time: float = field(default_factory=time.monotonic)
@@ -244,7 +244,11 @@ class _Run:
         for name, now in self.question.items():
             if question.get(name) != now:
                 before = question.get(name, "nothing")
-                by = f"; {COMMANDS[before]} wrote it and can go on" if before in COMMANDS else ""
+                by = (
+                    f"; {COMMANDS_OF_LOOKS[before]} wrote it and can go on"
+                    if before in COMMANDS_OF_LOOKS
+                    else ""
+                )
                 raise StatisticError(
                     f"{self.state} was written with {name}={before}, not {now}: give the same, or "
                     f"count anew into another file (resume=){by}",
@@ -265,7 +269,7 @@ class _Run:
                 self.marks[part] = content_mark(part)
 
 
-def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], Counts]:
+def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], MaybeTally]:
     """Return the records of parts, the question, and the tally kept in a state file."""
     foreign = (
         f"{state} is not the state of a scan, as audit, report, test and interval write it with "

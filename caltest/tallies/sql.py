@@ -27,19 +27,19 @@ from caltest.read.grade_tables import (
     whole_numbers,
 )
 from caltest.tallies.grid import (
-    AT_ONCE,
-    CLIP,
-    CUT,
+    CELL_SUMS,
     FINE,
-    GRID,
+    GRID_CELLS,
     HIGH,
+    LOGIT_CLIP,
+    LOGIT_CUT,
     LOW,
-    MOST_ROWS,
     MOST_WEIGHTS,
     OCTAVES,
-    SUMS,
+    POSITIONS,
+    ROWS_A_TALLY,
+    ROWS_AT_ONCE,
     TOTALS,
-    UNIT,
     Grid,
     carried,
 )
@@ -54,11 +54,11 @@ REFUSED = {
 
 
 #: The columns of the result: whole numbers but for the weight.
-COLUMNS = ("grid", "weight", "key", *SUMS, *TOTALS, *(f"{name}_rest" for name in TOTALS))
+SQL_COLUMNS = ("grid", "weight", "key", *CELL_SUMS, *TOTALS, *(f"{name}_rest" for name in TOTALS))
 
 
 #: Cells of a tally of clusters: bins of 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30 and 40 fit.
-CELLS = 120
+CLUSTER_CELLS = 120
 
 
 #: Adding and subtracting it rounds to whole numbers, ties to even, in every IEEE arithmetic.
@@ -87,7 +87,7 @@ r: CASE WHEN y = 1 THEN rest ELSE -q END
 
 j: place + {_R} - {_R}
 near: GREATEST(place, {2.0**-OCTAVES!r})
-cut: CASE WHEN x >= {CLIP!r} THEN z WHEN upper THEN {-CUT!r} ELSE {CUT!r} END
+cut: CASE WHEN x >= {LOGIT_CLIP!r} THEN z WHEN upper THEN {-LOGIT_CUT!r} ELSE {LOGIT_CUT!r} END
 
 off: x - j / g
 e: FLOOR(LN(near) / LN(2e0))
@@ -107,15 +107,15 @@ key: CAST(CASE WHEN refused < 0 THEN refused
     WHEN upper THEN 2 * g + {2 * OCTAVES - 2} - own ELSE own END AS BIGINT)
 u: CASE WHEN upper THEN -t0 ELSE t0 END
 
-whole: u * {UNIT!r} + {_R} - {_R}
+whole: u * {POSITIONS!r} + {_R} - {_R}
 
-t: whole / {UNIT!r}
+t: whole / {POSITIONS!r}
 yt: y * whole
-t1_rest: (u - whole / {UNIT!r}) * {FINE!r} + {_R} - {_R}
+t1_rest: (u - whole / {POSITIONS!r}) * {FINE!r} + {_R} - {_R}
 
-t2: t * t * {UNIT!r} + {_R} - {_R}
-t3: t * t * t * {UNIT!r} + {_R} - {_R}
-t4: (t * t) * (t * t) * {UNIT!r} + {_R} - {_R}
+t2: t * t * {POSITIONS!r} + {_R} - {_R}
+t3: t * t * t * {POSITIONS!r} + {_R} - {_R}
+t4: (t * t) * (t * t) * {POSITIONS!r} + {_R} - {_R}
 cut_rz: r * cut
 cut_vz_low: CASE WHEN upper THEN 0 ELSE v * cut END
 cut_vz_high: CASE WHEN upper THEN v * cut ELSE 0 END
@@ -212,9 +212,9 @@ def tally_sql(
         if weights is not None:
             raise StatisticError("a tally of clusters keeps no weights: leave out weights")
         y = word["label"].format(quoted(label))
-        whole("grid", cells := CELLS if grid is None else grid)
+        whole("grid", cells := CLUSTER_CELLS if grid is None else grid)
         return _of_clusters(origin, number, y, quoted(cluster), cells)
-    size = Grid(GRID if grid is None else grid).size
+    size = Grid(GRID_CELLS if grid is None else grid).size
     decimal = f"(({number} * 1e6 + {_R} - {_R}) / 1e6)"
     first = {
         "p": f"CASE WHEN {word['single'].format(p)} THEN CASE WHEN CAST({decimal} AS REAL) = {p}\n"
@@ -266,7 +266,7 @@ def _result(word: Mapping[str, str]) -> str:
 
     weight = "CASE WHEN refused < 0 THEN 0e0 ELSE w END"
     shown = {"grid": "CAST(MIN(g) AS INTEGER)", "weight": weight, "key": "key", "n": "COUNT(*)"}
-    for name in SUMS[1:]:
+    for name in CELL_SUMS[1:]:
         column = {"t1": "whole", "events": "y", "events_t": "yt"}.get(name, name)
         shown[name] = f"CAST({total(column)} AS BIGINT)"
     for name in TOTALS:
@@ -274,7 +274,7 @@ def _result(word: Mapping[str, str]) -> str:
         high, low = total(f"FLOOR{value}"), total(f"FLOOR(({value} - FLOOR{value}) * {2.0**LOW!r})")
         shown[name] = f"CAST({high} + {word['quotient'].format(low, carry)} AS BIGINT)"
         shown[f"{name}_rest"] = f"CAST(MOD({low}, {carry}) AS BIGINT)"
-    return ",\n".join(f"{shown[name]} AS {name}" for name in COLUMNS)
+    return ",\n".join(f"{shown[name]} AS {name}" for name in SQL_COLUMNS)
 
 
 # ------------------------------------------------------------------------------
@@ -334,11 +334,11 @@ class Counted:
         names = class_names(classes, 2)
         with count_table(table) as counts:
             if "key" in counts.names and "t4" in counts.names:
-                columns = read_columns(counts, COLUMNS)
+                columns = read_columns(counts, SQL_COLUMNS)
                 return _of_cells(cls, columns, names, grid)
             grade_columns = {"n": n, "events": events, "probability": probability}
             grades = read_grades(counts, grade_columns)
-        return _of_grades(cls, grades, names, GRID if grid is None else grid)
+        return _of_grades(cls, grades, names, GRID_CELLS if grid is None else grid)
 
 
 def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
@@ -365,8 +365,8 @@ def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
 
 
 def _refuse_more(n: IntArray) -> None:
-    if sum(n.tolist()) > MOST_ROWS:
-        raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+    if sum(n.tolist()) > ROWS_A_TALLY:
+        raise StatisticError(f"a tally holds at most {ROWS_A_TALLY} rows")
 
 
 def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: int | None) -> Any:
@@ -375,7 +375,7 @@ def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: in
     ``columns`` are the columns of the query's result by name. InvalidPredictionsError for rows that
     the query could not tally, and for grids that differ.
     """
-    whole = {name: whole_numbers(columns[name], name) for name in COLUMNS if name != "weight"}
+    whole = {name: whole_numbers(columns[name], name) for name in SQL_COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]
     refusals = [f"{several(int(n[key == code].sum()), 'row')} {why}"
             for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
@@ -388,9 +388,9 @@ def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: in
     if sizes.size > 1 or grid not in (None, sizes[0]):
         remedy = "one at a time" if grid is None else f"not of {grid}"
         raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {remedy}")
-    sums = np.column_stack([whole[name] for name in SUMS])
+    sums = np.column_stack([whole[name] for name in CELL_SUMS])
     events, t1 = whole["events"], whole["t1"]
-    wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * UNIT)
+    wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * POSITIONS)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidPredictionsError(f"{nth(row)} has sums that {n[row]} rows cannot have")
@@ -404,12 +404,12 @@ def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: in
     if ((key < 0) | (key > last)).any():
         raise InvalidPredictionsError(f"key: there are others than 0 to {last} of grid {sizes[0]}")
     both, where = np.unique(stratum * (last + 1) + key, return_inverse=True)
-    merged = np.zeros((both.size, len(SUMS)), dtype=np.int64)
+    merged = np.zeros((both.size, len(CELL_SUMS)), dtype=np.int64)
     np.add.at(merged, where, sums)
     parts = np.stack([[whole[t], whole[f"{t}_rest"]] for t in TOTALS]).transpose(2, 0, 1)
     totals = np.zeros((strata.size, len(TOTALS), 2), dtype=np.int64)
-    for start in range(0, n.size, AT_ONCE):
-        part = slice(start, start + AT_ONCE)
+    for start in range(0, n.size, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
         np.add.at(totals, stratum[part], parts[part])
         totals = carried(totals)
     of_cell, key = np.divmod(both, last + 1)

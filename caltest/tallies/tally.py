@@ -43,22 +43,22 @@ from caltest.read.logs import refuse_repeated_samples
 from caltest.read.questioning import one_part_columns, words_in
 from caltest.read.state import parse_json, sealed, unsealed
 from caltest.read.tables import batches_of
-from caltest.read.values import Cells
+from caltest.read.values import EvaluatedCells
 from caltest.tallies.grid import (
+    CELL_SUMS,
     FINE,
-    GRID,
-    MOST_ROWS,
+    GRID_CELLS,
     MOST_WEIGHTS,
-    SUMS,
+    POSITIONS,
+    ROWS_A_TALLY,
     TOTALS,
-    UNIT,
     AnyTally,
     Grid,
     carried,
     mean_position,
     turned_over,
 )
-from caltest.tallies.sample import TELLING, UNBOUNDED, RowSample, part_of, shared_rows
+from caltest.tallies.sample import ROWS_COMPARED, UNBOUNDED, RowSample, part_of, shared_rows
 from caltest.tallies.sql import Counted
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Tally(AnyTally, Counted):
         probs: object,
         labels: object = None,
         lens: Lens | None = None,
-        grid: int = GRID,
+        grid: int = GRID_CELLS,
         **facts: Unpack[Facts],
     ) -> Self:
         """Tally rows.
@@ -206,7 +206,7 @@ class Tally(AnyTally, Counted):
 
     @property
     def impossible(self) -> IntArray:
-        n, events = self.sums[:, 0], self.sums[:, SUMS.index("events")]
+        n, events = self.sums[:, 0], self.sums[:, CELL_SUMS.index("events")]
         count = events[self.key == 0].sum() + (n - events)[self.key == Grid(self.grid).last].sum()
         return np.broadcast_to(np.int64(0), (int(count),))
 
@@ -232,8 +232,8 @@ class Tally(AnyTally, Counted):
         if not isinstance(other, Tally):
             return NotImplemented
         self.refuse_other(other, "do not add up")
-        if self.n + other.n > MOST_ROWS:
-            raise StatisticError(f"a tally holds at most {MOST_ROWS} rows")
+        if self.n + other.n > ROWS_A_TALLY:
+            raise StatisticError(f"a tally holds at most {ROWS_A_TALLY} rows")
         strata = np.union1d(self.strata, other.strata)
         if strata.size > MOST_WEIGHTS:
             raise StatisticError(f"a tally keeps up to {MOST_WEIGHTS} different weights apart")
@@ -244,7 +244,7 @@ class Tally(AnyTally, Counted):
             totals[place] += part.totals
             cells.append(place[part.stratum] * width + part.key)
         both, where = np.unique(np.concatenate(cells), return_inverse=True)
-        sums = np.zeros((both.size, len(SUMS)), dtype=np.int64)
+        sums = np.zeros((both.size, len(CELL_SUMS)), dtype=np.int64)
         np.add.at(sums, where, np.concatenate([self.sums, other.sums]))
         stratum, key = np.divmod(both, width)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
@@ -329,7 +329,7 @@ def rows_of(
                 "predictions themselves" + ", or make a ClusteredTally" * (name == "clusters")
             )
     through = as_lens(lens, data)
-    if type(through) not in LENSES.values():
+    if type(through) not in TALLY_LENSES.values():
         raise StatisticError(
             f"a tally cannot name {name_of(through)}: apply it first and tally what it returns"
         )
@@ -355,7 +355,7 @@ def event_through(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArr
 
 
 #: The lenses through which a tally may look, by name.
-LENSES: dict[str, type[Lens]] = {
+TALLY_LENSES: dict[str, type[Lens]] = {
     kind.__name__: kind for kind in (OneVsRest, TopK, Partition, Canonical)
 }
 
@@ -372,7 +372,7 @@ def to_json(tally: Tally) -> str:
     """Return a tally as JSON text."""
     lens = {"name": type(tally.lens).__name__, **vars(tally.lens)}
     columns = {"stratum": tally.stratum, "key": tally.key}
-    columns |= dict(zip(SUMS, tally.sums.T, strict=True))
+    columns |= dict(zip(CELL_SUMS, tally.sums.T, strict=True))
     content = {
         FORM: VERSION, "lens": lens, "grid": tally.grid, "n": tally.n,
         "n_classes": tally.n_classes, "classes": tally.classes, "weights": tally.strata.tolist(),
@@ -391,12 +391,12 @@ def fields_of(content: Any) -> Fields:
                 f"this tally has the form {content[FORM]}, known is {VERSION}"
             )
         named, classes = dict(content["lens"]), content["classes"]
-        whole = {name: _whole_column(name, cells[name]) for name in ("stratum", "key", *SUMS)}
+        whole = {name: _whole_column(name, cells[name]) for name in ("stratum", "key", *CELL_SUMS)}
         totals = np.asarray(content["totals"])
         if totals.dtype != np.int64:
             raise InvalidPredictionsError("this tally is damaged: totals are not whole numbers")
         fields: Fields = {
-            "lens": LENSES[named.pop("name")](**named),
+            "lens": TALLY_LENSES[named.pop("name")](**named),
             "grid": content["grid"],
             "n_classes": content["n_classes"],
             "classes": None if classes is None else tuple(classes),
@@ -438,7 +438,7 @@ def _refuse_impossible(fields: Fields, n: object) -> None:
     order = stratum * (last + 1) + key
     inside = (key >= 0) & (key <= last) & (stratum >= 0) & (stratum < size)
     rows, t1, t2, t3, t4, events, events_t, rest = fields["sums"].T.astype(np.float64)
-    most = rows * UNIT * (1 + 1e-9)  # positions are rounded
+    most = rows * POSITIONS * (1 + 1e-9)  # positions are rounded
     checks = {
         "n is below 1": rows < 1,
         "events are below 0": events < 0,
@@ -447,8 +447,8 @@ def _refuse_impossible(fields: Fields, n: object) -> None:
         "t2 is not of n squares in [0, 1]": (t2 < 0) | (t2 > most),
         "t3 is not of n positions in [-1, 1]": np.abs(t3) > most,
         "t4 is not of n squares in [0, 1]": (t4 < 0) | (t4 > most),
-        "events_t is not of that many events": np.abs(events_t) > events * UNIT * (1 + 1e-9),
-        "t1_rest is not of n remainders": np.abs(rest) > rows * (FINE / UNIT),
+        "events_t is not of that many events": np.abs(events_t) > events * POSITIONS * (1 + 1e-9),
+        "t1_rest is not of n remainders": np.abs(rest) > rows * (FINE / POSITIONS),
         "the cell is not one of the grid": ~inside,
         "the cell is not after the one before": np.diff(order, prepend=-1) <= 0,
     }
@@ -460,7 +460,7 @@ def _refuse_impossible(fields: Fields, n: object) -> None:
     wrong_weights = not (np.isfinite(strata) & (strata > 0)).all() or (np.diff(strata) <= 0).any()
     for words, is_wrong in {
         f"its sums do not fit its number, {n!r}": type(n) is not int or found != n,
-        f"it has more than {MOST_ROWS} rows": rows.sum() > MOST_ROWS,
+        f"it has more than {ROWS_A_TALLY} rows": rows.sum() > ROWS_A_TALLY,
         "its weights are not finite, above 0 and increasing": not strata.size or wrong_weights,
         "its totals do not fit its weights": fields["totals"].shape != (size, len(TOTALS), 2),
         f"its number of classes is {fields['n_classes']!r}": (
@@ -585,10 +585,10 @@ class Tallies(AnyTally):
             rows_of(lens, data, None, {})  # which refuses what no sums and no sample can hold
         # What leaves more classes is for the sample; beside it stands the top class at least.
         chosen = [lens for lens in chosen if not leaves_more_than_two(lens, data)] or [TopK(1)]
-        coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID
+        coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID_CELLS
         members = []
         for lens in chosen:
-            usual = coarse if isinstance(lens, OneVsRest) else GRID
+            usual = coarse if isinstance(lens, OneVsRest) else GRID_CELLS
             members.append(Tally.of(data, lens=lens, grid=usual if grid is None else grid))
         return cls(tuple(members), RowSample.of(data, first, part, bound), data.notes)
 
@@ -670,7 +670,7 @@ class Tallies(AnyTally):
             return self.rows.impossible
         # A row may lie in several tallies: the tally of its class counts
         classes = [m for m in self.members if isinstance(m.lens, OneVsRest)]
-        events = (m.sums[m.key == 0, SUMS.index("events")].sum() for m in classes)
+        events = (m.sums[m.key == 0, CELL_SUMS.index("events")].sum() for m in classes)
         return np.broadcast_to(np.int64(0), (int(sum(events)),))
 
     @property
@@ -774,7 +774,7 @@ def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
 
 
 #: What rows have been counted, if any.
-Counts: TypeAlias = Tally | Tallies | None
+MaybeTally: TypeAlias = Tally | Tallies | None
 
 
 #: What is looked at, as a state says it.
@@ -782,7 +782,7 @@ LOOKS = {None: "all that an audit asks", "usual": "'usual', as a test"}
 
 
 #: Rows that say what columns mean.
-FIRST = 2**15
+ROWS_FIRST_READ = 2**15
 
 
 @dataclass
@@ -819,7 +819,7 @@ class TallyReading:
         """Choose columns and lenses from the first part that has rows."""
         for part in parts:
             with named(part), opened_part(part, self.wanted) as table:
-                head = table.frame.head(FIRST).collect()
+                head = table.frame.head(ROWS_FIRST_READ).collect()
                 if head.height:
                     # In text files the first rows decide the types of columns, for all parts
                     return self.choose_in(replace(table, frame=head.lazy(), text=None))
@@ -860,7 +860,7 @@ class TallyReading:
             sums = event[0].sums
             centre, _, half, _ = Grid(event[0].grid).of(event[0].key)
             p, rows = centre + half * mean_position(sums), sums[:, 0].astype(np.float64)
-            asked += doubts_of_sums(p, rows, sums[:, SUMS.index("events")], said)
+            asked += doubts_of_sums(p, rows, sums[:, CELL_SUMS.index("events")], said)
         notes = tuple(map(Doubt, answered(asked, self.wanted.as_is)))
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")
 
@@ -878,7 +878,7 @@ class TallyReading:
             looks = self.lens
         self.looks = tuple(looks)
 
-    def steps(self, part: Path) -> Iterator[tuple[Counts, int]]:
+    def steps(self, part: Path) -> Iterator[tuple[MaybeTally, int]]:
         """Yield (tally, number of rows) for every batch of a file."""
         with opened_part(part, self.wanted) as table:
             refuse_repeated_samples(table, self.wanted)
@@ -896,7 +896,7 @@ class TallyReading:
         for name in {*self.parts} & {*table.schema}:
             self.parts[name] |= words_in(table, self.chosen, self.wanted, name)
 
-    def batches(self, table: Table) -> Iterator[tuple[Counts, int]]:
+    def batches(self, table: Table) -> Iterator[tuple[MaybeTally, int]]:
         """Yield (tally, number of rows) for every batch of a table."""
         assert self.chosen is not None
         refuse_lacking(self.chosen, table)
@@ -918,13 +918,15 @@ class TallyReading:
         try:
             with warnings.catch_warnings(), as_they_are():
                 warnings.simplefilter("ignore")
-                first = replace(table, frame=table.frame.head(TELLING), text=None)
+                first = replace(table, frame=table.frame.head(ROWS_COMPARED), text=None)
                 head = next(batches_of(first, chosen, wanted)).complete().cells
                 return part_of(head.predictions().labels)
         except (InvalidPredictionsError, StopIteration):
             return np.uint64(0)  # what is wrong there is said when these rows are tallied
 
-    def batch(self, cells: Cells, before: int = 0, part: np.uint64 | None = None) -> Counts:
+    def batch(
+        self, cells: EvaluatedCells, before: int = 0, part: np.uint64 | None = None
+    ) -> MaybeTally:
         """Tally rows of a table, of which so many were before; None where no row has weight."""
         if cells.of("weights") and not np.any(cells.numbers("weights:0")):
             return None
@@ -942,11 +944,13 @@ class TallyReading:
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
         if one and not leaves_more_than_two(looks[0], data):
-            return Tally.of(data, lens=looks[0], grid=GRID if self.grid is None else self.grid)
+            return Tally.of(
+                data, lens=looks[0], grid=GRID_CELLS if self.grid is None else self.grid
+            )
         return Tallies.of_part(data, looks, self.grid, before, part, self.bound)
 
 
-def joined(a: Counts, b: Counts) -> Counts:
+def joined(a: MaybeTally, b: MaybeTally) -> MaybeTally:
     """Add tallies of one kind, or nothing."""
     if a is None or b is None:
         return a or b
@@ -986,7 +990,7 @@ def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer rows than the head may have
-        heads = (frame.partitions[j].head(FIRST) for j in range(frame.npartitions))
+        heads = (frame.partitions[j].head(ROWS_FIRST_READ) for j in range(frame.npartitions))
         head = next((rows for rows in heads if len(rows)), None)
     if head is None:
         raise InvalidPredictionsError("the data frame has no rows")
@@ -1011,7 +1015,7 @@ def _table(frame: PandasFrame) -> Table:
     return flat(Table("", table_in_memory(frame).lazy()))
 
 
-def _of_partition(frame: PandasFrame, name: str, reading: TallyReading) -> Counts:
+def _of_partition(frame: PandasFrame, name: str, reading: TallyReading) -> MaybeTally:
     with named(name):
         counted = None
         for tally, _ in reading.batches(_table(frame)):

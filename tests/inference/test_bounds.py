@@ -224,13 +224,13 @@ def test_sizes_of_error_against_their_twins(noise):
 @pytest.mark.parametrize("bound", ["first_low", "first_high", "second_low", "second_high"])
 def test_bounds_against_their_twins(noise, bound, alpha):
     order, end = bound.split("_")
-    size = inversion.SIZES["absolute" if order == "first" else "squared"]
+    size = inversion.CELL_SIZES["absolute" if order == "first" else "squared"]
     found = size.above(noise).high(alpha) if end == "high" else size.low(noise, alpha)
     assert found == pytest.approx(getattr(twin, bound)(noise, alpha), rel=5e-4, abs=1e-8)
 
 
 def test_pvalue_of_a_margin_and_the_bound_agree(noise):
-    for size in inversion.SIZES.values():
+    for size in inversion.CELL_SIZES.values():
         above = size.above(noise)
         high = above.high(0.2)
         assert above.pvalue(high * 0.99) >= 0.2 - 1e-12

@@ -10,7 +10,7 @@ from twins import comparison as reference
 
 import caltest as ct
 from caltest.inference import compare, compare_models
-from caltest.inference.comparison import Side, _groups
+from caltest.inference.comparison import ComparedModel, _groups
 from caltest.inference.null import holm
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
@@ -159,7 +159,7 @@ def test_variances_of_labels_by_enumeration(rng):
     side = SimpleNamespace(data=ct.Predictions(probs, np.zeros(5, dtype=np.int64)))
     rows = zip(probs, changes, strict=True)
     expected = [np.average((c - p @ c) ** 2, weights=p) for p, c in rows]
-    np.testing.assert_allclose(Side.label_variances(side, changes), expected, rtol=1e-12)
+    np.testing.assert_allclose(ComparedModel.label_variances(side, changes), expected, rtol=1e-12)
 
 
 def test_monte_carlo_error_of_a_swap(rng):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.inference._input import MANY, Analysis
+from caltest.inference._input import ROWS_FOR_SUMS, Analysis
 
 
 @pytest.mark.parametrize("width", [1e-4, 4e-4])
 def test_the_floor_of_cox_scores_in_one_cell_does_not_depend_on_labels(width):
-    n = MANY + 2
+    n = ROWS_FOR_SUMS + 2
     p = 0.3 + width * np.random.default_rng(0).random(n)
     floors, values = [], []
     for seed in (0, 2):
@@ -26,7 +26,7 @@ def test_the_floor_of_cox_scores_in_one_cell_does_not_depend_on_labels(width):
 
 
 def test_few_distinct_predictions_are_still_asked_by_their_sums():
-    p = np.tile([0.2, 0.4, 0.6], MANY // 2)
+    p = np.tile([0.2, 0.4, 0.6], ROWS_FOR_SUMS // 2)
     y = (np.random.default_rng(0).random(p.size) < p).astype(int)
     data = ct.Predictions.of(p, y)
     assert Analysis.through(ct.OneVsRest(1), data, summable=[ct.CoxScore()]).from_sums

@@ -9,10 +9,10 @@ from twins import reach as twin
 
 from caltest.data import Predictions
 from caltest.inference.comparison import (
-    SCORES,
+    COMPARED_SCORES,
+    ComparedModel,
     Difference,
     Settings,
-    Side,
     _score_differences,
     verdict,
 )
@@ -25,7 +25,9 @@ def both(probs, labels, cells):
     data = Predictions.of(probs, labels, as_is=True)
     assert data.probs == pytest.approx(probs, abs=1e-15)
     partition = cells_of(lambda p: cells, data.probs)
-    return Side(SquaredError.of(partition, data), data), twin.Model(data.probs, labels, cells)
+    return ComparedModel(SquaredError.of(partition, data), data), twin.Model(
+        data.probs, labels, cells
+    )
 
 
 def problem(seed, n, k, n_cells, lone, rare=False):
@@ -120,7 +122,7 @@ def test_smallest_pvalue_is_no_zero():
     wrong = np.tile([0.2, 0.8], (30_000, 1))
     zeros = np.zeros(30_000, dtype=int)
     sides = [
-        Side(SquaredError.of(cells_of(lambda _: zeros, data.probs), data), data)
+        ComparedModel(SquaredError.of(cells_of(lambda _: zeros, data.probs), data), data)
         for data in (Predictions.of(p, labels) for p in (wrong, right))
     ]
     assert np.finfo(float).tiny <= Difference(*sides, paired=True).pvalue() < 1e-100
@@ -156,7 +158,7 @@ def test_score_differences_against_scipy(paired, n):
     rng = np.random.default_rng(n)
     a, b = (scored(rng.random(m), rng.integers(0, 2, m)) for m in (n, n if paired else n + 3))
     for found in _score_differences(a, b, paired, 0.9):
-        rows = [SCORES[found.score].per_row(m.data) for m in (a, b)]
+        rows = [COMPARED_SCORES[found.score].per_row(m.data) for m in (a, b)]
         if paired:
             expected = scipy.stats.ttest_rel(*rows)
         else:

@@ -10,7 +10,15 @@ from scipy.optimize import brentq
 
 import caltest as ct
 from caltest._base.features import as_features, holds
-from caltest.inference.lattice import OF_NORMAL, SHIFTS, Column, Lattice, Scan, log_moment, tilted
+from caltest.inference.lattice import (
+    LATTICE_SHIFTS,
+    OF_NORMAL,
+    CutFeature,
+    Lattice,
+    Scan,
+    log_moment,
+    tilted,
+)
 from caltest.inference.segments import interval, reach, short_list, strong_error
 
 FEW = {"n_resamples": 199, "rng": 0}
@@ -39,7 +47,7 @@ def mixed(n=240):
 
 def scan_of(p, features, w=None, min_rows=30, depth=2):
     columns = as_features({"prediction": p, **features}, len(p)).columns
-    lattice = Lattice.of([Column.of(c, min_rows) for c in columns], len(p), min_rows, depth)
+    lattice = Lattice.of([CutFeature.of(c, min_rows) for c in columns], len(p), min_rows, depth)
     return Scan.of(lattice, np.asarray(p, float), np.ones(len(p)) if w is None else w)
 
 
@@ -81,7 +89,7 @@ def test_reference_values_of_mixed_rows(monkeypatch):
     }
     listed = short_list(scan, y, gains - price, 2.5)
     assert len(listed) == 2
-    monkeypatch.setattr("caltest.inference.segments.ADDED", 2.5)
+    monkeypatch.setattr("caltest.inference.segments.ADDED_EVIDENCE", 2.5)
     assert scan.lattice.name(short_list(scan, y, gains - price, 2.5)[1]) == "x > 0.75"
     pairs = zip(listed, expected.items(), strict=True)
     for s, (site, (rows, gain, shift, mean, low, high)) in pairs:
@@ -151,7 +159,10 @@ def slow(p, w, y, columns, min_rows):
         for m in masks:
             v = p[m] * (1 - p[m])
             phi = (w[m] ** 2 @ v) / (w[m] @ v)
-            lines = [t * (w[m] @ y[m]) - w[m] @ np.log(1 - p[m] + p[m] * np.exp(t)) for t in SHIFTS]
+            lines = [
+                t * (w[m] @ y[m]) - w[m] @ np.log(1 - p[m] + p[m] * np.exp(t))
+                for t in LATTICE_SHIFTS
+            ]
             found.append((m, max(0.0, *lines) / phi, np.log(count * cells)))
     return found
 
@@ -188,7 +199,7 @@ def test_a_gain_is_bounded_by_its_normal_form():
         n = rng.integers(1, 30)
         p = tilted(rng.random(n), rng.uniform(-9, 9)).clip(1e-9, 1 - 1e-9)
         y = rng.random(n) < rng.random()
-        gain = max(t * y.sum() - log_moment(p, t).sum() for t in SHIFTS)
+        gain = max(t * y.sum() - log_moment(p, t).sum() for t in LATTICE_SHIFTS)
         normal = 0.5 * (y.sum() - p.sum()) ** 2 / (p * (1 - p)).sum()
         assert gain <= OF_NORMAL * normal + 1e-9
 
@@ -297,7 +308,7 @@ def test_the_reach_is_found_as_often_as_it_says(monkeypatch):
     p, f = rng.uniform(0.02, 0.5, n), {"x": rng.permutation(n), "u": rng.random(n)}
     scan = scan_of(p, f)
     whole = reach(scan, 2.5)
-    monkeypatch.setattr("caltest.inference.segments.ENOUGH", 500)
+    monkeypatch.setattr("caltest.inference.segments.ROWS_SAMPLED", 500)
     assert np.array(reach(scan, 2.5)) == pytest.approx(np.array(whole), rel=0.02)
     for share, gap in whole:
         m = rng.permutation(n) < share * n
@@ -306,8 +317,8 @@ def test_the_reach_is_found_as_often_as_it_says(monkeypatch):
         t = np.interp(gap, means, shifts)
         y = rng.random((2000, n)) < np.where(m, tilted(p, t), p)
         events = y[:, m].sum(axis=1)[:, None]
-        k = np.array([log_moment(p[m], s).sum() for s in SHIFTS])
-        power = ((events * SHIFTS - k).max(axis=1) > 2.5 + np.log(3 * 8)).mean()
+        k = np.array([log_moment(p[m], s).sum() for s in LATTICE_SHIFTS])
+        power = ((events * LATTICE_SHIFTS - k).max(axis=1) > 2.5 + np.log(3 * 8)).mean()
         assert 0.7 < power < 0.95
 
 

@@ -185,7 +185,7 @@ def test_answers_do_not_jump_where_sums_take_over_from_rows(design, monkeypatch)
         data = ct.OneVsRest(1)(ct.Predictions.of(data.probs[:, 0], followup))
     found = []
     for many in (N, N - 1):
-        monkeypatch.setattr("caltest.inference._input.MANY", many)
+        monkeypatch.setattr("caltest.inference._input.ROWS_FOR_SUMS", many)
         test = ct.calibration_test(data, None, ct.ECE(), n_resamples=99, rng=1)
         joint = ct.joint_test(data, pairs=[(ct.ECE(), None)] * 2, n_resamples=99, rng=1)
         found.append((test.estimate, joint.tests[0].estimate, test.pvalue))

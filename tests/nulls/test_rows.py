@@ -46,8 +46,8 @@ def copied(statistic, value, count):
     """The statistic of copies of the rows, as often as the counts of a replicate say."""
     counted, error = value.counts, value.error
     probs = error.probs if isinstance(error, rows.SumError) else error.args[0]
-    key, totals = streams.keys(SEED, 0, 1)[:, 0], np.zeros(rows.LANES, dtype=np.int64)
-    counts = counted.room(len(probs), rows.LANES)
+    key, totals = streams.keys(SEED, 0, 1)[:, 0], np.zeros(rows.COUNT_LANES, dtype=np.int64)
+    counts = counted.room(len(probs), rows.COUNT_LANES)
     counted.poisson(key, 0, 0, counts, totals)
     row_counts.count_singles(key, 0, counted.upto, totals, counts)
     assert (counts.sum(axis=(0, 1)) == len(probs)).all()
@@ -179,7 +179,7 @@ def test_same_for_any_chunks_lanes_and_threads(statistic, monkeypatch):
     assert np.array_equal(whole, np.concatenate(pieces))
     assert run(SEED, 3, 0).shape == (0,)
     assert not np.array_equal(whole, run((SEED[1], SEED[0]), 0, 600))
-    monkeypatch.setattr(rows, "ALL_ROWS", 300 * n_classes * 32)  # as if memory were short
+    monkeypatch.setattr(rows, "COUNTS_HELD", 300 * n_classes * 32)  # as if memory were short
     monkeypatch.setattr(rows, "TABLES", 1)
     monkeypatch.setattr(rows, "STRETCH", 1)
     assert np.array_equal(whole[:300], run(SEED, 0, 300))
@@ -192,7 +192,7 @@ def test_same_for_any_chunks_lanes_and_threads(statistic, monkeypatch):
     ids=repr,
 )  # fmt: skip
 def test_interpreted_as_compiled(statistic, n_classes, monkeypatch):
-    monkeypatch.setattr(rows, "LANES", 8)
+    monkeypatch.setattr(rows, "COUNT_LANES", 8)
     probs, labels = problem(14, n_classes)
     for module in (None, row_counts, row_errors, rows):
         for name, function in [] if module is None else list(vars(module).items()):

@@ -108,8 +108,8 @@ def test_sums_short_of_one_leave_the_rest_to_the_last_possible_label():
     probs = np.zeros((1, 12))
     probs[0, :10] = 0.1  # the cumulative sum stops at 1 − 1.1e-16
     tables = redraws(ct.ECE(ct.UniformBins(1)), probs).thresholds
-    assert (tables[0, 9:] == streams.WHOLE).all()
-    assert tables[0, 8] < streams.WHOLE
+    assert (tables[0, 9:] == streams.UNIFORM_STEPS).all()
+    assert tables[0, 8] < streams.UNIFORM_STEPS
     assert LabelDrawer.of(probs)(SEED, 0, 5000).max() == 9
 
 
@@ -153,7 +153,7 @@ def test_a_draw_on_a_threshold_has_passed_it(place, short):
     """Label k is drawn when U lies in [c_{k−1}, c_k): whole numbers meet their bound."""
     n = 700
     met = (words(SEED, 4, 1, n)[0] >> 11).astype(np.int64) + short
-    thresholds = np.full((4, n), streams.WHOLE)
+    thresholds = np.full((4, n), streams.UNIFORM_STEPS)
     thresholds[: place + 1] = met
     drawn = LabelDrawer(thresholds, np.empty((n, 0), dtype=np.int32))(SEED, 4, 1)[0]
     assert (drawn == (0 if short else place + 1)).all()

@@ -20,7 +20,7 @@ from caltest.recalibration import (
     VectorScaling,
     refuse_fitted_rows,
 )
-from caltest.recalibration.fitting import FLOOR
+from caltest.recalibration.fitting import LOG_PROBABILITY_FLOOR
 from caltest.recalibration.scaling import Temperature
 
 SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
@@ -40,7 +40,7 @@ def overconfident(n, n_classes, seed=0, temperature=0.5):
 
 
 def log(probs):
-    return np.log(np.maximum(probs, FLOOR))
+    return np.log(np.maximum(probs, LOG_PROBABILITY_FLOOR))
 
 
 def centred(probs):

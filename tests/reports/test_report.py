@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 import caltest as ct
 from caltest.reports.document import WORDING, DataSummary, Measures
-from caltest.reports.report import PARTS
+from caltest.reports.report import REPORT_PARTS
 
 NASTY = "<script>alert(1)</script>"
 RUN = {"n_resamples": 199, "rng": 1}
@@ -194,13 +194,13 @@ def test_an_interval_that_leaves_out_what_the_verdict_does_not_reject_is_explain
 
 
 def test_an_interrupted_report_says_so(monkeypatch):
-    whole = PARTS["curve"]
+    whole = REPORT_PARTS["curve"]
 
     def cut(asked):
         (curve,) = whole(asked)
         return [replace(curve, ended="interrupted")]
 
-    monkeypatch.setitem(PARTS, "curve", cut)
+    monkeypatch.setitem(REPORT_PARTS, "curve", cut)
     report = ct.report([0.2, 0.6, 0.7] * 20, [0, 1, 0] * 20, **RUN)
     assert report.ended == "interrupted"
     for page in (report.to_html(), report.to_markdown(), report.to_latex(), str(report)):

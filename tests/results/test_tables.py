@@ -11,7 +11,7 @@ import pytest
 
 import caltest as ct
 from caltest.tallies.grid import TOTALS
-from caltest.tallies.sql import COLUMNS, quoted
+from caltest.tallies.sql import SQL_COLUMNS, quoted
 
 
 def hard(seed=1):
@@ -145,7 +145,7 @@ def test_damaged_results_are_refused():
 def test_postgresql_has_the_structure_of_duckdb():
     query = ct.tally_sql("loans", "p", "y", weights="w", dialect="postgresql")
     assert query.count("(") == query.count(")")
-    assert all(f" AS {name}" in query for name in COLUMNS)
+    assert all(f" AS {name}" in query for name in SQL_COLUMNS)
     assert "//" not in query  # of which PostgreSQL knows nothing
     assert "TRY_CAST" not in query
     assert query.count("OFFSET 0") == ct.tally_sql("loans", "p", "y").count("SELECT") - 1

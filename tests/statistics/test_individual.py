@@ -8,7 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest.data.votes import Votes
-from caltest.inference.individual import mean_interval, split
+from caltest.inference.item_errors import mean_interval, split
 from caltest.statistics.individual import null_moments, unbiased_errors
 
 

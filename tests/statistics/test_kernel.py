@@ -15,7 +15,7 @@ from caltest.errors import StatisticError
 from caltest.nulls import LabelSampler
 from caltest.statistics import MMCE, SKCE, Flips, GaussianKernel, LaplaceKernel, TVKernel, tiles
 from caltest.statistics import tiles as kernels
-from caltest.statistics.kernel import DRAWS
+from caltest.statistics.kernel import MULTINOMIAL_DRAWS
 from caltest.statistics.statistic import problem_of
 from caltest.statistics.tiles import residuals_of
 
@@ -158,8 +158,8 @@ def test_tiles_change_nothing(size, n_classes, monkeypatch):
         return *parts.sums(labels[None]), *parts.rows(residuals)
 
     expected = sums()
-    monkeypatch.setattr(tiles, "TILE", 37)
-    monkeypatch.setattr(tiles, "IN_MEMORY", 0)
+    monkeypatch.setattr(tiles, "ROWS_A_TILE", 37)
+    monkeypatch.setattr(tiles, "KERNEL_VALUES_KEPT", 0)
     for a, b in zip(sums(), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
@@ -237,7 +237,7 @@ def test_one_and_two_rows(n_classes):
 def test_bootstrap_is_that_of_calibrationtests_jl(n_classes, kind):
     probs, labels = problem(25, n_classes)
     fixed = SKCE(kind(0.4)).prepare(problem_of(seen(probs)))
-    drawing = twin_kernel(kind(0.4)), DRAWS, np.random.default_rng(0)
+    drawing = twin_kernel(kind(0.4)), MULTINOMIAL_DRAWS, np.random.default_rng(0)
     observed, replicates = slow.arcones_gine(probs, labels, *drawing)
     law = fixed.laws["asymptotic"](labels)
     # Both are the same test: the sides of one inequality, moved.

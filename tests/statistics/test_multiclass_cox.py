@@ -7,7 +7,7 @@ import pytest
 from conftest import sloped
 
 import caltest as ct
-from caltest.inference.classes import enough, fitted
+from caltest.inference.wrong_classes import enough, fitted
 from caltest.statistics.statistic import prepare, problem_of
 
 PARTS = ("level", "temperature", "vector")

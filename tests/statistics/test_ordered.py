@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.statistics.scores import NAMED
+from caltest.statistics.scores import SCORES_BY_NAME
 
 P = np.array([
     [0.6, 0.3, 0.1, 0.0], [0.1, 0.4, 0.4, 0.1], [0.25, 0.25, 0.25, 0.25], [0.0, 0.2, 0.3, 0.5],
@@ -20,7 +20,7 @@ def ranked(p, y):
 
 def test_ranked_probability_score():
     """Reference values; the score is .48125 where .45625 was promised."""
-    table = NAMED["rps"](P)
+    table = SCORES_BY_NAME["rps"](P)
     np.testing.assert_allclose(table, [[ranked(p, y) for y in range(4)] for p in P], atol=1e-12)
     np.testing.assert_allclose(table[np.arange(8), Y].mean(), 0.48125)
     np.testing.assert_allclose((P * table).sum(axis=1).mean(), 0.45625)

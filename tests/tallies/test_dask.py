@@ -69,7 +69,7 @@ def test_what_a_frame_cannot_say(monkeypatch):
     lazy = lazy.assign(p=lazy.p.where(lazy.id != 77, 1.5))
     with pytest.raises(ct.InvalidPredictionsError, match=r"partition 1: .*row 28"):
         ct.Tally.from_dask(lazy, "p", "y")
-    monkeypatch.setattr(reading, "FIRST", 20)
+    monkeypatch.setattr(reading, "ROWS_FIRST_READ", 20)
     with pytest.raises(ct.InvalidPredictionsError, match=r"partition 1: .*row 28"):
         ct.Tally.from_dask(lazy, "p", "y")
 

@@ -19,8 +19,8 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def smaller_batches(monkeypatch, rows):
-    monkeypatch.setattr(tables, "ROWS", rows)
-    monkeypatch.setattr(tables, "FEW", rows)
+    monkeypatch.setattr(tables, "ROWS_A_BATCH", rows)
+    monkeypatch.setattr(tables, "FEWEST_A_BATCH", rows)
 
 
 def rows(seed, n=700):

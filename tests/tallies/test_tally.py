@@ -239,7 +239,7 @@ def test_rows_interpreted_as_compiled(monkeypatch):
 def test_logarithms_are_right_to_the_last_bit_or_two():
     rng = np.random.default_rng(1)
     x = np.concatenate([0.5 * rng.random(200), 10.0 ** rng.uniform(-323, -1, 56)])
-    lanes = np.zeros(one_pass.BUFFERS * one_pass.LANES)
+    lanes = np.zeros(one_pass.BUFFERS * one_pass.ABREAST)
     lanes[one_pass.X : one_pass.REST], lanes[one_pass.REST : one_pass.RARE] = x, 1.0 - x
     one_pass._logarithms(lanes, lanes.view(np.int64))
     logs = lanes[one_pass.LOGS : one_pass.EXPONENTS]
@@ -261,7 +261,7 @@ def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypat
     data = ct.Predictions.of(p.clip(0.01, 0.99), y)
     options = {"statistic": statistic, "rng": 1, "n_resamples": 999}
     rows = ct.calibration_test(data, **options)
-    monkeypatch.setattr(analysis, "MANY", 500)
+    monkeypatch.setattr(analysis, "ROWS_FOR_SUMS", 500)
     sums = ct.calibration_test(data, **options)
     assert any("micro-cells" in note for note in sums.notes)
     assert sums.estimate == pytest.approx(rows.estimate, rel=1e-9, abs=1e-12)
@@ -288,7 +288,7 @@ def test_very_many_rows_are_summed_where_that_says_the_same(statistic, monkeypat
 def test_rows_are_not_summed_where_sums_would_say_less(statistic, options, monkeypatch):
     p, y = problem(4, 900)
     options = {"n_resamples": 99, "rng": 1, **options}
-    monkeypatch.setattr(analysis, "MANY", 500)
+    monkeypatch.setattr(analysis, "ROWS_FOR_SUMS", 500)
     found = ct.calibration_test(p.clip(0.01, 0.99), y, statistic, **options)
     assert not any("micro-cells" in note for note in found.notes)
 
@@ -310,7 +310,7 @@ def test_intervals_curves_and_joint_tests_of_very_many_rows(monkeypatch):
 
     rows, said = answers()
     assert not any(said)
-    monkeypatch.setattr(analysis, "MANY", 500)
+    monkeypatch.setattr(analysis, "ROWS_FOR_SUMS", 500)
     sums, said = answers()
     assert all(said)
     assert sums == pytest.approx(rows, rel=1e-9, abs=1e-12)

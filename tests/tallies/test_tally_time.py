@@ -88,7 +88,7 @@ def test_experts_earn_of_sums_what_they_earn_of_rows():
     assert flat[: kernels.N_LINES] == pytest.approx(np.array(expected), rel=0.01, abs=0.03)
     for node in (1, 2, 5, 31, 32 + int(leaf[0])):
         inside = [f"{32 + int(j):b}".startswith(f"{node:b}") for j in leaf]
-        expected = [earned(z + shift)[inside].sum() for shift in kernels.SHIFTS]
+        expected = [earned(z + shift)[inside].sum() for shift in kernels.EXPERT_SHIFTS]
         assert local[node] == pytest.approx(np.array(expected), rel=0.01, abs=0.03), node
 
 

@@ -12,7 +12,7 @@ from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError
 
 #: Bytes that are looked at together.
-BLOCK = 1 << 18
+BYTES_A_BLOCK = 1 << 18
 
 
 class CheckedLines(NamedTuple):
@@ -37,7 +37,7 @@ def checked_lines(path: Path, delimiter: str, width: int, folder: Path) -> Check
     """
     sign, empty, first, rest = ord(delimiter), list[int](), 1, b""
     with path.open("rb") as file:
-        while data := file.read(BLOCK):
+        while data := file.read(BYTES_A_BLOCK):
             data = rest + data
             end = data.rfind(b"\n") + 1
             if b'"' in data and end and data.count(b'"', 0, end) % 2:

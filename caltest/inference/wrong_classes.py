@@ -22,14 +22,14 @@ from caltest.results import ClassComponent, WorstClassResult
 from caltest.results.base import go_on
 from caltest.statistics import MulticlassCox, WorstClass
 from caltest.statistics.multiclass_cox import (
-    DIRECTIONS,
+    COMPONENT_DIRECTIONS,
+    CoxPart,
     LargestComponent,
-    Part,
     observed_scores,
     score_covariance,
     whitening,
 )
-from caltest.statistics.regression import CLIP
+from caltest.statistics.regression import PROBABILITY_CLIP
 
 
 def worst_class(
@@ -120,7 +120,7 @@ def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
         ClassComponent(
             name=data.class_name(j % k),
             parameter="slope" if j >= k else "level",
-            direction=DIRECTIONS[j >= k, bool(scores[j] > 0.0)],
+            direction=COMPONENT_DIRECTIONS[j >= k, bool(scores[j] > 0.0)],
             z=float(scores[j]),
             adjusted=adjusted[j],
             predicted=float(predicted[j % k]),
@@ -159,7 +159,7 @@ def enough(
     probs: FloatArray, labels: IntArray, alpha: float
 ) -> tuple[str, dict[str, float]]:  # fmt: skip
     """Return the smallest sufficient model, and p-values of the lack of fit of those tried."""
-    z, left = np.log(np.maximum(probs, CLIP)), dict[str, float]()
+    z, left = np.log(np.maximum(probs, PROBABILITY_CLIP)), dict[str, float]()
     for name, (shifts, slope) in SMALLER.items():
         left[name] = _left(z, labels, shifts, slope)
         if left[name] > alpha:
@@ -174,7 +174,7 @@ def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
     shifts after a temperature, the one slope after shifts), combined by Bonferroni.
     """
     q = fitted(z, labels, shifts, slope)
-    lacking: list[Part] = ["vector"] if shifts and slope else ["temperature", "vector"]
+    lacking: list[CoxPart] = ["vector"] if shifts and slope else ["temperature", "vector"]
     free = (z.shape[1] - 1) * shifts + slope
     pvalues = []
     for part in lacking:
@@ -214,7 +214,7 @@ def fitted(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatA
 
 
 def _scores(
-    q: FloatArray, z: FloatArray, labels: IntArray, part: Part
+    q: FloatArray, z: FloatArray, labels: IntArray, part: CoxPart
 ) -> tuple[FloatArray, FloatArray]:
     """Return the scores (T,) of a part at fitted probabilities, and their covariance (T, T)."""
     ones = np.ones(len(q))
