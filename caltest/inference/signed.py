@@ -31,7 +31,7 @@ EDGE = 1e-9
 
 
 #: Shifts that are searched, in log-odds: they take ``EDGE`` beyond 1 − ``EDGE``.
-FARTHEST = 60.0
+SIGNED_REACH = 60.0
 
 
 #: Share of a mean by which a variance falls short of it in a count that is binomial, not Poisson.
@@ -82,11 +82,11 @@ def _signed(
 
     def root(rises: Callable[[float], float]) -> float:
         """Return where an increasing function is 0, or the end of the range beyond which it is."""
-        if rises(-FARTHEST) >= 0.0:
-            return -FARTHEST
-        if rises(FARTHEST) <= 0.0:
-            return FARTHEST
-        return float(brentq(rises, -FARTHEST, FARTHEST, xtol=1e-9))
+        if rises(-SIGNED_REACH) >= 0.0:
+            return -SIGNED_REACH
+        if rises(SIGNED_REACH) <= 0.0:
+            return SIGNED_REACH
+        return float(brentq(rises, -SIGNED_REACH, SIGNED_REACH, xtol=1e-9))
 
     at = tilted(q, root(lambda t: mean(t) - events))
     squares = times * w**2

@@ -87,7 +87,7 @@ def test_few_function_names_are_of_three_modules():
     several = {
         name for name, found in places.items() if len(found) >= 3 and not name.startswith("__")
     }
-    assert len(several) <= 90, sorted(several)
+    assert len(several) <= 100, sorted(several)
 
 
 def _face(path):
@@ -129,6 +129,6 @@ def test_no_circle_of_imports():
     assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
 
 
-@pytest.mark.parametrize("most", [157])
+@pytest.mark.parametrize("most", [165])
 def test_the_house_has_few_files(most):
     assert len(MODULES) <= most

@@ -223,7 +223,7 @@ def test_audit_of_many_classes(digits, run, monkeypatch):
 
 def late(path, monkeypatch, **columns):
     """Write 4000 rows of which 200 are looked at as the first."""
-    monkeypatch.setattr(tally, "FIRST", 200)
+    monkeypatch.setattr(tally, "ROWS_FIRST_READ", 200)
     parquet.write_table(pyarrow.table(columns), path)
     return path
 
