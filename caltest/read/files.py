@@ -230,7 +230,7 @@ def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsErr
 
 
 #: Rows at the beginning of a table that suggestions look at.
-HEAD = 10_000
+ROWS_OF_HEAD = 10_000
 
 
 #: Readings of one refusal, at most.
@@ -267,7 +267,7 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
     except UnclearColumnsError as error:
         import polars as pl
 
-        head = table.frame.head(HEAD).collect()
+        head = table.frame.head(ROWS_OF_HEAD).collect()
         cells = described(head.select(pl.exclude(FILE_COLUMN)))
         readings = suggested(head, wanted, error.lacking)
         raise InvalidPredictionsError(f"{error}; the columns are {cells}", readings) from None
