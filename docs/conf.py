@@ -171,6 +171,14 @@ def write_notebooks(app):
         nbformat.write(notebook, folder / f"{page.stem}.ipynb")
 
 
+def link_notebook(app, page, source):
+    """Put a link to the notebook below the title of a tutorial."""
+    folder, _, name = page.partition("/")
+    if folder == "tutorials" and name != "index":
+        link = f"{{download}}`Download this page as a notebook <notebooks/{name}.ipynb>`"
+        source[0] = re.sub(r"^(# .*)$", rf"\1\n\n{link}", source[0], count=1, flags=re.MULTILINE)
+
+
 def mathml(tex, block):
     """Return a formula as MathML; an equation number stands to its right."""
     tex = re.sub(r"\\tag\{(.*?)\}", r"\\qquad\\text{(\1)}", tex).replace(r"\dots", r"\ldots")
@@ -190,6 +198,7 @@ def visit_math_block(self, node):
 def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("builder-inited", write_notebooks)
+    app.connect("source-read", link_notebook)
     app.connect("builder-inited", draw_gallery)
     app.connect("autodoc-process-docstring", add_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", escape_bars)
