@@ -211,7 +211,11 @@ def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
 def admitted(
     verb: str, data: Predictions, in_order: bool = False, stakes: bool = False
 ) -> Predictions:
-    """Return rows as a test uses them, with notes on whatever puts p-values in doubt."""
+    """Return rows as a test uses them, with notes on whatever puts p-values in doubt.
+
+    ``in_order`` is for tests that allow for dependence on earlier rows; ``stakes`` keeps weights as
+    they are, not only their ratios. UnsupportedFactError for designs that the verb does not take.
+    """
     # Tests look at ratios of weights; whole numbers among them have exact laws
     if data.weights is not None and not stakes:
         data = as_sampled(data.in_ratios())
@@ -464,7 +468,10 @@ def noted(data: SomeSource, note: str | None) -> SomeSource:
 
 
 def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts) -> Predictions:
-    """Return the rows of one model; InvalidPredictionsError names it."""
+    """Return the rows of one model; InvalidPredictionsError names it.
+
+    ``name`` is the model's name in messages; other parameters as in :func:`take_rows`.
+    """
     try:
         data = take_rows(verb, probs, labels, facts)
     except InvalidPredictionsError as error:
@@ -507,7 +514,11 @@ class Analysis:
         cls, verb: str, probs: object, labels: object, facts: Facts, *,
         lens: LensLike | None = None, rng: RNG = None, summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Validate rows, or a tally where the test takes one, and look through the lens."""
+        """Validate rows, or a tally where the test takes one, and look through the lens.
+
+        ``summable`` are statistics that a tally can replace rows for, where it gives the same
+        value. Raises as :func:`take_rows`.
+        """
         if TAKES[verb].tally is Tallied.NONE:
             return cls.through(lens, take_rows(verb, probs, labels, facts), rng)
         data = take_rows_or_tally(verb, probs, labels, facts, lens, [*summable, None])
@@ -605,7 +616,11 @@ class Analysis:
         self, kind: type[SomeResult], statistic: StatisticLike | None = None, *,
         prepared: Prepared | None = None, notes: Collection[str] = (), **numbers: Any,
     ) -> SomeResult:  # fmt: skip
-        """Return a result with the fields on data, design and statistic, and ``numbers``."""
+        """Return a result with the fields on data, design and statistic, and ``numbers``.
+
+        ``kind`` is the class of the result; ``prepared`` adds its remarks, ``notes`` further ones.
+        Equal notes are listed once.
+        """
         named = {} if statistic is None else {"statistic": name_of(statistic)}
         remarks, facts = () if prepared is None else prepared.remarks, self.facts
         # A note of the data may be one of the statistic as well: each is said once

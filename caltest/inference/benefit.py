@@ -308,7 +308,11 @@ def _lattice_law(probs: FloatArray, steps: IntArray) -> FloatArray:
 def _redrawn_pvalue(
     data: Predictions, table: UtilityTable, distance: float, n_resamples: int, rng: RNG
 ) -> float:
-    """Return (1 + b) / (1 + B) from sums of utilities of redrawn labels."""
+    """Return (1 + b) / (1 + B) from sums of utilities of redrawn labels.
+
+    ``distance`` is the observed |Σ (u − v)|; b counts redraws that reach it, ties up to rounding
+    included. O(B n K).
+    """
     generator = np.random.default_rng(rng)
     upper = data.probs.cumsum(axis=1)
     upper[:, -1] = 1.0
@@ -328,7 +332,11 @@ def _redrawn_pvalue(
 def _limits(
     gains: FloatArray, least: float, most: float, pseudo: float, level: float
 ) -> tuple[float, float]:
-    """Return Student's limits (low, high) of a mean, with pseudo-observations at both ends."""
+    """Return Student's limits (low, high) of a mean, with pseudo-observations at both ends.
+
+    ``gains`` (n,) are gains of the rows between ``least`` and ``most``; ``pseudo`` is the weight of
+    a pseudo-observation at each.
+    """
     ends = np.array([[least], [most]])
     mean, error, _, point = _moments(gains[:, None], ends, pseudo, level)
     return float(mean[0] - point * error[0]), float(mean[0] + point * error[0])
@@ -354,7 +362,11 @@ def _moments(
 def _curve(
     gains: FloatArray, ends: FloatArray, pseudo: float, level: float, rng: RNG
 ) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return means (T,), standard errors (T,), and simultaneous and pointwise critical values."""
+    """Return means (T,), standard errors (T,), and simultaneous and pointwise critical values.
+
+    ``gains`` (n, T) at T thresholds, ``ends`` (2, T) their range, ``pseudo`` the weight of a
+    pseudo-observation at each end. The simultaneous value comes from draws of the normal limit.
+    """
     from scipy.stats import norm
     from scipy.stats import t as student
 

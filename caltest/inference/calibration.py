@@ -159,7 +159,10 @@ def calibration_result(
     data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
     early_stop: bool = False,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Test validated rows without subgroups, or a tally; parameters as ``calibration_test``."""
+    """Test validated rows without subgroups, or a tally; parameters as ``calibration_test``.
+
+    For cross-validated rows whose models memorise groups it is a test within folds.
+    """
     if lens is None and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         lens = lens_for(statistic, lens, data)
     if isinstance(data, Predictions) and isinstance(statistic, Statistic) and statistic.of_items:
@@ -200,7 +203,10 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
 def _by_null(
     analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early_stop: bool = False
 ) -> CalibrationTestResult:
-    """Return the test under one null distribution."""
+    """Return the test under one null distribution.
+
+    Warns where a calibrated model can show only one value.
+    """
     prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
     if isinstance(null, SharedRedraws) and not analysis.from_sums:
@@ -220,7 +226,11 @@ def _by_null(
 def _by_one_row_per_cluster(
     analysis: Analysis, statistic: StatisticLike, null: OneRowPerCluster, run: Run
 ) -> CalibrationTestResult:
-    """Test draws of one row per cluster."""
+    """Test draws of one row per cluster.
+
+    The p-value is M / k times the k-th smallest of M draws, k = ⌈M / 4⌉; estimate and noise floor
+    are means over draws.
+    """
     data, generator = analysis.rows, np.random.default_rng(analysis.rng)
     plain, tests = replace(data, clusters=None), list[CalibrationTestResult]()
     each: Run = {**run, "rng": generator}
@@ -266,7 +276,11 @@ def _with_subgroups(
     data: Predictions, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
     early_stop: bool,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Return the test of all rows, of every subgroup, and of equal calibration of subgroups."""
+    """Return the test of all rows, of every subgroup, and of equal calibration of subgroups.
+
+    p-values of subgroups are adjusted by Holm's method; for rows with several labels the worst
+    label gives the result.
+    """
     if isinstance(statistic, Statistic) and statistic.of_items:
         data = replace(data, clusters=None)
     analysis = Analysis.through(lens_for(statistic, lens, data), data, run["rng"])
