@@ -281,7 +281,11 @@ def _models(
     data: Mapping[str, RowsOrTally], statistic: StatisticLike, lens: LensLike | None,
     method: ComparisonMethod, paired: bool, level: float, margin: float, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
-    """Return the settings, and every model behind the lens of the first with its own test."""
+    """Return the settings, and every model behind the lens of the first with its own test.
+
+    ``data`` has the rows or tally of every model by name; other parameters as in :func:`compare`.
+    StatisticError for fewer than two names.
+    """
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
     # One lens for all: where none is named, the usual one of the first model
@@ -294,7 +298,11 @@ def _of_tallies(
     models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool,
     method: ComparisonMethod, facts: Facts, lens: LensLike | None,
 ) -> Mapping[str, RowsOrTally]:  # fmt: skip
-    """Return two tallies seen through the lens, or the rows that their samples share."""
+    """Return two tallies seen through the lens, or the rows that their samples share.
+
+    Parameters as in :func:`compare`. StatisticError if one model is no tally, for other lenses or
+    grids, and for ``method="swap"``.
+    """
     if len(models) < 2:
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
     first, second = (
@@ -506,7 +514,10 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
 def verdict(
     settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
 ) -> ComparisonVerdict:
-    """Return the verdict on a difference; an interval within the margin is a tie at any p-value."""
+    """Return the verdict on a difference; an interval within the margin is a tie at any p-value.
+
+    ``low`` and ``high`` are None for the swap test, which has no interval.
+    """
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
         return ComparisonVerdict.NOT_EXCHANGEABLE if differs else ComparisonVerdict.CANNOT_TELL
@@ -522,7 +533,10 @@ def verdict(
 def _score_differences(
     a: Model, b: Model, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare mean proper scores; for tallies variances omit the variation within micro-cells."""
+    """Compare mean proper scores; for tallies variances omit the variation within micro-cells.
+
+    Returns one ScoreDifference per score, () for tallies of more than two classes.
+    """
     tallies = a.times is not None
     if tallies and a.data.n_classes > 2:
         return ()
@@ -551,7 +565,11 @@ class _Scored(NamedTuple):
     def of(
         cls, values: FloatArray, rows: Predictions, times: FloatArray | None, mean: float | None
     ) -> _Scored:
-        """Take weights and clusters from rows, each of which stands for ``times`` observations."""
+        """Take weights and clusters from rows, each of which stands for ``times`` observations.
+
+        ``values`` (n,) are the scores, ``mean`` their mean where it is known more exactly, else
+        None.
+        """
         once = np.ones(values.size)
         w = once if rows.weights is None else rows.weights
         unit = np.arange(values.size) if rows.clusters is None else by_appearance(rows.clusters)
@@ -581,7 +599,11 @@ class _Scored(NamedTuple):
 def _score_difference(
     name: str, a: _Scored, b: _Scored, paired: bool, level: float
 ) -> ScoreDifference:
-    """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's."""
+    """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's.
+
+    ``name`` is the score's name, ``level`` the level of the interval. Fields are None where a score
+    is infinite or a side has fewer than two units.
+    """
     first, second = (s.mean if s.mean is not None and s.mean < np.inf else None for s in (a, b))
     if first is None or second is None or min(a.times.sum(), b.times.sum()) < 2:
         return ScoreDifference(name, first, second, None, None, None, None)

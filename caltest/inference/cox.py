@@ -188,7 +188,11 @@ def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
 def _read(
     probs: object, labels: object, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
-    """Return the analysis, and the likelihood's arrays (logits, events, weights or None), (n,)."""
+    """Return the analysis, and the likelihood's arrays (logits, events, weights or None), (n,).
+
+    Parameters as in :func:`cox_recalibration`. StatisticError for weighted tallies and data without
+    finite estimates.
+    """
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens)
     if not analysis.from_sums:
         refuse_few_blocks("cox_recalibration", analysis.rows)
@@ -248,7 +252,11 @@ def covariance_of(
     w: FloatArray | None,
     source: RowsOrTally,
 ) -> FloatArray:
-    """Return the covariance (d, d): the inverse information, or the jackknife by a Newton step."""
+    """Return the covariance (d, d): the inverse information, or the jackknife by a Newton step.
+
+    ``design`` (n, d), fitted ``logits`` (n,), ``events`` (n,), weights ``w`` (n,) or None;
+    ``source`` has the clusters. O(n d²).
+    """
     w = np.ones(source.n) if w is None else w
     # p (1 − p) as a product of two tails keeps its digits next to 1
     v = w * scipy.special.expit(logits) * scipy.special.expit(-logits)
@@ -288,7 +296,11 @@ def _freedom(source: RowsOrTally) -> float:
 def _not_rejected(
     estimate: float, se: float, profile: Callable[[float], float], bound: float
 ) -> tuple[float, float]:
-    """Return the limits (low, high) where a profile likelihood falls below a bound."""
+    """Return the limits (low, high) where a profile likelihood falls below a bound.
+
+    ``profile`` maps a parameter to its profile log-likelihood, maximal at ``estimate``; ``se`` is
+    the first step of the search, which is accurate to 1e-10.
+    """
     from scipy.optimize import brentq
 
     def distance(side: float) -> float:

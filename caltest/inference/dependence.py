@@ -321,7 +321,11 @@ def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) 
 def by_student(
     value: float, variance: float, freedom: float, level: float
 ) -> tuple[float, float, float]:
-    """Return (low, high, p): Student's interval of an estimate and its two-sided p-value."""
+    """Return (low, high, p): Student's interval of an estimate and its two-sided p-value.
+
+    ``variance`` belongs to ``value``, ``freedom`` are degrees of freedom. p is 1 for values within
+    1e-14 of 0, and at least the smallest positive float.
+    """
     from scipy.special import stdtr, stdtrit
 
     error = max(float(np.sqrt(variance)), 1e-300)

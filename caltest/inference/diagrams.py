@@ -234,7 +234,11 @@ def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, In
 def _lower_ends(
     cells: IntArray, rows: IntArray, events: IntArray, size: int, alpha: float
 ) -> FloatArray:
-    """Return the lower limits at every point of the grid, shape (size,)."""
+    """Return the lower limits at every point of the grid, shape (size,).
+
+    ``cells`` (L,) are the occupied points, ``rows`` and ``events`` (L + 1,) cumulative counts;
+    ``alpha`` is the error probability of all limits together.
+    """
     from scipy.special import gammaln
 
     ends = np.zeros(size)
@@ -409,7 +413,11 @@ def reliability_simplex(
 def _pvalues(
     induced: Predictions, cells: Cells, test: CalibrationTestResult, run: Run
 ) -> tuple[FloatArray, FloatArray, int, str]:
-    """Return p-values of the cells, adjusted ones, the number of draws, and how they ended."""
+    """Return p-values of the cells, adjusted ones, the number of draws, and how they ended.
+
+    Exact and adjusted by Holm where cells have exact laws; else from redrawn labels, adjusted by
+    max-T. Both arrays have shape (L,).
+    """
     weights, clusters, k = induced.weights, test.clusters, induced.n_classes
     whole = weights is None or bool((weights == np.rint(weights)).all())
     if clusters is None and whole and cells.mass.max() <= (np.inf if weights is None else MAX_MASS):

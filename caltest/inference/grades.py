@@ -158,7 +158,11 @@ def _of(tails: Tails, alternative: str) -> FloatArray:
 
 
 def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
-    """Return P(X ≥ d) and P(X ≤ d), X binomial, or Jeffreys' versions with a ``prior`` of ½."""
+    """Return P(X ≥ d) and P(X ≤ d), X binomial, or Jeffreys' versions with a ``prior`` of ½.
+
+    ``n``, ``d`` and ``p`` (G,) are rows, events and probabilities of the grades. Both results have
+    shape (G,).
+    """
     from scipy.special import betainc, betaincc
 
     greater = betainc(np.maximum(d + prior, 0.5), n - d + 1.0 - prior, p)

@@ -164,7 +164,11 @@ def interval_problem(
     verb: str, data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, level: float,
     side: str, run: Run, method: str = "inversion",
 ) -> IntervalProblem:  # fmt: skip
-    """Validate the data and options of a bound, and prepare the statistic."""
+    """Validate the data and options of a bound, and prepare the statistic.
+
+    Parameters as in :func:`confidence_interval`; ``verb`` is named in refusals. In series, blocks
+    of 4h times are the units.
+    """
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
     inverted = isinstance(statistic, (ECE, RMSCE, DebiasedL1, DebiasedL2, MeanDifference))

@@ -416,7 +416,11 @@ def _scatter(
     mass: FloatArray, squared_mass: FloatArray, squares: FloatArray, sums: FloatArray,
     several: BoolArray,
 ) -> FloatArray:  # fmt: skip
-    """Return V of cells from W, Σ W_u², Σ |S_u|² and S, (L, d); 0 in cells of one unit."""
+    """Return V of cells from W, Σ W_u², Σ |S_u|² and S, (L, d); 0 in cells of one unit.
+
+    ``mass`` and ``squared_mass`` are Σ W_u and Σ W_u² of the cells, (L, 1) or (L, d); ``several``
+    says which cells have more than one unit.
+    """
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
     apart = mass**2 - squared_mass  # 0 where one unit has all of the weight to 16 digits
     several = several & (apart > 0.0)
@@ -429,7 +433,10 @@ def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Return standardised null draws of cell sums, by the coupling that varies more."""
+    """Return standardised null draws of cell sums, by the coupling that varies more.
+
+    The shape is (B, L, d), as ``shape`` says.
+    """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
         schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
@@ -443,7 +450,10 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
 def _redrawn_by(
     scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
 ) -> FloatArray:
-    """Return standardised draws (B, L, d) of cell sums under calibration by one scheme."""
+    """Return standardised draws (B, L, d) of cell sums under calibration by one scheme.
+
+    Residuals are inflated by √κ of the scheme; ``seed`` holds two words.
+    """
     factor = 1.0
     if isinstance(scheme, SharedRedraws):
         ((_, agreement),) = scheme.agreements(induced)
@@ -469,7 +479,11 @@ def _redrawn_by(
 
 
 def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
-    """Return the CellNoise of a tally."""
+    """Return the CellNoise of a tally.
+
+    ``n_draws`` is the number B of draws; all sums come from the micro-cells, which must nest in the
+    cells.
+    """
 
     def within(values: FloatArray) -> FloatArray:
         return np.asarray(cells.sum(values))[:, None]
@@ -518,7 +532,12 @@ NORMAL_COUNTS_FROM = 10
 def count_quantiles(  # type: ignore[no-untyped-def]
     z, size, q, less, sd, skew, offset, grain, sums_out, variances_out
 ):
-    """Fill in observed − predicted counts, and their variance, for every draw."""
+    """Fill in observed − predicted counts, and their variance, for every draw.
+
+    ``z`` (L, d, B) are normals, transformed by Cornish and Fisher; ``size``, ``q``, ``sd``,
+    ``skew`` and ``grain`` (L, d) describe the counts, ``less`` (L, d) is subtracted. Both outputs
+    have z's shape.
+    """
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):
             # Cornish & Fisher: n q + σ x + (1 − 2q) (x² − 1) / 6, third cumulant over variance
@@ -551,7 +570,11 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
 def event_counts(
     laws: Iterable[CountLaw], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
 ) -> FloatArray:
-    """Return standardised event counts of the cells (B, L, d), drawn from their exact laws."""
+    """Return standardised event counts of the cells (B, L, d), drawn from their exact laws.
+
+    ``laws`` has one (first count, probabilities, error) per cell, ``means`` and ``variances`` (L,
+    d). Cells without variance get normals.
+    """
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
     for b, (lowest, pmf, _) in enumerate(laws):
         if variances[b, 0] > 0.0:
@@ -562,7 +585,10 @@ def event_counts(
 
 
 def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Return standardised class counts (B, L, d): normal, but multinomial in cells of few rows."""
+    """Return standardised class counts (B, L, d): normal, but multinomial in cells of few rows.
+
+    ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells.
+    """
     draws = correlated_normals(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
         if last - first < NORMAL_COUNTS_FROM:
@@ -573,7 +599,11 @@ def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) ->
 
 
 def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Return normals (B, L, d) with the correlations of class counts, Σ diag(p_i) − p_i p_iᵀ."""
+    """Return normals (B, L, d) with the correlations of class counts, Σ diag(p_i) − p_i p_iᵀ.
+
+    ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells; independent normals
+    for d = 1. O(L K³).
+    """
     draws = rng.standard_normal(shape)
     if shape[2] > 1:
         for b, (first, last) in enumerate(pairwise(starts)):

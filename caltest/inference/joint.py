@@ -133,7 +133,11 @@ def joint_test(
 def _tested_jointly(
     data: Predictions, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
 ) -> JointTestResult:
-    """Test pairs on shared draws where these serve all, else one by one."""
+    """Test pairs on shared draws where these serve all, else one by one.
+
+    Draws are shared by lenses that keep the labels as drawn, or by pairs with one common lens;
+    adjusted by step-down max-T.
+    """
     rng = run["rng"]
     for statistic in statistics:
         refuse_bets(data, statistic)
@@ -162,7 +166,10 @@ def _tested_jointly(
 def _of_tally(
     tally: AnyTally, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
 ) -> JointTestResult:
-    """Test pairs on shared draws of event counts where all use one tally, else one by one."""
+    """Test pairs on shared draws of event counts where all use one tally, else one by one.
+
+    ``statistics`` and ``lenses`` are the two halves of the pairs.
+    """
     source, *others = [tally.source(lens) for lens in lenses]
     if any(other.lens != source.lens for other in others):
         return _holm(tally, statistics, lenses, run)
@@ -196,7 +203,10 @@ def _holm(
     data: RowsOrTally, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run,
     null: Null = "auto",
 ) -> JointTestResult:  # fmt: skip
-    """Test pairs separately, without shared draws, and adjust by Holm's method."""
+    """Test pairs separately, without shared draws, and adjust by Holm's method.
+
+    ``null`` is the null distribution of every single test.
+    """
     tests = list[CalibrationTestResult]()
     for statistic, lens in zip(statistics, lenses, strict=True):
         taken = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
@@ -213,7 +223,11 @@ def _on_shared_draws(
     source: Problem, looks: list[Analysis], maps: Maps | None, statistics: list[StatisticLike],
     run: Run,
 ) -> JointTestResult:  # fmt: skip
-    """Test pairs on the same draws of outcomes, mapped to each pair's problem."""
+    """Test pairs on the same draws of outcomes, mapped to each pair's problem.
+
+    ``looks`` are the analyses of the pairs, ``maps`` map drawn outcomes of ``source`` to theirs
+    (None if all use them as drawn). Adjusted by step-down max-T.
+    """
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [
         evaluated(s, a.problem, a.data.n_classes) for a, s in zip(looks, statistics, strict=True)

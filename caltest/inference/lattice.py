@@ -189,7 +189,10 @@ class Lattice:
 
     @classmethod
     def of(cls, columns: Sequence[CutFeature], n: int, min_rows: int, depth: int) -> Lattice:
-        """Lay out all segments, count their rows, and keep segments with enough; O(n d²)."""
+        """Lay out all segments, count their rows, and keep segments with enough; O(n d²).
+
+        ``columns`` have cells of ``n`` rows; ``depth`` is 1 for single conditions and 2 for pairs.
+        """
         alone = [(c.code.astype(np.int64), c.alone.size, c.alone.ranges()) for c in columns]
         paired = [(c.paired.of[c.code], c.paired.size, c.paired.ranges()) for c in columns]
         none = np.zeros(n, dtype=np.int64), 1, np.array([[0, 1]])
@@ -466,7 +469,11 @@ class Scan:
     def of(
         cls, lattice: Lattice, p: FloatArray, w: FloatArray, pilots: Iterable[FloatArray] = ()
     ) -> Scan:
-        """Compute all sums, O(42 n d²) for d columns; ``pilots`` are mean squares of segments."""
+        """Compute all sums, O(42 n d²) for d columns; ``pilots`` are mean squares of segments.
+
+        ``p`` and ``w`` (n,) are event probabilities and weights. Segments without variance have
+        dispersion 1.
+        """
         v = w * p * (1.0 - p)
         weight, expected, variance, squared = lattice.sums(np.stack([w, w * p, v, w * v]))
         for spread in pilots:

@@ -211,7 +211,11 @@ def replicates_of(
     statistic: StatisticLike, prepared: Prepared, scheme: Scheme, run: Run, *, factor: float = 1.0,
     stop_when: Reaching | None = None,
 ) -> SimulatedNull:  # fmt: skip
-    """Evaluate a prepared statistic on the draws of a scheme, by the fastest way."""
+    """Evaluate a prepared statistic on the draws of a scheme, by the fastest way.
+
+    ``factor`` is κ, by which squared residuals are inflated; ``stop_when`` maps values to booleans
+    and ends the run early. StatisticError if the scheme does not fit the data.
+    """
     data = prepared.data
     if (only := prepared.problem.only_null) is not None:
         _refuse_other(only, scheme)
@@ -277,7 +281,11 @@ def result_of(
     analysis: Analysis, prepared: Prepared, statistic: StatisticLike, null: str, estimate: float,
     law: NullDistribution,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Return the test result of an estimate and its null distribution, with the p-value."""
+    """Return the test result of an estimate and its null distribution, with the p-value.
+
+    For B replicates of which b reach the estimate p = (1 + b) / (1 + B), or 20 / B after an early
+    stop; exact laws give the upper end of their bracket.
+    """
     n_draws, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre
     if isinstance(law, SimulatedNull):
@@ -475,7 +483,11 @@ def _step(
 def _listed(
     support: FloatArray, mass: FloatArray, expectation: float, deviation: float, error: float
 ) -> ExactNull:
-    """Return the law of listed values, each of its tails added up from its own end."""
+    """Return the law of listed values, each of its tails added up from its own end.
+
+    ``support`` (m,) increasing, ``mass`` (m,) probabilities, ``error`` a bound on the error of
+    every tail.
+    """
     tail, lower = np.cumsum(mass[::-1])[::-1], np.cumsum(mass)
     return ExactNull(support, tail, expectation, deviation, error=error, lower=lower)
 
@@ -512,7 +524,11 @@ def _reach(
 def _continued(
     law: ExactNull, tail: FloatArray, slack: float, origin: float, step: float
 ) -> ExactNull:
-    """Return a law that ends early, continued by a coarser one over the whole range."""
+    """Return a law that ends early, continued by a coarser one over the whole range.
+
+    ``tail`` (m,) are tail probabilities at ``origin`` + ``step`` · 0, 1, …, with ``slack`` the
+    displacement by rounding there.
+    """
     support = origin + step * np.arange(tail.size)
     beyond = support > law.support[-1]
     return replace(

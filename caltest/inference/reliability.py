@@ -201,7 +201,11 @@ def _bars(
     band: BandScheme, groups: list[Predictions | Problem], cells: list[list[Cells]], level: float,
     simultaneous: bool, run: Run,
 ) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
-    """Return (low, high, number of draws, ending) of the bars of all curves."""
+    """Return (low, high, number of draws, ending) of the bars of all curves.
+
+    ``groups`` are the data of each subgroup, ``cells`` the partitions of its curves; ``level`` is
+    shared among curves if ``simultaneous``. Both arrays have shape (L,), all curves concatenated.
+    """
     curves = [of_class for group in cells for of_class in group]
     drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
     simulated = isinstance(band, drawing)
@@ -616,7 +620,11 @@ def reliability_difference(
 
 def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,
           simultaneous: bool) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Return (difference, low, high), (L,) each, from sums of both models (2, L)."""
+    """Return (difference, low, high), (L,) each, from sums of both models (2, L).
+
+    ``count``, ``p`` and ``y`` (2, L) are rows, predicted and observed sums, ``shared`` (L,) the
+    summed covariance of rows that both models put into a bin.
+    """
     from scipy.special import ndtri
 
     predicted, more = np.subtract(*(p / count)), count + 2.0

@@ -340,7 +340,11 @@ def _contradictions(values: FloatArray, event: BoolArray) -> int:
 def _findings(
     data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: EvidenceLaw, alpha: float
 ) -> dict[str, Any]:
-    """Return p-values, segments, errors and detectable differences, as fields of the result."""
+    """Return p-values, segments, errors and detectable differences, as fields of the result.
+
+    ``alone`` is the scan of conditions on the prediction only; ``evidence`` (S,) belongs to
+    ``scan``.
+    """
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
 
     def described(segment: int) -> Segment:
@@ -377,7 +381,11 @@ def _findings(
 def _described(
     scan: Scan, y: FloatArray, evidence: float, law: EvidenceLaw, bar: float, segment: int
 ) -> Segment:
-    """Return the description of a segment."""
+    """Return the description of a segment.
+
+    ``bar`` is the critical value; the interval inverts the scan statistic at it, simultaneously
+    over all segments.
+    """
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
     difference, low, high, shift = interval(p, w, y[m], bar + price, phi)
@@ -440,7 +448,10 @@ def first_largest(values: FloatArray) -> int:
 
 
 def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
-    """Return t O − Σ w ln(1 − p + p eᵗ); for predictions of 1 from the complementary label."""
+    """Return t O − Σ w ln(1 − p + p eᵗ); for predictions of 1 from the complementary label.
+
+    ``p`` and ``w`` (m,) belong to the rows of a segment, ``events`` is O = Σ w y.
+    """
     if t < LATTICE_SHIFTS[0]:
         p, events, t = 1.0 - p, float(w.sum()) - events, -t
     return float(t * events - w @ log_moment(p, t))
@@ -503,7 +514,10 @@ def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
 def left(
     scan: Scan, y: FloatArray, q: FloatArray, w: FloatArray, floor: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, O − E, and V, (S,) each."""
+    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, O − E, and V, (S,) each.
+
+    ``y``, ``q`` and ``w`` (n,) are events, predictions and weights; ``floor`` bounds V from below.
+    """
     gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
     variance = np.maximum(variance, floor)
     return 0.5 * gap**2 / (variance * scan.dispersion) - scan.lattice.price, gap, variance
@@ -567,7 +581,11 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tu
 
 
 def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:
-    """Return predictions (n,) after repeated half-shifts of the segment with most evidence."""
+    """Return predictions (n,) after repeated half-shifts of the segment with most evidence.
+
+    ``teaching`` (n,) marks the rows from which shifts are learned; shifts stop when no segment has
+    evidence above ``bar``.
+    """
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):
         evidence, gap, variance = left(scan, y, q, w, 0.5)

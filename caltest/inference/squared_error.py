@@ -234,7 +234,11 @@ def _jackknife(values: FloatArray, times: FloatArray) -> float:
 def _quadratic(
     a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray, paired: bool
 ) -> tuple[float, float]:
-    """Return 2 Σ_{u≠v} h_uv² / W² for sums x of a and z of b, and its value for unpaired rows."""
+    """Return 2 Σ_{u≠v} h_uv² / W² for sums x of a and z of b, and its value for unpaired rows.
+
+    ``x`` and ``z`` are sums of the parts of each model; unpaired rows have no products between
+    models.
+    """
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
     apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
     both = _products(a, b, x, z) if paired else 0.0

@@ -186,7 +186,11 @@ def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
 
 
 def fitted(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatArray:
-    """Return the fitted probabilities, (n, K), by Newton's method with halved steps."""
+    """Return the fitted probabilities, (n, K), by Newton's method with halved steps.
+
+    ``z`` (n, K) are log-probabilities, ``labels`` (n,); ``shifts`` and ``slope`` say which
+    parameters of P(y = j) ∝ exp(a_j + b z_j) are free.
+    """
     k = z.shape[1]
     theta = np.append(np.zeros(k), 1.0)
     free = np.append(np.full(k, shifts), slope)
@@ -216,7 +220,10 @@ def fitted(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatA
 def _scores(
     q: FloatArray, z: FloatArray, labels: IntArray, part: CoxPart
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the scores (T,) of a part at fitted probabilities, and their covariance (T, T)."""
+    """Return the scores (T,) of a part at fitted probabilities, and their covariance (T, T).
+
+    ``q`` and ``z`` have shape (n, K): fitted probabilities and log-probabilities.
+    """
     ones = np.ones(len(q))
     levels, slopes = observed_scores(q, z, labels, ones)
     tail = slopes.sum(keepdims=True) if part == "temperature" else slopes

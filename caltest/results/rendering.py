@@ -136,7 +136,10 @@ class Content:
 def text(
     title: str, lines: Sequence[str | Columns], sentences: Sequence[str], below: Sequence[str]
 ) -> str:
-    """Return a result as terminal text: title, lines or tables, sentences, closing lines."""
+    """Return a result as terminal text: title, lines or tables, sentences, closing lines.
+
+    Lines are strings or tables; one empty line separates blocks.
+    """
     shown: list[str] = []
     for line in lines:
         shown += [line] if isinstance(line, str) else [*aligned(line), ""]

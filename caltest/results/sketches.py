@@ -129,7 +129,11 @@ def diagram(
     counts: Sequence[float],
     axes: tuple[str, str] = ("Predicted probability", "Observed event rate"),
 ) -> str:
-    """Return a reliability diagram: the diagonal, a bar and a point for every bin."""
+    """Return a reliability diagram: the diagonal, a bar and a point for every bin.
+
+    ``predicted``, ``observed`` and both ends of ``bars`` have shape (L,); ``filled`` marks bins
+    that are outside their bar.
+    """
     low, high = (np.clip(end, 0.0, 1.0) for end in bars)
     x, y, picture = _square([predicted, observed, low, high], axes)
     for j, (p, o, a, b) in enumerate(zip(predicted, observed, low, high, strict=True)):
@@ -156,7 +160,11 @@ def line(
     level: float | None = None,
     square: bool = False,
 ) -> str:
-    """Return a line with a band, and the diagonal (``square``) or a horizontal level."""
+    """Return a line with a band, and the diagonal (``square``) or a horizontal level.
+
+    ``x`` and ``y`` have shape (m,), thinned to ``MOST_VERTICES`` points; ``band`` are its lower and
+    upper limits.
+    """
     places = np.unique(np.linspace(0, len(x) - 1, MOST_VERTICES).astype(int))
     x, y = x[places], y[places]
     low, high = (end[places] for end in band) if band else (y, y)
@@ -228,7 +236,11 @@ def _frame(
     x_ends: tuple[float, float],
     y_ends: tuple[float, float],
 ) -> list[str]:
-    """Return the axes: names, lines, and a number at each end."""
+    """Return the axes: names, lines, and a number at each end.
+
+    ``x`` and ``y`` map data to picture coordinates; ``x_ends`` and ``y_ends`` are the numbers
+    shown.
+    """
     picture = [
         _text(0, 11, axes[1], "a"),
         _text(PLOT_RIGHT, PICTURE_HEIGHT - 4, axes[0], "a", "end"),
