@@ -87,7 +87,8 @@ class Table:
 
     ``text`` is the file of text with a delimiter from which ``frame`` is scanned, ``scan`` what to
     scan it with; ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON;
-    ``parts`` are the files that it was pooled from, with their numbers of rows.
+    ``parts`` are the files that it was pooled from, with their numbers of rows; ``seekable`` says
+    that rows far behind are found without reading those before them.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Table:
     log: str = ""
     content: Any = None
     parts: tuple[tuple[str, int], ...] = ()
+    seekable: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -184,7 +186,7 @@ def _table(path: Path, name: str, kind: str, folder: Path, sheet: str | None) ->
     if kind == "csv":
         return replace(_text(path, folder), name=name)
     if kind == "parquet":
-        return flat(Table(name, pl.scan_parquet(path)))
+        return flat(Table(name, pl.scan_parquet(path), seekable=True))
     if kind == "arrow":
         with path.open("rb") as file:
             whole = file.read(6) == b"ARROW1"

@@ -25,7 +25,11 @@ ROW_COLUMN, FILE_COLUMN = "::row", "::file"
 
 
 #: Rows of a batch, at most; cells in it, where these are not too few rows.
-ROWS_A_BATCH, CELLS_A_BATCH, FEWEST_A_BATCH = 2**16, 2**21, 2**14
+ROWS_A_BATCH, CELLS_A_BATCH, FEWEST_A_BATCH = 2**17, 2**21, 2**14
+
+
+#: Rows of a file with an index, beyond which Polars does not read ahead: it keeps up to a gigabyte.
+ROWS_A_PIECE = 2**22
 
 
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
@@ -184,6 +188,14 @@ def batches_of(
 
     Rows are counted from ``before``, those that were read before.
     """
+    if table.seekable:
+        import polars as pl
+
+        n = table.frame.select(pl.len()).collect().item()
+        for start in range(0, n, ROWS_A_PIECE):
+            piece = replace(table, frame=table.frame.slice(start, ROWS_A_PIECE), seekable=False)
+            yield from batches_of(piece, chosen, wanted, before + start)
+        return
     query = outputs(table, chosen, wanted)
     width = len(query.collect_schema())
     size = min(ROWS_A_BATCH, max(FEWEST_A_BATCH, CELLS_A_BATCH // max(width, 1)))

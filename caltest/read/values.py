@@ -104,11 +104,16 @@ class EvaluatedCells:
         gaps: dict[str, pl.Series] = {}
         for column in core:
             cells = self.frame[column]
+            if not cells.null_count():
+                if not cells.dtype.is_float():
+                    continue
+                values = cells.to_numpy()
+                if not bool((values != values).any()):  # NaN, without a query of polars
+                    continue
             lacking = cells.is_null()
             if cells.dtype.is_float():
                 lacking = lacking | cells.is_nan().fill_null(False)
-            if lacking.any():
-                gaps[column] = lacking
+            gaps[column] = lacking
         if not gaps:
             return Complete(self, {}, 0)
         counts = {column: int(lacking.sum()) for column, lacking in gaps.items()}

@@ -284,3 +284,26 @@ def test_sums_over_cells_say_what_rows_say(beta):
     (by_sums,) = doubts.doubts_of_sums(cells[0], n.astype(float), events.astype(int), {})
     by_rows = doubts.against_outcomes(Rows(cells[0][cells[1]], y))
     assert by_sums.text == by_rows.text
+
+
+def test_pieces_of_a_file_are_read_one_after_the_other(parts, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS_A_PIECE", 130)
+    smaller_batches(monkeypatch, 50)
+    assert ct.scan(parts / "part-*.parquet") == whole()
+    kept = ct.scan(parts / "part-0.parquet", probs="p", where="p > 0.5")
+    p, y = rows(0)
+    assert kept == ct.Tally.of(p[p > 0.5], y[p > 0.5])
+
+
+def test_a_cell_in_a_later_piece_is_named_by_its_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS_A_PIECE", 130)
+    monkeypatch.setattr(tally, "ROWS_FIRST_READ", 100)
+    p, y = rows(0)
+    p[333] = np.nan
+    parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "a.parquet")
+    with pytest.raises(ct.InvalidPredictionsError, match="p has no value in row 334 "):
+        ct.scan(tmp_path / "a.parquet")
+    p[333] = 1.5
+    parquet.write_table(pyarrow.table({"p": p, "y": y}), tmp_path / "b.parquet")
+    with pytest.raises(ct.InvalidPredictionsError, match=r"p is 1\.5 in row 334"):
+        ct.scan(tmp_path / "b.parquet", probs="p", where="p > 0.1")
