@@ -1,4 +1,4 @@
-"""What can go wrong, by name."""
+"""Errors and warnings of caltest, and the readings that they suggest."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Reading:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to fill in: no option has a word of ``PLACES``.
+        """True if nothing is left to fill in: no option has a word of ``PLACEHOLDERS``.
 
         Names of columns in double quotes are no places.
         """
@@ -67,7 +67,7 @@ class _Plain(ValueError):
 
 
 class InvalidPredictionsError(_Plain):
-    """Probabilities or labels that cannot be tested; the message says where and what to do."""
+    """Probabilities or labels that cannot be tested; the message names the place and a remedy."""
 
 
 class DoubtfulInputError(InvalidPredictionsError):
@@ -83,7 +83,7 @@ class StatisticError(_Plain):
 
 
 class UnsupportedFactError(StatisticError):
-    """A fact of the rows, such as weights, that is not allowed for by what was asked."""
+    """A design of the rows, such as weights, that the verb does not support."""
 
     def __init__(self, message: str, readings: Sequence[Reading] = (), fact: str = "") -> None:
         super().__init__(message, readings)

@@ -68,7 +68,7 @@ class Preset:
     root: bool = False
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
-        """Return the number; arguments are those of :meth:`Predictions.of`."""
+        """Return the error; arguments as in :meth:`Predictions.of`."""
         facts.setdefault("rounded", False)  # the value of all rows
         value = self.statistic(self.lens(read_arguments(probs, labels, **facts)))
         return max(value, 0.0) ** 0.5 if self.root else value
@@ -214,9 +214,9 @@ def helm(*, task: ClassificationTask = "multiclass") -> Preset:
 def hle(bin_size: int = 100, *, task: ClassificationTask = "binary") -> Preset:
     """Return the RMS calibration error of Humanity's Last Exam, of stated confidences.
 
-    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with what is left
-    over, does not count: up to 199 of the surest answers. Equal confidences are cut apart by their
-    order in the file. ``RMSCE`` has neither fault.
+    Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with the remainder,
+    does not count: up to 199 of the surest answers. Equal confidences are cut apart by their order
+    in the file. ``RMSCE`` has neither fault.
     """
     whole("bin_size", bin_size)
     return Preset(_WithoutLast(bin_size), _top_or_event(task), "Humanity's Last Exam", root=True)

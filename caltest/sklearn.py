@@ -92,8 +92,8 @@ def calibration_pvalue(
 ) -> float:  # fmt: skip
     """Return the p-value of :func:`caltest.calibration_test`, which takes ``options``.
 
-    All else is as in :func:`calibration_error`. A large p-value is no evidence of calibration:
-    select models by an error or a proper score, not by this.
+    All else is as in :func:`calibration_error`. A large p-value does not show calibration: select
+    models by an error or a proper score instead.
     """
     data, options = _problem(y_true, y_prob, sample_weight, pos_label, **options)
     return calibration_test(data, None, **options).pvalue
@@ -147,7 +147,7 @@ class CalibrationScorer:
 class CalibrationTestDisplay:
     """A reliability diagram with bars and the test, made as scikit-learn's displays are.
 
-    ``picture_``, ``ax_`` and ``figure_`` are what was drawn last, and on what.
+    ``picture_`` is the last picture, ``ax_`` and ``figure_`` its axes and figure.
     """
 
     def __init__(self, curve: ReliabilityCurve) -> None:

@@ -20,9 +20,9 @@ def assert_calibrated(
 ) -> GateResult:  # fmt: skip
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
-    Arguments are those of :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``rng`` is
-    the same in every run, so that a test does not change its mind. AssertionError, whose message is
-    the report, when a check has failed, or the rows are too few to tell.
+    Arguments as in :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``rng`` is the
+    same in every run, so that a test does not change its mind. AssertionError, whose message is the
+    report, when a check has failed, or the rows are too few to tell.
 
     Examples
     --------

@@ -44,9 +44,9 @@ NO_BATCH = 2**31
 class CalibrationMetric(Metric):  # type: ignore[misc]
     """Calibration error, noise floor or p-value of all batches, as a ``torchmetrics.Metric``.
 
-    The state is that of a :class:`Tally`: sums of whole numbers over micro-cells, 300 kB whatever
-    the number of rows. Processes are synchronised by adding these sums, so that the answer does
-    not depend, to the bit, on batches, their order or the number of processes.
+    The state is a :class:`Tally`: sums of whole numbers over micro-cells, 300 kB whatever the
+    number of rows. Processes are synchronised by adding these sums, so that the answer does not
+    depend, to the bit, on batches, their order or the number of processes.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
 
         Parameters
         ----------
-        preds : Tensor of shape (B,), (B, K), (B, K, …) or that of ``target``
+        preds : Tensor of shape (B,), (B, K), (B, K, …) or the shape of ``target``
             Probabilities, or logits with ``from_logits``: of the event, or of K classes along
             axis 1. Any device and floating-point type; rows of half precision are renormalised.
         target : Tensor of shape (B,) or (B, …)
@@ -192,7 +192,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
             self._inside = False
 
     def reset(self) -> None:
-        """Forget all batches, and what was refused."""
+        """Forget all batches and refusals."""
         if not self._inside:
             self._reason, self._said = "", False
         super().reset()
@@ -204,7 +204,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
     def tally(self) -> Tally:
         """Return the tally of all batches, which every verb takes in place of predictions.
 
-        It has the rows of this process; within ``metric.sync_context()`` those of all.
+        It has the rows of this process; within ``metric.sync_context()`` the rows of all processes.
         InvalidPredictionsError if a batch was refused, or if there is none yet.
         """
         few, most = int(self.fewest_classes), int(self.most_classes)

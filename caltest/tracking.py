@@ -35,7 +35,7 @@ def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None
     """Log a result to the active run of MLflow, or to a new one.
 
     Its numbers become metrics whose names begin with ``name``, and it is kept as JSON, as Markdown
-    and, where there is one, as a picture, in the artifacts under ``name``. ``step`` is that of
+    and, where there is one, as a picture, in the artifacts under ``name``. ``step`` is passed to
     ``mlflow.log_metrics``. ImportError without MLflow, which ``caltest[mlflow]`` installs.
     """
     try:

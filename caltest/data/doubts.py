@@ -89,9 +89,9 @@ def doubts_of_arrays(
     """Return the questions that arrays raise, which have no other columns to look at.
 
     The guards are ``predicted_class`` and ``against_outcomes``; with follow-up
-    ``swapped_censoring`` and ``against_outcomes``. Of more than 50 000 rows an evenly spread part
-    is looked at. Plain rows of which none can ask are told by one pass over them, here.
-    Cumulative rows are no probabilities: :func:`cumulative` is for the check of them.
+    ``swapped_censoring`` and ``against_outcomes``. Above 50 000 rows an evenly spread subset is
+    examined. One pass over plain rows tells whether any guard can ask. Cumulative rows are no
+    probabilities: :func:`cumulative` is for the check of them.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ def answered(
 ) -> tuple[str, ...]:
     """Return notes of the doubts and, with ``as_is``, of the questions that were overruled.
 
-    DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. Of
-    ``arrays`` its message says what to pass in Python; otherwise it does not name the option that
+    DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. With
+    ``arrays`` its message suggests arguments in Python; otherwise it does not name the option that
     goes on: the caller, who speaks to the user, does.
     """
     notes = []
@@ -211,7 +211,7 @@ def answered(
 
 
 def _in_python(question: Question) -> str:
-    """Return what to pass in the place of arrays, for each reading, and how to go on."""
+    """Return a sentence that suggests arguments for each reading, and ``as_is``."""
     ways = [
         (f"pos_label={value!r}" if option == "pos_label" else f"{value}")
         + (f" if {reading.when}" if reading.when else "")
@@ -389,7 +389,7 @@ def predicted_class(rows: Rows) -> Question | None:
 
     Two classes: all events have higher predictions than all others; more: the label is the largest
     probability. Calibrated predictions have labels of probability L; a question takes log (1 / L) ≥
-    log 1000 + log(n + 1) (n + 1 thresholds), L as predicted: what is certain is no evidence.
+    log 1000 + log(n + 1) (n + 1 thresholds), L as predicted, so that certain labels do not count.
     """
     p, y = rows.probs, rows.labels
     if rows.followed or rows.n < 5:
@@ -874,7 +874,7 @@ def is_time(column: Column) -> bool:
 
 
 def called_time(name: str) -> bool:
-    """Say whether a name is that of a time, in English or by a word of another language."""
+    """Return whether a name denotes a time, in English or by a word of another language."""
     plain = _without_accents(name)
     words = _words(name)
     if words & NO_TIMES:

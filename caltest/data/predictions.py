@@ -517,7 +517,7 @@ class Predictions(NamedClasses):
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 
     def _repr_html_(self) -> str:
-        """Show the size, the outcome and what was read in a notebook."""
+        """Return the notebook display: size, outcome, and design."""
         from caltest.data.display import display  # which knows predictions
 
         return display(self)

@@ -51,8 +51,8 @@ def cox_recalibration(
     """Estimate Cox's intercept and slope, with intervals and likelihood-ratio tests.
 
     The model is logit P(y = 1) = a + b logit p. A slope below 1 means that predictions are too
-    extreme; a positive calibration-in-the-large (the intercept with slope 1) means that events are
-    more frequent than predicted.
+    extreme; a positive calibration-in-the-large (the log-odds shift with slope 1) means that events
+    are more frequent than predicted.
 
     Parameters
     ----------

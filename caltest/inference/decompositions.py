@@ -87,7 +87,7 @@ def brier_decomposition(
     probs, labels, lens, **facts
         As in :func:`calibration_test`; ``Canonical()`` takes the score of all classes apart.
         Clusters change no part. For a :class:`Tally` bins are made of its micro-cells, and all
-        parts equal those of the rows.
+        parts equal the parts of the rows.
     bins : binning or int, default UniformBins(15)
         The partition, as for :class:`caltest.ECE`.
 

@@ -364,7 +364,7 @@ def reliability_simplex(
     A cell's p-value is exact: the smallest two-sided Poisson-binomial p-value of its classes, times
     their number (Bonferroni); over the cells it is adjusted by Holm's method. O(n K). With clusters
     or weights that are no multiples of one number, labels are drawn as the test of the ECE draws
-    them, inflated by its κ: the p-value is that of the largest standardised deviation of a class,
+    them, inflated by its κ: the p-value belongs to the largest standardised deviation of a class,
     adjusted by the joint law of all cells (max-T; Westfall & Young 1993). O(B n K).
 
     References

@@ -50,7 +50,7 @@ def grade_tests(
         n, count, rows, total, obligors, borrowers, accounts, customers or loans; events, defaults,
         defaulted or bads; pd, probability, p, prob, predicted_probability or risk; grade, rating,
         bin, bucket, band or name. Cells with percent signs are divided by 100. A row without a
-        probability that is the sum of the others is left out. ``notes`` say what was read.
+        probability that is the sum of the others is left out. ``notes`` describe the reading.
     where : str, optional
         Keep the rows where this expression is true, such as ``"year = 2025"``.
     sheet : str, optional

@@ -74,8 +74,8 @@ def confidence_interval(
         Probability with which such an interval contains the error.
     method : str, default "auto"
         ``"auto"`` inverts tests, for ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes,
-        ``RMSCE`` and ``MCE``; the interval of ``MeanDifference`` is that of shifts of the log-odds
-        that are not rejected, signed. ``"bootstrap"`` takes quantiles of resampled rows, for
+        ``RMSCE`` and ``MCE``; the signed interval of ``MeanDifference`` consists of the shifts of
+        the log-odds that are not rejected. ``"bootstrap"`` takes quantiles of resampled rows, for
         averages such as a proper score; it has to be named.
     side : {"two-sided", "lower", "upper"}, default "two-sided"
         Which bounds; one alone has the whole error probability.

@@ -89,8 +89,8 @@ def segment_search(
         Numbers, dates, booleans and text, some cells of which may be missing; not made from these
         labels. Left out for :class:`Predictions` that hold features.
     lens : lens, optional
-        What the event is; it leaves two classes. With ``TopK(1)`` of more than two, the predicted
-        class is one more column.
+        The lens of the event, which leaves two classes. With ``TopK(1)`` of more than two, the
+        predicted class is one more column.
     max_depth : {1, 2}, optional
         How many conditions a segment has; by default 2, and 1 of more than 60 columns.
     min_rows : int, default 30
@@ -128,10 +128,10 @@ def segment_search(
 
     G_A = max_t [t Σ_A w y − Σ_A w ln(1 − p + p eᵗ)] / φ_A,  φ_A = Σ_A w² v / Σ_A w v,
 
-    v = p (1 − p); its price π_A is ln(columns × cells of its column), or ln(pairs × cells × cells).
-    The law of max (G_A − π_A) is that of redrawn labels, exact at every n (Westfall & Young 1993).
-    O(42 n d² / 8) at first, O(n + min(events, others) d² / 8 + S) a redraw, for d columns and S
-    segments. The concept page on segments has cells, intervals and the error.
+    v = p (1 − p); its penalty π_A is ln(columns × cells of its column), or ln(pairs × cells ×
+    cells). The law of max (G_A − π_A) under redrawn labels is exact at every n (Westfall & Young
+    1993). O(42 n d² / 8) at first, O(n + min(events, others) d² / 8 + S) a redraw, for d columns
+    and S segments. The concept page on segments has cells, intervals and the error.
 
     References
     ----------

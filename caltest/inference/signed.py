@@ -3,13 +3,13 @@
 Let S = Σ w y be the weight of the events, p(t) = σ(logit p + t) and E(t) = Σ w p(t). A shift t is
 rejected where S is surprisingly large or small under p(t); the shifts that are not rejected make
 the interval of (E(t) − Σ w p) / Σ w. S is taken for g times a binomial count that has the mean and
-the variance of S, so that both ends are those of Clopper and Pearson where predictions are equal,
-and close to those of the Poisson-binomial law of independent rows elsewhere: rare events included.
+the variance of S, so that both limits equal Clopper and Pearson's where predictions are equal, and
+close to those of the Poisson-binomial law of independent rows elsewhere: rare events included.
 
 Two factors widen the law. φ = max(1, V̂ / V(t̂)) compares the scatter of the residuals with the
-variance at the shift t̂ that meets S, V(t) = Σ w² p(t) (1 − p(t)). The scatter is that of units u,
-which are rows or clusters: V̂ = Σ_u (S_u − W_u d)² with d the observed difference, times
-G / (G − 1) for G clusters. It allows for errors that no shift describes and for dependence within
+variance at the shift t̂ that meets S, V(t) = Σ w² p(t) (1 − p(t)). The scatter is computed over
+units u, which are rows or clusters: V̂ = Σ_u (S_u − W_u d)² with d the observed difference, times G
+/ (G − 1) for G clusters. It allows for errors that no shift describes and for dependence within
 clusters. With clusters or weights φ is multiplied by (t / z)², Student's quantile over the normal
 one. An event then counts as g = φ Σ w² v / Σ w v, v = p(t̂) (1 − p(t̂)).
 """

@@ -130,7 +130,7 @@ class AuditRow(Record):
     verdict : Finding
         The finding.
     worst : str
-        The test that is shown, if the row has several; its p-value is that of all of them.
+        The test that is shown, if the row has several; the p-value combines all of them.
     detail : str
         A remark in a sentence, or "".
     search : SegmentSearch or None
@@ -138,7 +138,7 @@ class AuditRow(Record):
     groups : Subgroups or None
         Results of subgroups, each judged by itself.
     classes : WorstClassResult or None
-        Classes whose probabilities are too high, too low, too extreme or too timid, if any.
+        Wrong classes with their directions, if the test rejects.
     individual : IndividualErrorResult or None
         Error item by item with its parts, if items have several outcomes.
     promise : PromiseResult or None

@@ -529,7 +529,7 @@ class ClusterSummary(Record):
 class FoldSummary(Record):
     """Folds of cross-validated predictions, and the effect of aligning their levels.
 
-    With more than two classes, levels are those of the likeliest class.
+    With more than two classes, levels belong to the likeliest class.
 
     Attributes
     ----------
@@ -798,7 +798,7 @@ class Subgroups(Record):
 
     @property
     def judged(self) -> Columns:
-        """A row for every subgroup, with what an audit says of it."""
+        """A row for every subgroup, with the audit's finding."""
         means = list(zip(self.predicted, self.observed, strict=True))
         return {
             **{"subgroup": self.names, "n": self.counts},

@@ -34,11 +34,12 @@ class ClassComponent(Record):
     Attributes
     ----------
     name : str
-        What the class is called.
+        Name of the class.
     parameter : {"level", "slope"}
-        Which of both it is.
+        Kind of component.
     direction : {"too low", "too high", "too timid", "too extreme"}
-        On average, or around it: too timid is underconfident, too extreme overconfident.
+        Direction on average (level), or around the average (slope): "too timid" means
+        underconfident, "too extreme" overconfident.
     z : float
         Observed − predicted, in standard deviations under calibration.
     adjusted : float
@@ -83,9 +84,9 @@ class WorstClassResult(Result):
         The ``z`` from which on a component is named.
     repair : {"", "temperature", "level", "level and temperature", "vector"}
         The recalibration with the fewest parameters after which no error of the model with a shift
-        and a slope for every class is found; "" where that was not asked.
+        and a slope for every class is found; "" if that was not tested.
     repair_pvalues : tuple of (str, float)
-        The p-value of what is left after each smaller recalibration.
+        The p-value of the lack of fit after each smaller recalibration.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """

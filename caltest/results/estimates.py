@@ -193,10 +193,11 @@ class CoxRecalibration(Result):
     lr, lr_pvalue : float
         Likelihood ratio of a = 0 and b = 1, χ² with 2 degrees of freedom, and its p-value.
     lr_intercept, lr_intercept_pvalue : float
-        The same for a = 0 given b = 1, one degree of freedom.
+        Likelihood ratio and p-value of a = 0 given b = 1, one degree of freedom.
     lr_slope, lr_slope_pvalue : float
-        The same for b = 1 with a free; the two add up to ``lr``. With clusters or weights all three
-        are Wald statistics of the jackknife variance, with follow-up of influence functions.
+        Likelihood ratio and p-value of b = 1 with a free; the two add up to ``lr``. With clusters
+        or weights all three are Wald statistics of the jackknife variance, with follow-up of
+        influence functions.
     events : int
         Number of observations with the event.
     level : float

@@ -26,7 +26,7 @@ class ReliabilityDifference(Result):
     predicted : ndarray of shape (L,)
         Mean prediction of both models in the bin, in [0, 1], increasing.
     difference : ndarray of shape (L,)
-        Observed − predicted of the first model minus that of the second, in [−2, 2].
+        Observed − predicted of the first model, less its value for the second, in [−2, 2].
     low, high : ndarray of shape (L,)
         Confidence band of the difference.
     count_a, count_b : ndarray of shape (L,), int
@@ -323,7 +323,7 @@ class ReliabilityFit(Result):
         return bool((self.low > self.high).any())
 
     def band_test(self, tolerance: float = 0.0, between: tuple[float, float] = (0, 1)) -> BandTest:
-        """Say what the band proves of the error: that it matters nowhere, or does somewhere.
+        """Return which errors the band proves: none above a tolerance, or at least one.
 
         Both claims hold together, for every tolerance and all predictions at once, with probability
         ``level`` if the true curve is increasing. O(N). StatisticError without a confidence band or
@@ -334,7 +334,7 @@ class ReliabilityFit(Result):
         tolerance : float, default 0
             A distance of outcome and prediction that does not matter.
         between : tuple of float, default (0, 1)
-            The predictions that are looked at. The band is wide where rows are few, as at its ends.
+            Range of predictions to judge. The band is wide where rows are few, as at its ends.
 
         Examples
         --------

@@ -106,7 +106,7 @@ class DecisionCurve(Result):
     promised : ndarray of shape (T,)
         Net benefit that the probabilities promise.
     treat_all : ndarray of shape (T,)
-        Net benefit of acting always; that of never acting is 0.
+        Net benefit of acting always; never acting has net benefit 0.
     pvalues : ndarray of shape (T,)
         Exact two-sided p-values of promised against realised net benefit, not adjusted.
     critical : float
@@ -119,7 +119,7 @@ class DecisionCurve(Result):
     other : ndarray of shape (T,)
         Net benefit of the other model; empty without one.
     difference, difference_low, difference_high : ndarray of shape (T,)
-        Net benefit of the model minus that of the other, with simultaneous limits; empty without.
+        Net benefit of the model less the other's, with simultaneous limits; empty without.
     level : float
         Level of all limits.
     n, n_classes, n_resamples, seed, ended, notes, version

@@ -62,8 +62,8 @@ class UtilityCalibration(Statistic):
 
     in units of the utility (Hegazy, Jordan & Dieuleveut 2025, arXiv:2510.25458). There are no bins;
     rows with equal promises enter together. With ``TopKAccuracy(1)`` it is :class:`Kuiper` of the
-    top label. The null distribution is that of redrawn labels, valid for every utility and every
-    number of classes. The usual lens is ``Canonical()``. Rows only: a tally does not keep
+    top label. The null distribution is simulated by redrawn labels, valid for every utility and
+    every number of classes. The usual lens is ``Canonical()``. Rows only: a tally does not keep
     utilities. O(n K + n log n) once, O(n) for each further set of labels.
 
     Parameters

@@ -124,7 +124,7 @@ def total(totals: IntArray, name: str) -> FloatArray:
 
 
 def carried(totals: IntArray) -> IntArray:
-    """Return the same totals with the second part carried into [0, 2⁴³)."""
+    """Return totals with the second part carried into [0, 2⁴³), same shape."""
     high = totals[..., 0] + (totals[..., 1] >> LOW)
     return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
 

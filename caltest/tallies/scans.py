@@ -76,8 +76,8 @@ def scan(
         As in :func:`read_predictions`; the first part decides which columns are read.
     from_logits, renormalise, drop_missing, format, as_is
         As in :func:`read_predictions`. The questions of predictions and outcomes, and of rows that
-        a model was fitted to, are asked of all rows; those of other columns of the first 32 768
-        rows of the first part, as a note says.
+        a model was fitted to, are asked of all rows; questions about other columns of the first 32
+        768 rows of the first part, as a note says.
     lens : Lens, sequence of them or "usual", optional
         Which probabilities are assessed; by default all lenses of :func:`audit`, with ``"usual"``
         the lens of :func:`calibration_test`.

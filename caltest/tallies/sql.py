@@ -161,9 +161,10 @@ def tally_sql(
     """Return the query that tallies a table where it is; :meth:`Tally.from_table` reads its result.
 
     A GROUP BY over micro-cells: a row for each occupied cell (of each weight) with the sums of
-    :class:`Tally`, equal to those of :meth:`Tally.of` to the last bit, and its part of the totals,
-    where logarithms may differ in their last bits (below 1e-9 of a total, unless it cancels). All
-    are whole numbers, so that the order of rows and the number of threads change nothing.
+    :class:`Tally`, equal to the sums of :meth:`Tally.of` to the last bit, and its part of the
+    totals, where logarithms may differ in their last bits (below 1e-9 of a total, unless it
+    cancels). All are whole numbers, so that the order of rows and the number of threads change
+    nothing.
 
     Parameters
     ----------
