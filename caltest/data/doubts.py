@@ -410,10 +410,10 @@ def predicted_class(rows: Rows) -> Question | None:
 
 def _follows_from_predictions(rows: Rows) -> Question:
     """Return the question of labels that follow from the predictions in every row."""
-    follow = "labels follow" if rows.arrays else f"{rows.outcome} follows"
+    seem = "labels seem" if rows.arrays else f"{rows.outcome} seems"
     text = (
-        f"{follow} from {rows.words('probs')} in every row, as the class that a model predicts "
-        "does, and outcomes do not"
+        f"{rows.words('probs')} decides the label in every row: {seem} to be the predicted class, "
+        "not the observed outcome"
     )
     return Question("predicted class", text, (Reading({"label": "COLUMN"}),))
 
@@ -568,7 +568,7 @@ def train_rows(rows: Rows) -> Question | None:
                 continue
             held = "0" if flag[1].startswith("train") else "1"
             readings = (Reading({"where": rows.where(column.equals(held))}),)
-        text = f"{column.name} tells rows that a model was fitted to from other rows"
+        text = f"{column.name} separates the rows that the model was trained on from the others"
         return Question("train and test", text, readings)
     return None
 
@@ -634,8 +634,8 @@ def one_event_each(rows: Rows) -> Question | None:
             continue
         if np.quantile(np.abs(np.bincount(groups, p)[here] - 1.0), 0.9) <= 0.02:
             text = (
-                f"the rows of one {column.name} have one event and probabilities that sum to 1, as "
-                "candidates of one race have: they are not independent"
+                f"the rows of each {column.name} have exactly one event, and probabilities that "
+                "sum to 1, like the candidates of one race: they are not independent"
             )
             return Question("one event each", text, (Reading({"clusters": column.sql}),))
     return None
@@ -738,7 +738,7 @@ def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float)
     readings = [Reading({"where": rows.where(where)}, f"one {names} is meant, such as {where}")]
     if len(found) == 1 and rows.by is None:
         readings.append(Reading({"by": found[0].sql}, f"every {names} is meant by itself"))
-    readings.append(Reading({"clusters": a.sql}, f"all rows are meant together, {a.name} a unit"))
+    readings.append(Reading({"clusters": a.sql}, f"all rows are meant, clustered by {a.name}"))
     text = (
         f"every {a.name} has {times:.3g} rows with one outcome, a row for each {names}: these are "
         f"{rows.n} predictions of {a.n_values} outcomes"
@@ -855,9 +855,9 @@ def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
         return None
     name = rows.words("event")
     text = (
-        f"times are shorter where {rows.words('probs')} is higher for rows in which {name} is 0 "
-        f"(z = {without:.1f}), not for those in which it is 1 (z = {with_event:.1f}): {name} "
-        "seems to mark the censored rows"
+        f"times are shorter where {rows.words('probs')} is higher among rows without {name} "
+        f"(z = {without:.1f}), not among rows with it (z = {with_event:.1f}): {name} seems to mark "
+        "the censored rows"
     )
     return Question("swapped censoring", text, (Reading({"event": _negated(name, rows.arrays)}),))
 
@@ -967,10 +967,10 @@ def follow_up(rows: Rows) -> Question | None:
     for column in (*(c for c in named if c in early), *named, *early):
         options = {"label": None, "event": rows.outcome, "time": column.sql, "horizon": "NUMBER"}
         reading = Reading(options, f"rows were followed for {column.name}")
-        seen = f"events come early by {column.name}" if column in early else ""
+        seen = f"rows with the event have lower values of {column.name}" if column in early else ""
         text = (
-            f"{seen or column.name + ' is called a time'}: if it is how long rows were followed, "
-            f"rows without the event may not have been followed long enough to see it"
+            f"{seen or column.name + ' has the name of a time'}: if it is how long rows were "
+            "followed, rows without the event may have been censored before it"
         )
         asks = column in early or "label" in rows.named
         return Question("follow-up", text, (reading,), asks)
@@ -1007,8 +1007,8 @@ def dependent_rows(rows: Rows) -> Question | None:
         alike = shared >= n / 2.0 and _are_alike(residuals, column.coded[0])
         if alike and not _follows(rows.probs, column):
             text = (
-                f"rows of one {column.name} have outcomes that are more alike than independent "
-                "ones, and p-values take rows for independent"
+                f"outcomes of rows with the same {column.name} are correlated, but the p-values "
+                "assume independent rows"
             )
             reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
             return Question("dependent rows", text, (reading,), asks=False)
@@ -1044,9 +1044,9 @@ def outcomes_to_come(left_out: int, n: int) -> Question | None:
     if left_out <= 0.01 * n:
         return None
     text = (
-        f"{left_out} of {n} rows have no outcome and are left out: if outcomes of one kind come "
-        "earlier, the others are a biased part. Keep the rows whose outcome would be known by now "
-        "whichever it is"
+        f"{left_out} of {n} rows have no outcome and are left out: if one outcome becomes known "
+        "earlier than the other, the remaining rows are a biased sample. Keep only the rows that "
+        "are old enough for either outcome to be known"
     )
     return Question("outcomes to come", text, (Reading({"where": "EXPR"}),), asks=False)
 

@@ -216,7 +216,7 @@ def _places(one_hot: AnyArray) -> IntArray:
     ones = one_hot == 1
     if not ((ones | (one_hot == 0)).all() and (ones.sum(axis=1) == 1).all()):
         raise InvalidPredictionsError(
-            f"labels have the shape {one_hot.shape}, and rows that are not 1 once and 0 else"
+            f"labels of shape {one_hot.shape} are not one-hot: each row needs one 1 and else 0"
         )
     return np.asarray(ones.argmax(axis=1))
 

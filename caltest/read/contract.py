@@ -110,7 +110,7 @@ class Wanted:
         follow = self.event is not None
         if follow and self.label is not None:
             raise InvalidPredictionsError(
-                "the event stands in the place of the label: name one of them",
+                "the event replaces the label: name only one of them",
                 [Reading({"label": None}, "rows were followed for a time"),
                  Reading({"event": None, "competing": None}, "all outcomes were seen")],
             )  # fmt: skip
@@ -127,8 +127,8 @@ class Wanted:
             )
         if not follow and self.time is not None and self.horizon is None:
             raise InvalidPredictionsError(
-                "a time needs a horizon: how many steps ahead forecasts are, or, with the event, "
-                "by when it is predicted",
+                "a time needs a horizon: the number of steps ahead, or, with an event, the time by "
+                "which it is predicted",
                 [Reading({"horizon": "1"}, "forecasts are of the next time"),
                  Reading({"event": "EXPR", "horizon": "NUMBER"}, "rows were followed for it")],
             )  # fmt: skip

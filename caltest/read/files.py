@@ -276,7 +276,7 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
     }
     if known := [t.name for t in chosen.terms.get("features", ()) if {*t.roots} & taken]:
         raise InvalidPredictionsError(
-            f"{known[0]} is the label or a prediction, and segments are of what is known besides"
+            f"{known[0]} is the label or a prediction, which cannot be a feature of segments"
         )
     if wanted.features in ("*", ["*"]):
         free = [n for n in schema if n not in chosen.used]
@@ -606,7 +606,7 @@ def with_labels(table: Table, other: Table) -> Table:
     if labels.height != rows.height:
         raise InvalidPredictionsError(
             f"there are {several(rows.height, 'row')}, but {other.name} has {labels.height}, and "
-            "no column of both names the rows"
+            "no column in both identifies the rows"
         )
     rows = rows.with_columns(labels[name].alias(LABEL_OF_FILE))
     notes = (*table.notes, f"labels of {other.name}, row by row")
@@ -750,8 +750,8 @@ def _order_note(table: Table, chosen: Chosen) -> list[str]:
         if steps.any():
             row = int(np.argmax(steps)) + 2
             raise InvalidPredictionsError(
-                f"rows are bet on in their order, and row {row}, counted from 1, is earlier than "
-                f"row {row - 1} by column {name}: name it as the time",
+                f"rows are monitored in their order, but row {row}, counted from 1, is earlier "
+                f"than row {row - 1} by column {name}: name it as the time",
                 [Reading({"time": quoted(name)})],
             )
         note = f"rows are taken in their order: to date an alarm, name {name} as the time"

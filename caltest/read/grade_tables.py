@@ -223,7 +223,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
     columns = [term.column for term in found.values() if term.column is not None]
     if len({*columns}) < len(columns):
         twice = ", ".join(f"{what} {term.name}" for what, term in found.items())
-        raise InvalidPredictionsError(f"a column is one thing only, and these are {twice}")
+        raise InvalidPredictionsError(f"one column has two roles: {twice}")
     if "names" not in found:  # what grades are called decides nothing
         text = [n for n, kind in schema.items() if str(kind) == "String" and n not in columns]
         found |= {"names": terms([text[0]], schema)[0]} if text else {}
@@ -288,7 +288,7 @@ def _sums_of_others(
             readings = [Reading({"where": f"{cells.sql('names:0')} <> {literal}"})]
         raise DoubtfulInputError(
             f"{cells.nth(int(row))}, {names[row]}, has as many rows and events as all others "
-            "together, as a row that sums them up",
+            "together, like a row of totals",
             readings,
         )
     return np.asarray(sums & lacking)
@@ -353,8 +353,7 @@ def _lacking(
             if shown:
                 left_out = dict.fromkeys(GRADE_NAMES)
                 return InvalidPredictionsError(
-                    f"a row is no grade, but one outcome, in {' or '.join(shown)}: such rows are "
-                    "for audit",
+                    f"each row is one outcome ({' or '.join(shown)}), not a grade: use audit",
                     [Reading(left_out, verb="audit")],
                 )
     return InvalidPredictionsError(

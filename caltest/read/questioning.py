@@ -195,9 +195,9 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     ]
     return Question(
         "other_ends",
-        f"{found.name} has the values {', '.join(map(str, found.all))}: all but those of the event "
-        "are taken as censored, and one of them may be a competing event, such as death of another "
-        "cause",
+        f"{found.name} has the values {', '.join(map(str, found.all))}: rows without the "
+        "event count as censored, but one of these values may be a competing event, such as death "
+        "from another cause",
         tuple(readings),
     )
 

@@ -89,7 +89,7 @@ def _refuse_words_of(
     if not cells.height:
         if seen[0] and not seen[1]:
             raise InvalidPredictionsError(
-                f"some numbers in {name} have percent signs and others have none: write all alike"
+                f"some numbers in {name} have percent signs and others do not: use one notation"
             )
         return
     counts = cells["word"].value_counts(sort=True)
@@ -112,7 +112,7 @@ def _refuse_words_of(
         readings.append(Reading({option: zero}, f"{these} counts as 0"))
     raise InvalidPredictionsError(
         f"{name} is {', '.join(listed)}{more}, first in row {cells[ROW_COLUMN][0] + first}, which "
-        f"are no numbers, and {sql} takes numbers",
+        f"are not numbers, and {sql} needs numbers",
         readings,
     )
 

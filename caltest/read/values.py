@@ -209,8 +209,8 @@ class EvaluatedCells:
         if signed.any() and unsigned.any():
             row = int(unsigned.arg_max() or 0)
             raise InvalidPredictionsError(
-                f"{self.name(column)} has percent signs, and none in {self.nth(row)} "
-                f"({words[row]}): write all alike"
+                f"{self.name(column)} has percent signs, but not in {self.nth(row)} "
+                f"({words[row]}): use one notation"
             )
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
 
@@ -367,7 +367,7 @@ class EvaluatedCells:
         if self.of("predicted_label"):
             if probs.ndim > 1:
                 raise InvalidPredictionsError(
-                    "a predicted class goes with one column, the probability that it is right, not "
+                    "a predicted class needs one column, the probability that it is right, not "
                     f"with {probs.shape[1]}",
                     [Reading({"predicted_label": None})],
                 )
@@ -547,8 +547,8 @@ class EvaluatedCells:
             searched = facts["features"].named
             if left := [name for name in features if name not in searched]:
                 notes.append(
-                    f"left out {', '.join(left)}, which name, number or time the rows: to search "
-                    "them, name them as features"
+                    f"left out {', '.join(left)}, which identify or date the rows: name them as "
+                    "features to search them"
                 )
         if self.of("votes"):
             return self._voted(probs, facts, tuple(notes))
@@ -637,12 +637,13 @@ class EvaluatedCells:
         others = [self.name(c).partition("_")[2] or self.name(c) for c in outcomes]
         if names != others or len(names) < 2:
             raise InvalidPredictionsError(
-                "several labels a row come as pairs of columns p_A, y_A, but there are "
+                "rows with several labels need pairs of columns p_A, y_A, but there are "
                 f"{self.chosen.name('probs')} and {self.chosen.name('label')}"
             )
         if any(self.of(option) for option in ("by", "clusters", "folds", "weights", "event")):
             raise InvalidPredictionsError(
-                "several labels a row take no facts of the rows yet: leave them out"
+                "rows with several labels take no weights, clusters, folds or subgroups: leave "
+                "them out"
             )
         values = np.column_stack([self.numbers(c) for c in probs])
         for column, number in zip(probs, values.T, strict=True):
@@ -680,8 +681,7 @@ def steps(horizon: object) -> int:
     number = as_number(horizon)
     if number is None or number != int(number):
         raise InvalidPredictionsError(
-            f"without an event, the horizon is a whole number of steps that forecasts are ahead, "
-            f"not {horizon!r}"
+            f"without an event, the horizon is the number of steps ahead, which {horizon!r} is not"
         )
     return int(number)
 

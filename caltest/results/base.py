@@ -482,17 +482,17 @@ class ClusterSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """Notes on the dependence within clusters and on differences between them."""
         notes = [
-            "rows of a cluster depend on each other, which makes errors by chance larger: floors "
-            "and p-values allow for it as far as labels show it (λ)"
+            "rows of a cluster depend on each other, which makes sampling noise larger: noise "
+            "floors and p-values allow for the dependence that labels show (λ)"
         ]
         remedy = "test with null=OneRowPerCluster()"
         if self.beside is not None:
             remedy = "test rows of which no two share a cluster of either column"
         if self.inflation > 1.0 and self.inflation_applied:
             notes.append(
-                "rows of a cluster agree more than outcomes in common explain: errors by chance "
-                f"are taken as {self.inflation**0.5:.2f} times as large (√κ), so that the test "
-                "stays valid and finds less"
+                "rows of a cluster agree more than shared outcomes explain: the null distribution "
+                f"is widened by the factor {self.inflation**0.5:.2f} (√κ), which keeps the test "
+                "valid and costs power"
             )
         if abs(self.size_effect) > ASSOCIATED:
             notes.append(

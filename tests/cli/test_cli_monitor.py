@@ -294,7 +294,7 @@ def test_rows_that_were_followed_for_a_time_are_asked_about_before_counting_begi
     data.write_text("\n".join(["p,label,x", *lines, ""]))
     code, _, error = run("monitor", data, "--state", state)
     assert (code, state.exists()) == (2, False)
-    assert "events come early by x" in error
+    assert "rows with the event have lower values of x" in error
     assert run("monitor", data, "--state", state, "--as-is")[0] == 0
 
 

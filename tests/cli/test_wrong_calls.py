@@ -459,7 +459,7 @@ ct.grade_tests(GRADES, alternative="larger") -> alternative must be
 ct.grade_tests(GRADES, method="wald") -> method must be
 ct.grade_tests(GRADES, names="rating") -> no column 'rating'
 ct.grade_tests(GRADES, sheet="A") -> sheet= is for Excel files
-ct.grade_tests(GRADES, probability="n") -> a column is one thing only
+ct.grade_tests(GRADES, probability="n") -> one column has two roles
 ct.grade_tests(D) -> is no table
 ct.examples.digits("x") -> there is no 'test_x' among the digits
 ct.examples.GaussianMixture(0.0, -2.0).sample(0) -> n must be a whole number ≥ 1, not 0
@@ -528,7 +528,7 @@ monitor two.csv --state state.json --run-length 100 -> --run-length is for --cha
 monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --change
 audit two.csv more.csv --clusters site --resume state -> --clusters needs rows in memory
 test three.csv --classes 2,1,0 -> called by these names in ano -> test three.csv --classes 0,1,2
-grades both.csv -> one outcome, in label: such rows are for audit -> audit both.csv
+grades both.csv -> each row is one outcome (label), not a grade -> audit both.csv
 audit both.csv --probs steps -> a probability is at most 1 -> audit both.csv --probs 'steps / 100'
 test two.csv --by site --by p -> --by is given 2 times: give it once, with commas: --by A,B
 test two.csv --seed 1 --seed 2 -> --seed is given 2 times: give it once

@@ -283,7 +283,7 @@ def test_a_time_that_is_called_otherwise_is_asked_about_by_its_cells(name):
     p, seen = followed(n=1000, seed=5)
     question = doubts.follow_up(rows_of(p, seen.event, **{name: seen.time}))
     assert question.asks
-    assert question.text.startswith(f"events come early by {name}")
+    assert question.text.startswith(f"rows with the event have lower values of {name}")
     months = np.ceil(12 * seen.time).astype(int)
     assert doubts.follow_up(rows_of(p, seen.event, **{name: months})).asks
 
@@ -345,7 +345,7 @@ def test_an_answer_of_as_is_turns_questions_into_notes():
     p, y, rng = drawn()
     asked = doubts.questions(rows_of(1.0 - p, y, part=rng.choice(["train", "test"], 400)))
     assert [q.guard for q in asked] == ["train and test", "against the outcomes"]
-    with pytest.raises(DoubtfulInputError, match="part tells rows") as caught:
+    with pytest.raises(DoubtfulInputError, match="part separates the rows") as caught:
         doubts.answered(asked)
     assert caught.value.readings == asked[0].readings
     notes = doubts.answered(asked, as_is=True)

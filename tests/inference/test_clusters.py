@@ -102,10 +102,10 @@ def test_sums_of_the_example():
     assert summary.effective == pytest.approx(4.0824127414, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
-    assert summary.notes[0].endswith("p-values allow for it as far as labels show it (λ)")
+    assert summary.notes[0].endswith("p-values allow for the dependence that labels show (λ)")
     inflated = replace(summary, inflation=1.44)
     assert str(inflated).endswith("(95 % limits) · inflation κ 1.44")
-    assert "errors by chance are taken as 1.20 times as large (√κ)" in inflated.notes[1]
+    assert "the null distribution is widened by the factor 1.20 (√κ)" in inflated.notes[1]
 
 
 def check_redraws(labels, probs, agreement, expected):

@@ -475,7 +475,7 @@ def test_files_and_commands(tmp_path, done, refused):
     for wrong, words in {
         (): "an event needs the time that rows were followed for",
         ("--horizon", "0"): "horizon must be a number > 0",
-        ("--horizon", "1", "--label", "status"): "the event stands in the place of the label",
+        ("--horizon", "1", "--label", "status"): "the event replaces the label",
     }.items():
         refused(words, "audit", *asked, *wrong)
 

@@ -488,7 +488,7 @@ def test_the_command_line_searches(tmp_path, run):
     path.write_text("p,label,age,site,number,who,ts,ref_loss,one\n" + "\n".join(lines) + "\n")
     for options, code, words in (
         ([], 0, "3 columns and the prediction"),
-        ([], 0, "left out number, who, ts, which name, number or time the rows"),
+        ([], 0, "left out number, who, ts, which identify or date the rows"),
         (["--features", "age,number"], 0, "2 columns and the prediction"),
         (["--features", "who"], 2, "'who' has 600 different texts in 600 rows, so it is a name"),
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),
@@ -500,7 +500,7 @@ def test_the_command_line_searches(tmp_path, run):
         (
             ["--features", "label"],
             2,
-            "label is the label or a prediction, and segments are of what is",
+            "label is the label or a prediction, which cannot be a feature",
         ),
     ):
         status, out, error = run("segments", path, "--n-resamples", 99, *options)

@@ -160,7 +160,7 @@ def test_a_further_code_beside_a_time_is_a_competing_event():
         "Ereignis": np.arange(90) % 3,
         "Monate": np.round(rng.uniform(0, 60, 90), 1),
     }
-    ((reading, _),) = refusal(columns, "Monate is called a time", label="Ereignis = 1")
+    ((reading, _),) = refusal(columns, "Monate has the name of a time", label="Ereignis = 1")
     assert reading == {
         "label": None, "event": "Ereignis = 1", "competing": "Ereignis = 2", "time": "Monate",
         "horizon": "NUMBER",

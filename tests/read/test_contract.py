@@ -298,7 +298,9 @@ def test_train_rows_far_down_are_asked_about():
     p = rng.random(n)
     columns = {"p": p, "y": (rng.random(n) < p).astype(int)}
     columns["part"] = np.repeat(["test", "train"], n // 2)
-    with pytest.raises(DoubtfulInputError, match="part tells rows that a model was fitted to"):
+    with pytest.raises(
+        DoubtfulInputError, match="part separates the rows that the model was trained on"
+    ):
         read_predictions(columns)
 
 

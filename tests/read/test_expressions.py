@@ -62,7 +62,7 @@ def test_percents_are_numbers_inside_expressions(probs, expected):
 
 def test_percents_beside_plain_numbers_are_refused():
     table = {"d": ["86%", "0.5", "30%"], "y": [0, 1, 0]}
-    assert "write all alike" in str(refusal(table, probs="1 - d"))
+    assert "use one notation" in str(refusal(table, probs="1 - d"))
 
 
 def test_codes_of_text_stay_text():

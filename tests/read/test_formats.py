@@ -209,7 +209,7 @@ def test_format_of_files_with_other_names(tmp_path):
         ("p,y\nx,1\n0.5,0\n", "p is 'x' in row 1, which is not a number"),
         ("p,y\n" + "1,1\n" * 20_000 + "x,1\n", "p is 'x' in row 20001, which is not a number"),
         ("p;y\n1.234,5;1\n0,5;0\n", "p is '1.234,5' in row 1, .* separators of thousands"),
-        ("p,y\n83%,1\n0.8,0\n", r"percent signs, and none in row 2 \(0.8\)"),
+        ("p,y\n83%,1\n0.8,0\n", r"percent signs, but not in row 2 \(0.8\)"),
     ],
 )
 def test_damaged_text(tmp_path, text, message):

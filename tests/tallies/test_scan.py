@@ -254,7 +254,7 @@ def test_predicted_classes_are_asked_about_by_all_rows(tmp_path, monkeypatch, be
     labels = (p > 0.45).astype(np.int64)
     p[:200] = 0.9  # one label
     path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=np.where(p == 0.9, 1, labels))
-    with pytest.raises(DoubtfulInputError, match="y follows from p in every row"):
+    with pytest.raises(DoubtfulInputError, match="p decides the label in every row: y seems"):
         ct.scan(path, lens=lens)
 
 
@@ -264,7 +264,9 @@ def test_rows_of_a_fit_far_behind_are_asked_about(tmp_path, monkeypatch, beta):
     path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=y, split=part)
     state = tmp_path / "state"
     for _ in range(2):  # read, and taken from the state
-        with pytest.raises(DoubtfulInputError, match="split tells rows that a model was fitted"):
+        with pytest.raises(
+            DoubtfulInputError, match="split separates the rows that the model was trained"
+        ):
             ct.scan(path, resume=state)
     assert ct.scan(path, where="split = 'test'").n == 3000
     assert ct.scan(path, resume=state, as_is=True).n == 4000
