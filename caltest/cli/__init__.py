@@ -109,6 +109,7 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     codecs.register_error("caltest", _in_ascii)
+    _open_closed_streams()
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     debug = DEBUG in words
     words = [word for word in words if word != DEBUG]
@@ -147,6 +148,23 @@ def main(arguments: list[str] | None = None) -> None:
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         print(printable(f"caltest: unexpected error ({reason}); {UNEXPECTED}"), file=sys.stderr)
         sys.exit(70)
+
+
+def _open_closed_streams() -> None:
+    """Send what would be printed nowhere if a standard stream was closed by who started us.
+
+    A file that is opened later would have its number otherwise.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _show_ways_on(error: Exception, words: list[str]) -> None:

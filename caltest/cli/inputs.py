@@ -38,7 +38,7 @@ COLUMN_OPTIONS = (
 #: Options that need all rows at once.
 NEEDING_ALL_ROWS = (
     *("clusters", "folds", "time", "horizon", "by", "ids", "event", "competing", "features"),
-    *("per_character", "format", "sheet", "rounded", "items", "votes"),
+    *("per_character", "format", "sheet", "rounded", "items", "votes", "unit", "recorded"),
 )
 
 #: Options that are written to, and those that may be a file that is read.

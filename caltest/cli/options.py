@@ -149,6 +149,11 @@ FOLLOWUP = options_of(
     column("--competing", group="Design", help="Where another end was seen."),
     column("--strata", group="Design", rare=True,
            help="What censoring depends on, if not the prediction."),
+    option("--recorded", type=click.Choice(["exact", "floor", "ceil"]),
+           show_default="exact", group="Design", rare=True,
+           help="How follow-up was recorded: in completed units, or in units begun."),
+    option("--unit", type=float, metavar="N", group="Design", rare=True,
+           help="Unit of --time with --recorded.", show_default="1"),
 )  # fmt: skip
 
 FEATURES = column("--features", metavar="A,B,...", group="Design",

@@ -320,7 +320,8 @@ class Followup(Written):
             notes.append(
                 f"all times up to {h:g} are multiples of {h / units:g}, of events and censorings: "
                 f"if these are completed units, say unit={h / units:g}, recorded='floor' ('ceil' "
-                "for units begun), without which tests reject too often; visits need nothing"
+                "for units begun; --unit, --recorded), without which tests reject too often; "
+                "visits need nothing"
             )
         return tuple(notes)
 

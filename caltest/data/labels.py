@@ -195,7 +195,7 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
             ". For shares of votes (soft labels) Predictions.of_votes(probs, shares, n_votes=) "
             "takes the votes: their majority is another outcome"
         )  # fmt: skip
-        counts = "" if (numbers % 1.0).any() or numbers.min() < 0.0 else (
+        counts = "" if (numbers % 1.0).any() or (numbers < 0.0).any() else (
             ". For counts of votes there is Predictions.of_votes(probs, counts)"
         )  # fmt: skip
         raise InvalidPredictionsError(

@@ -370,7 +370,7 @@ def _n_draws(request: IntervalProblem) -> int:
     n_resamples = request.run["n_resamples"]
     if request.alpha * (n_resamples + 1) < 1.0:
         raise StatisticError(
-            f"level={request.level:g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
+            f"level={request.level:.15g} needs at least {int(np.ceil(1.0 / request.alpha)) - 1} "
             f"draws, but n_resamples is {n_resamples}"
         )
     numbers = len(request.cells) * request.prepared.problem.d

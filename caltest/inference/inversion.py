@@ -405,6 +405,8 @@ def cell_noise(
         replicate_variance = (replicates**2).mean(axis=0)
         # By how much a unit moves a sum: clusters and weights by more than a label
         grain = _over(replicate_variance, null_variance, squared_mass / mass)
+        # few draws of rare labels may all be alike
+        grain = np.where(grain > 0.0, grain, squared_mass / mass)
         calibrated = _over(replicates, np.sqrt(replicate_variance), normal)
         null_variance = replicate_variance
     measured = (mass[:, 0], predicted, sums, null_variance, variance, hidden)

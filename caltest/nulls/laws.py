@@ -170,7 +170,8 @@ class AsymptoticNull(NullDistribution):
         return float(self.law.std())
 
     def sf(self, t: float) -> float:
-        return float(self.law.sf(t))
+        with np.errstate(invalid="ignore", divide="ignore"):  # nan for a point mass
+            return float(self.law.sf(t))
 
     def ppf(self, q: float) -> float:
         return float(self.law.ppf(q))

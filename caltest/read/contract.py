@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from caltest.data.followup import Recorded
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms
 
@@ -100,6 +101,8 @@ class Wanted:
     format: str | None = None
     sheet: str | None = None
     as_is: bool = False
+    unit: float | None = None
+    recorded: Recorded = "exact"
 
     def __post_init__(self) -> None:
         if self.multilabel:
@@ -123,6 +126,11 @@ class Wanted:
         if not follow and (self.competing is not None or self.strata is not None):
             raise InvalidPredictionsError(
                 "competing events and strata are for follow-up: name the event",
+                [Reading({"event": "EXPR", "time": "COLUMN", "horizon": "NUMBER"})],
+            )
+        if not follow and (self.unit is not None or self.recorded != "exact"):
+            raise InvalidPredictionsError(
+                "a unit and how times were recorded are for follow-up: name the event",
                 [Reading({"event": "EXPR", "time": "COLUMN", "horizon": "NUMBER"})],
             )
         if not follow and self.time is not None and self.horizon is None:

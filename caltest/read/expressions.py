@@ -317,8 +317,13 @@ def _no_column(name: str, schema: Mapping[str, Any]) -> InvalidPredictionsError:
 
 def listing(names: Mapping[str, Any] | Sequence[str]) -> str:
     """Return a clause that lists the columns of a table."""
-    shown = [*names][:COLUMNS_LISTED]
+    shown = [cut(name) for name in [*names][:COLUMNS_LISTED]]
     return f"the columns are {', '.join(shown)}{', …' if len(names) > len(shown) else ''}"
+
+
+def cut(name: str) -> str:
+    """Return a name as messages show it: at most 60 letters."""
+    return name if len(name) <= 60 else f"{name[:59]}…"
 
 
 @lru_cache(maxsize=4096)

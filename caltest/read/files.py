@@ -18,6 +18,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, one_
 from caltest._base.written import Doubt, several
 from caltest.data import Predictions
 from caltest.data.facts import as_times
+from caltest.data.followup import Recorded
 from caltest.data.rounded import without_rounded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
@@ -69,6 +70,8 @@ def read_predictions(
     format: str | None = None,
     sheet: str | None = None,
     as_is: bool = False,
+    unit: float | None = None,
+    recorded: Recorded = "exact",
 ) -> Predictions:
     """Read probabilities and labels from files or a table; the first note says how.
 
@@ -101,6 +104,9 @@ def read_predictions(
         was seen, ``competing`` where another end was, all other rows are censored at ``time``;
         ``horizon`` is a number or a column. Without ``event``, ``horizon`` is how many steps ahead
         forecasts are, as in :meth:`Predictions.of`.
+    unit, recorded : float and {"exact", "floor", "ceil"}, default 1.0 and "exact"
+        Unit of ``time`` and how it was recorded: in completed units (``"floor"``) or in units
+        begun (``"ceil"``); see :class:`Followup`.
     by, clusters : str or sequence of str, optional
         Subgroups, of which several columns are crossed, and one or two columns of clusters.
     weights, folds, ids, items, features : str or sequence of str, optional

@@ -26,7 +26,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.expressions import key
-from caltest.read.line_widths import checked_lines
+from caltest.read.line_widths import checked_lines, refuse_long_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -262,6 +262,7 @@ def _text(path: Path, folder: Path) -> Table:
     """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
     import polars as pl
 
+    refuse_long_lines(path)
     path, notes = _as_utf8(path, folder)
     with path.open("rb") as file:
         head = file.read(HEAD)
@@ -420,6 +421,7 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
 def _json(path: Path, name: str, log: str) -> Table:
     import polars as pl
 
+    refuse_long_lines(path)
     if not log and path.stat().st_size > HEAD:
         with path.open("rb") as file:
             line = file.readline(HEAD).removeprefix(b"\xef\xbb\xbf").strip()

@@ -22,7 +22,7 @@ from caltest.data.followup import Followup
 from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted, as_number
-from caltest.read.expressions import ends_of, key
+from caltest.read.expressions import cut, ends_of, key
 
 if TYPE_CHECKING:
     import polars as pl
@@ -491,7 +491,11 @@ class EvaluatedCells:
         horizon = self.numbers("horizon:0") if self.of("horizon") else number
         time = self.numbers("time:0")
         strata = self.fact("strata") if self.of("strata") else None
-        return Followup(time, event, horizon, competing=competing, strata=strata)
+        unit = 1.0 if self.wanted.unit is None else self.wanted.unit
+        return Followup(
+            time, event, horizon, competing=competing, strata=strata,
+            unit=unit, recorded=self.wanted.recorded,
+        )  # fmt: skip
 
     def obstacles(self) -> list[InvalidPredictionsError]:
         """Return what stands in the way of predictions: in the probabilities, in the outcome."""
@@ -767,11 +771,11 @@ def _range(cells: pl.Series) -> str:
 def described(head: pl.DataFrame) -> str:
     """Return a clause with the kind, range and number of values of columns."""
     listed = []
-    for name in head.columns[:20]:
-        cells = head[name].drop_nulls()
+    for column in head.columns[:20]:
+        cells, name = head[column].drop_nulls(), cut(column)
         words = words_of(cells) if cells.len() else None
         if words is not None and words.n_unique() <= OFFERED:
-            listed.append(f"{name} ({', '.join(sorted(words.unique().to_list()))})")
+            listed.append(f"{name} ({', '.join(map(cut, sorted(words.unique().to_list())))})")
         elif cells.dtype.is_numeric():
             listed.append(f"{name} ({kind_of(cells.dtype)} {_range(cells)})")
         else:

@@ -20,7 +20,7 @@ from caltest.nulls.laws import clopper_pearson
 from caltest.read.grade_tables import count_table, read_columns
 from caltest.tallies.grid import AnyTally
 from caltest.tallies.sql import CLUSTER_CELLS
-from caltest.tallies.tally import event_through, rows_of
+from caltest.tallies.tally import event_through, refuse_in_memory, rows_of
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -37,6 +37,14 @@ RARE_EVENTS = 10.0
 
 #: Of the rows of a cluster in a cell: their number, Σ p, Σ p², Σ y and Σ y p.
 CLUSTER_SUMS = ("n", "p", "p2", "y", "yp")
+
+
+#: Rows of a partition that are added up together, about 100 MB.
+BATCH = 1 << 20
+
+
+#: Most lines of a tally that is added up by workers: 2.2 GB, 7 GB while two are added.
+MOST_LINES = 40_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +171,28 @@ class ClusteredTally(AnyTally):
         from caltest.read.formats import imported
 
         dask = imported("dask", "dask", "Dask data frames")
+        refuse_in_memory(frame)
 
-        def part(rows: PandasFrame) -> Self | int:
-            some = rows[p].to_numpy(), rows[label].to_numpy()
-            return cls.of(*some, clusters=rows[cluster].to_numpy(), **options) if len(rows) else 0
+        def part(rows: PandasFrame) -> Self | None:
+            tally: Self | None = None
+            for start in range(0, len(rows), BATCH):
+                some = rows.iloc[start : start + BATCH]
+                names = some[cluster].to_numpy()
+                one = cls.of(some[p].to_numpy(), some[label].to_numpy(), clusters=names, **options)
+                tally = one if tally is None else _within_memory(tally + one)
+            return tally
 
-        parts = dask.compute(*(dask.delayed(part)(rows) for rows in frame.to_delayed()))
-        tally = sum(parts)
-        if not isinstance(tally, cls):
+        def both(a: Self | None, b: Self | None) -> Self | None:
+            return b if a is None else a if b is None else _within_memory(a + b)
+
+        # In pairs, so that no worker holds more than two sums, instead of all on one machine
+        waiting = [dask.delayed(part, pure=False)(rows) for rows in frame.to_delayed()]
+        while len(waiting) > 1:
+            pairs = zip(waiting[::2], waiting[1::2], strict=False)
+            added = [dask.delayed(both, pure=False)(a, b) for a, b in pairs]
+            waiting = added + waiting[len(waiting) // 2 * 2 :]
+        (tally,) = dask.compute(waiting[0])
+        if tally is None:
             raise InvalidPredictionsError("the data frame has no rows")
         return tally
 
@@ -272,3 +294,15 @@ class ClusteredTally(AnyTally):
 
     def __repr__(self) -> str:
         return f"ClusteredTally(n={self.n}, {self.lens!r}, {self.n_clusters} clusters)"
+
+
+def _within_memory(tally: ClusteredTally) -> Any:
+    """Return a tally that a worker can hold; StatisticError for one that is too large."""
+    lines = len(tally.cell)
+    if lines > MOST_LINES:
+        raise StatisticError(
+            f"the sums of {tally.n_clusters} clusters have more than {MOST_LINES} lines "
+            f"({lines * 56 / 1e9:.1f} GB), more than workers can be trusted to hold: take fewer "
+            "cells (n_cells=), or add up in a database (tally_sql with cluster=)"
+        )
+    return tally

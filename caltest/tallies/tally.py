@@ -411,7 +411,8 @@ def fields_of(content: Any) -> Fields:
     except InvalidPredictionsError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise InvalidPredictionsError(f"this is not a tally of caltest: {error}") from None
+        lacks = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise InvalidPredictionsError(f"this is not a tally of caltest: {lacks}") from None
     unsealed(content, "this tally")
     return fields
 
@@ -978,15 +979,20 @@ def refuse_lacking(chosen: Chosen, table: Table) -> None:
         )
 
 
-def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
-    """Tally a Dask frame partition by partition; its first rows decide how columns are read."""
-    dask = imported("dask", "dask", "Dask data frames")
+def refuse_in_memory(frame: object) -> None:
+    """Refuse a frame that is not one of Dask."""
     if not hasattr(frame, "npartitions"):
         raise TypeError(
             f"from_dask takes a Dask data frame, not a {type(frame).__module__.partition('.')[0]} "
             f"{type(frame).__name__}: rows in memory are for Tally.of(probs, labels), or wrap them "
             "by dask.dataframe.from_pandas(frame, npartitions=…)"
         )
+
+
+def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
+    """Tally a Dask frame partition by partition; its first rows decide how columns are read."""
+    dask = imported("dask", "dask", "Dask data frames")
+    refuse_in_memory(frame)
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer rows than the head may have

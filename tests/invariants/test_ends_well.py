@@ -54,6 +54,74 @@ def test_an_exact_null_of_too_many_cells_is_refused(monkeypatch):
         ct.calibration_test(P, Y, ct.ECE(1000), null="exact")
 
 
+@pytest.mark.parametrize("text", ["{}", "[]", "null", "", "[" * 100_000, '{"a":' * 100_000])
+@pytest.mark.parametrize("kind", [ct.Monitor, ct.Tally, ct.Tallies])
+def test_a_damaged_state_is_refused_in_a_sentence(kind, text):
+    with pytest.raises(INPUT, match="caltest") as info:
+        kind.from_json(text)
+    assert len(str(info.value)) < 200
+
+
+def test_a_tally_says_what_it_lacks():
+    with pytest.raises(INPUT, match="it lacks 'cells'"):
+        ct.Tally.from_json("{}")
+
+
+@pytest.mark.parametrize("horizon", [np.ones(3), np.ones((200, 2)), [[1.0]]])
+def test_horizons_are_one_or_one_a_row(horizon):
+    with pytest.raises(INPUT, match="horizon must be a number, or hold one for each"):
+        ct.Followup(P, Y, horizon)
+
+
+def test_readers_of_batches_are_refused_or_read():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"p": P, "y": Y})
+    with pytest.raises(INPUT, match="read only once: pass list"):
+        ct.audit(pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches()))
+    reader = pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert ct.read_predictions(reader, "p", "y").n == 200
+
+
+def test_names_with_control_characters_are_printed_without_them():
+    named = ct.audit(np.c_[1 - P, P], Y, classes=["a\0", "b\u202e"], rng=0)
+    assert not {"\0", "\u202e"} & {*str(named)}
+
+
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+def test_a_segment_is_never_impossible():
+    rng = np.random.default_rng(1)
+    for seed in range(10):
+        y = (RNG.random(200) < np.where(P > 0.5, 0.99, 0.01)).astype(int)  # far from calibrated
+        features = {"a": rng.integers(0, 5, 200), "b": rng.normal(size=200)}
+        found = ct.segment_search(P, y, features, n_resamples=99, rng=seed)
+        assert min(s.pvalue for s in found.segments) >= 0.01
+        assert found.pvalue >= 0.01
+
+
+def test_labels_of_no_row_that_is_one_hot_are_a_sentence():
+    # found by validation/fuzz.py, call 1219
+    with pytest.raises((INPUT, WRONG)):
+        ct.gate(P, np.empty((200, 0)), tolerance=0.1)
+
+
+def test_few_draws_of_rare_events_divide_by_nothing():
+    # found by validation/fuzz.py, calls 1532 and 1656
+    p = np.where(np.arange(60) % 3, 1e-300, 0.5)
+    y = (np.arange(60) % 6 == 0).astype(int)
+    weights = np.where(np.arange(60) % 2, 1.0, 2.0)
+    with np.errstate(all="raise", under="ignore"):
+        interval = ct.confidence_interval(p, y, weights=weights, n_resamples=39, level=0.9, rng=0)
+    assert 0.0 <= interval.low <= interval.high
+
+
+@pytest.mark.filterwarnings("ignore::caltest.LimitLawWarning")
+def test_the_limit_law_of_certain_rows_is_a_point():
+    # found by validation/fuzz.py, call 1633
+    with np.errstate(all="raise", under="ignore"):
+        test = ct.calibration_test([0.0, 0.0], [0, 0], ct.LogScore(), null="asymptotic")
+    assert test.pvalue == 1.0
+
+
 @pytest.mark.parametrize("decades", [8, 12, 90])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_weights_of_any_spread_are_compared(decades, seed):
