@@ -211,9 +211,9 @@ REASONS = {
 
 #: Refusals of before that are readings now, by their message.
 ACCEPTED = {
-    "names or counts": "options are taken at their word",
-    "holds the probabilities": "options are taken at their word",
-    "is_censored": "options are taken at their word; a guard asks for swapped censoring",
+    "names or counts": "options are trusted",
+    "holds the probabilities": "options are trusted",
+    "is_censored": "options are trusted; a guard asks for swapped censoring",
     "models": "guards look at rows and labels, not at names of models",
     "horizon=": "a horizon is in the unit of the time",
     "not a number but a class": "true and false are 1 and 0",

@@ -31,7 +31,7 @@ TEXT = """# Which test takes weights, clusters, subgroups, folds, follow-up
 Every test takes predictions, labels and `ids`, by which the rows of two models are matched. The
 table says which design information it takes besides, and whether a {{py:class}}`~caltest.Tally` may
 stand in place of the rows. A fact that a test does not take is refused by its name: nothing is
-ignored. {{doc}}`concepts/designs` says what each fact means.
+ignored. {{doc}}`concepts/designs` defines each of them.
 
 {table}
 

@@ -260,13 +260,13 @@ ROWS = [
         "presets.nixon2019('tace', 3, variant='nixon')"),
 ]  # fmt: skip
 
-HEADER = """# Do other programs give the same numbers?
+HEADER = """# Agreement with other packages
 
-What other programs return, and what the preset of caltest that stands for it returns on the same
+Numbers of other programs, and the numbers of the corresponding presets of caltest on the same
 data. W: 5000 calibrated two-class predictions, the stream of calzone's `simulated_welldata.csv`.
 D: the embedded digits, 900 × 10. T: the ten rows of five classes of the ECE tutorial. The programs
 were run; Nixon et al. and Humanity's Last Exam are their code's published rules, and scikit-learn's
-error, which is not merged, is that of the points of its curve. HELM calls uncertainty-calibration,
+error, which is not merged, comes from the points of its curve. HELM calls uncertainty-calibration,
 which was run as HELM does. `python -m validation.agreement` writes this page, and the tests run
 every line, with the programs themselves where they are installed.
 

@@ -195,7 +195,7 @@ def page(found):
     return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
 
-COVER_WORDS = """The true net benefit is that of two million observations. The whole curve is the
+COVER_WORDS = """The true net benefit comes from two million observations. The whole curve is the
 same for all thresholds of a prevalence, and measured once."""
 HEADER = """# Size and coverage of tests and intervals in the user's units
 

@@ -241,7 +241,7 @@ NAME = """With two of six classes wrong (n = 400), `worst_class` names a class t
 {wrong:.3f} of data sets, both wrong classes in {both:.2f}, and any class in {any:.2f}. The table
 has shares of data sets by the recalibration that `worst_class` calls enough. The rows of either
 size are in the order of the columns."""
-HEADER = """# Is any class too low, too high, too extreme?
+HEADER = """# Multiclass tests: size and power
 
 How often `MulticlassCox` and `WorstClass` reject calibrated models, which errors they find beside
 other tests of many classes, and whether `worst_class` names the right classes and the right

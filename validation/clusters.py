@@ -197,7 +197,7 @@ def page(found):
     return text.rstrip() + "\n", broken
 
 
-HEADER = """# Do tests hold with clusters?
+HEADER = """# Type-I error with clusters
 
 Calibrated models whose rows depend on each other within clusters are called miscalibrated in
 {mean:.3f} of data sets at the 5 % level, on average over {count} cells below, and in {worst:.3f} in
@@ -205,7 +205,7 @@ the worst. The last column is how often the 95 % interval of the ECE leaves 0 ou
 
 Rows of a cluster may share the draw of their label; normal numbers from which labels are cut; or
 whether the likeliest label is right, as easy and difficult cases do. `100 × 20` means 100 clusters
-of 20 rows. "U-shaped" predictions are Beta(½, ½), those of several classes uniform on the simplex.
+of 20 rows. "U-shaped" predictions are Beta(½, ½), for several classes uniform on the simplex.
 What is done about it: {{doc}}`concepts/designs`. At most 0.07 is wanted; a rate in bold exceeds it
 by more than chance allows, one false alarm in a thousand such studies.
 

@@ -105,7 +105,7 @@ warning, the same pair of models with equal errors from 100 distinct rows. Keep 
     "unequal": "## Different errors: power\n\nThe more the better. The last column is the share of "
     "95 % intervals that contain the true difference.\n",
 }
-HEADER = """# How often are equal models called different?
+HEADER = """# Comparison of models: type-I error and power
 
 `compare` calls models of equal calibration error different in {mean:.3f} of data sets at the 5 %
 level, on average over {count} kinds of data below, and in {worst:.3f} in the worst. Its power grows

@@ -162,7 +162,7 @@ def page(found):
     return text + "\n".join([*lines, ""]), missed
 
 
-HEADER = """# How often do intervals cover?
+HEADER = """# Coverage of confidence intervals
 
 The 95 % interval that `confidence_interval` gives by default contains the true error of the cells
 in {mean:.3f} of data sets on average over {count} cells of the tables below, and in {worst:.3f}
@@ -174,10 +174,10 @@ Predictions are drawn, labels are drawn from known probabilities, and every kind
 computed; the tables show the share of intervals that contained the error of the cells, and how long
 they were on average. A rate in bold is below 0.93.
 
-"inversion" is `method="auto"`. Errors of `ECE` are in total variation, those of `DebiasedL2` are
+"inversion" is `method="auto"`. Errors of `ECE` are in total variation, errors of `DebiasedL2` are
 squared; for `ECE(bins, distance="sqeuclidean")` and two classes they and the interval are twice as
 large. For cells that depend on the predictions, the error of the cells that were found counts, for
-`MCE` that of the occupied cells; otherwise that of new data. "Grossly wrong": an event of rate .005
+`MCE` the error of the occupied cells; otherwise of new data. "Grossly wrong": an event of rate .005
 is predicted with .95 in a few rows, one of them at least in the data. Labels in a cluster of five
 rows are correlated (0.5 on a normal scale) or copies, and intervals know the clusters.
 

@@ -303,7 +303,7 @@ def page(found):
     return text.rstrip() + "\n", broken
 
 
-HEADER = """# Rows that are no independent draws, measured
+HEADER = """# Type-I error with folds, horizons and crossed clusters
 
 Calibrated models whose rows are cross-validated, forecast several steps ahead, or in two columns of
 clusters are called miscalibrated in {mean:.3f} of data sets at the 5 % level, on average over
@@ -320,7 +320,7 @@ studies.
 
 FRESH = """## Fresh rows beside folds
 
-Models that memorise groups of rows are not calibrated: fresh rows reject them, here those of models
+Models that memorise groups of rows are not calibrated: fresh rows reject them, here from models
 that were fitted on all rows. Folds of such models (rates of sites, shrunk to the mean by 20 rows)
 are tested within folds, and the limit is the rate of fresh rows plus 0.03. They do not count in the
 rates above.

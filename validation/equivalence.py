@@ -121,14 +121,14 @@ def page(found):
 
 
 AT = """"Accepted" is wrong here: the error *is* the tolerance. At most 0.05 is wanted."""
-HEADER = """# How often is "close enough" wrong?
+HEADER = """# Equivalence tests: error rates
 
 `equivalence_test` accepts an error of the tolerance in {mean:.3f} of data sets at the 5 % level, on
 average over {count} kinds of data below, and in {worst:.3f} in the worst. With the rows that `plan`
 asks for it accepts, where it should, in {least:.3f} to {most:.3f} of data sets; 0.80 is planned.
 
 The tolerance is the true error of the cells, of `ECE` in total variation and of `DebiasedL2`
-squared. Names of the data are those of {{doc}}`coverage`. Bounds use {b} draws. A rate in bold is
+squared. Names of the data are defined in {{doc}}`coverage`. Bounds use {b} draws. A rate in bold is
 larger than 0.05 by more than chance allows, one false alarm in a thousand such studies.
 
 {made}

@@ -238,8 +238,8 @@ def page(found):
 QUESTIONS_HEAD = """## Several questions about one model
 
 Every class against the rest, by three statistics (`ECE(15)`, `Kuiper`, `CoxScore`): nine or thirty
-tests, of which those of the classes that are right are true. "plain" takes every p-value by itself,
-"max-T" is that of `joint_test` and of `audit(adjust="max-T")`. "found" is the share of false
+tests; the hypotheses of the calibrated classes are true. "plain" takes every p-value by itself,
+"max-T" is the method of `joint_test` and of `audit(adjust="max-T")`. "found" is the share of false
 hypotheses that are rejected. Confused: two classes take each other's place in some rows.
 """
 MODELS_HEAD = """## Several models, all pairs compared
@@ -252,7 +252,7 @@ SEEDS_HEAD = """## One seed for data and test
 Calibrated data come from `numpy.random.default_rng(seed)`, and the test gets the same `rng=seed`,
 or another. At most 0.05 is wanted.
 """
-HEADER = """# Do adjusted p-values hold for families of tests?
+HEADER = """# Multiple testing: error rates of adjusted p-values
 
 Adjusted p-values keep the chance of *any* false rejection at 5 %, also when some of the hypotheses
 are false (strong control): by Holm's method and by max-T for several questions about one model, and

@@ -169,16 +169,16 @@ def page(found):
     return HEADER.format(**words, **opening(found)) + "\n".join(lines), broken
 
 
-HEADER = """# Risks with follow-up, measured
+HEADER = """# Censored follow-up: size and coverage
 
 Tests of a calibrated model with follow-up reject in {mean:.3f} of data sets at the 5 % level, on
 average over {count} cells, and in {worst:.3f} in the worst; sizes above 0.085 are in bold. P-values
 rest on {b} draws of `RedrawFollowup()`, with strata by prediction.
 
 Risks are Beta(0.7, 13) (rare, of mean 0.05), Beta(1.2, 2.2) (mid) and Beta(4, 1.6) (high), times of
-events exponential, those of censoring too, where "× e^2" says how much larger its hazard is for the
+events exponential, and of censoring, where "× e^2" says how much larger its hazard is for the
 highest prediction than for the lowest. O:E is observed over expected events, a and b are intercept
-and slope of Cox's line, "given b = 1" is its intercept at slope 1. How such data are tested:
+and slope of Cox's line, "given b = 1" is its calibration-in-the-large. How such data are tested:
 {{doc}}`tutorials/followup`.
 
 {made}

@@ -202,7 +202,7 @@ def share(found, kind, name):
     return shown if means[0] == 1.0 else f"{shown} ({1.0 - means[0]:.0%} without)"
 
 
-HEADER = """# How do tests and intervals of other packages do?
+HEADER = """# Other packages: validity of tests and intervals
 
 What tests and intervals of other packages do on the same data, called as their documentation shows.
 Percentiles of the ECE of resampled rows, the usual recipe for an interval, leave out the true error

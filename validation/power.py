@@ -247,7 +247,7 @@ def page(found):
     return HEADER.format(b=B, **opening(found)) + "\n".join(lines), []
 
 
-HEADER = """# Which errors does which test find?
+HEADER = """# Power of the tests
 
 No statistic is best against everything: which fault a test notices depends on what it looks at, as
 the tables show. For two classes score gaps and `CoxScore` are best against slopes, cumulative sums,

@@ -289,14 +289,14 @@ subgroups of five named columns, at half the level each. "MCGrad's p" is the sma
 to 1000 segments of up to three columns, which that package reports as not adjusted: of a thousand
 rows 99 calibrated models of 100 have one below .05. The statistic is written from its source,
 version 0.1.5. The bar is the evidence, in nats, that 5 % of calibrated data sets exceed."""
-POWER = """"Found": p ≤ .05, the power; that of MCGrad's p says nothing, as calibrated models have
+POWER = """"Found": p ≤ .05, the power; for MCGrad's p it says nothing, as calibrated models have
 it. "False": a segment is listed without any row that is wrong. "Listed" is their mean number where
 there are any. "Missed": an interval of a listed segment does not hold its true difference, of all
 data sets; "plain missed": where any is listed, a 95 % interval that does not know of the search
 would miss. "Jaccard" is the overlap of the first listed segment with the rows that are wrong.
 "Overstated": the lower bound of the error is above the true error; "above 0": it is above 0; the
 last column is the mean error found over the true one."""
-HEADER = """# Segments, measured
+HEADER = """# Segment search: error rates and power
 
 Rows have ten features, more or fewer where it says so: whole numbers, levels of 50 to 5 %,
 booleans, correlated numbers, one in ten of a skewed column missing, a hundred postcodes, a copy and

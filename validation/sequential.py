@@ -314,12 +314,12 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
-PARTS = """# How often do monitors ring falsely, and how soon rightly?
+PARTS = """# Monitoring: false alarms and delay
 
-Do the promises of {{doc}}`monitors <concepts/monitoring>` hold, and what do they cost? Regenerate
+Do the promises of {{doc}}`monitors <concepts/monitoring>` hold, and at which cost? Regenerate
 with `python -m validation.sequential` ({minutes:.0f} minutes of one core; seed {seed}).
 
-## Calibrated data: the alarm that never should ring
+## Calibrated data: false alarms
 
 Share of {sequences} calibrated sequences of 10 000 rows whose evidence ever reached 1 : 20 and
 1 : 100. The promise is 0.05 and 0.01; chance (three standard errors) allows {limit:.3f}. "Batches"
@@ -331,10 +331,10 @@ is made for them. The last two lines show what happens without it: the promise d
 
 ## Two forecasters with equal scores
 
-Share of {comparisons} series of 2000 rows in which `ComparisonMonitor(horizon=)` ever rang at 0.05,
-and in which its interval ever left 0 out. Forecasts are 0.6 and 0.4 of an event of probability ½,
-whose outcomes share their surprises over one, two or six rows. The last two lines take late
-outcomes as if in time.
+Share of {comparisons} series of 2000 rows in which `ComparisonMonitor(horizon=)` ever alarmed at
+0.05, and in which its interval ever left 0 out. Forecasts are 0.6 and 0.4 of an event of
+probability ½, whose outcomes share their surprises over one, two or six rows. The last two lines
+take late outcomes as if in time.
 
 {compared}
 
@@ -349,7 +349,7 @@ computes a p-value after every 100 rows, on all rows so far, has found p ≤ .05
 
 Median over {detections} sequences at `alpha=0.01`. Beside it the number of rows at which a test
 that is computed once reaches power ½ at level .01: `calibration_test` with its defaults, `ECE(15)`,
-for ten classes that of the top class. Predictions of two classes are uniform; those of ten classes
+for ten classes through the top class. Predictions are uniform for two classes; for ten classes
 Dirichlet(½), raised to the power 1.3, and the monitor looks at all classes.
 
 {detection}

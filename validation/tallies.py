@@ -69,14 +69,14 @@ def page(found):
     return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
 
-HEADER = """# How often is a calibrated model rejected from sums?
+HEADER = """# Type-I error of tests from tallies
 
 The tests of {{doc}}`validity` that a {{doc}}`tally <scale>` can answer, from its sums alone: of
 the event of two classes, of the top class of more. At 0.05 they reject calibrated models in
 {mean:.3f} of data sets on average over {count} cells, and in {worst:.3f} in the worst, where chance
 alone makes the worst of so many {usual:.3f}. A rate in bold is larger than chance allows (one false
 alarm in a thousand such studies). Binned errors but for the debiased have exact nulls, all others
-{b} draws. Data sets are drawn as those of {{doc}}`validity`, whose worst cell is this one: with ten
+{b} draws. Data sets are drawn as in {{doc}}`validity`, whose worst cell is this one: with ten
 rows `Kuiper()` rejects 0.044 of 4000 others.
 
 {made}

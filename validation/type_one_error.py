@@ -229,7 +229,7 @@ def page(found):
     return HEADER.format(**words, **opening(found)) + "\n".join([*lines, ""]), broken
 
 
-HEADER = """# How often is a calibrated model rejected?
+HEADER = """# Type-I error of the tests
 
 A test marked "exact" or "redraw" calls a *calibrated* model miscalibrated as rarely as its level
 says, for every number of rows and every kind of prediction here: at 0.05 in {mean:.3f} of data sets
@@ -244,7 +244,7 @@ the binomial error of the study: a rate in bold is larger than chance allows (on
 thousand such studies). "exact" and "redraw" are caltest's own nulls.
 "published" is consistency resampling as in Vaicenavicius et al. (2019), which bootstraps the
 predictions too: it holds its level when cells are well filled and fails, up to rejecting every
-calibrated model, when they are sparse. Cells of one row are those of `ECE(100)` with few rows, and
+calibrated model, when they are sparse. Cells of one row occur for `ECE(100)` with few rows, and
 of whole vectors.
 
 Simulated nulls use {b} replicates, so that the three levels are attained.

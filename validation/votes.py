@@ -230,7 +230,7 @@ more items: many votes on few items find it."""
 OTHER = """Majority labels and votes as rows are tested by `SKCE`, votes as clusters by `ECE`.
 Majority labels reject models that are right item by item; averages do not see models that are right
 on average only."""
-HEADER = """# Is every item right?
+HEADER = """# Individual-level calibration: size, coverage and power
 
 How `IndividualError` and `individual_error` do where items have several outcomes. What they are:
 {{doc}}`concepts/votes`. Redrawn votes: {b} sets a p-value.

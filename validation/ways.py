@@ -63,7 +63,7 @@ def page(found):
     return HEADER.format(b=B, **opening(found)) + "\n".join([*table(head, rows), ""]), []
 
 
-HEADER = """# Why not compare by Brier scores, swaps or two p-values?
+HEADER = """# Invalid comparisons: Brier scores, swaps, two p-values
 
 The default of `compare`, `z`, leaves models of equal error alone, and finds models of different
 error (P3) when there are enough rows. Swapping answers another question, and "one is significantly
@@ -71,7 +71,7 @@ miscalibrated, the other is not" finds differences where there are none. Brier s
 not calibration.
 
 The tables show the share of data sets in which the models are called different at the 5 % level.
-The pairs are those of {{doc}}`comparison`, with 15 bins: in S0 two calibrated models could change
+The pairs are defined in {{doc}}`comparison`, with 15 bins: in S0 two calibrated models could change
 places; in S1 one is sharp and one vague; in S2 one is too steep and one shifted, by as much; in S5
 a sharp and a vague model are wrong by as much; in P3 one is right and one too steep. "One p ≤ 0.05"
 counts data sets in which exactly one of the two models is called miscalibrated by its exact ECE

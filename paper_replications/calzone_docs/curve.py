@@ -1,7 +1,7 @@
 """The ECE grows with the number of bins, and so does its noise floor.
 
 The page draws the ECE of calibrated data against the number of bins and finds that it rises five
-fold from 10 to 299. Laid over what chance alone would show on these predictions, the rise
+fold from 10 to 299. Laid over the null distribution on these predictions, the rise
 disappears: the curve follows its noise floor, and the p-value never leaves the range of a
 calibrated model. More data have the opposite effect, in proportion to 1/√n.
 """
@@ -80,7 +80,7 @@ def run(context: Context) -> Result:
         axes.set(xlabel="number of bins", ylabel="ECE, class 1, n = 5000")
         key(axes, ncols=2)
         caption = (
-            "The page's two curves, what chance alone shows with bins of equal width, and the "
+            "The page's two curves, the noise floor with bins of equal width, and the "
             "p-value (dashed: 0.05)."
         )
         result.save(figure, "c_curve", caption, context)

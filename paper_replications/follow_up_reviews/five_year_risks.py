@@ -2,7 +2,7 @@
 
 Two published validations: recurrence of breast cancer with death as a competing event (van Geloven
 et al., 1000 patients), and recurrence or death (Giardiello et al., 686 patients of the German
-Breast Cancer Study Group). Their ratios of observed to expected events are those of `Followup` in
+Breast Cancer Study Group). Their ratios of observed to expected events agree with `Followup` in
 one stratum, with the first paper's interval to all printed digits. The second takes the number of
 events for a Poisson count in place of Greenwood's variance, and its interval is a third wider.
 
@@ -70,7 +70,7 @@ def run(context: Context) -> Result:
         numbers = (fit.oe, fit.offset_intercept, fit.slope)
         rows.append([name, *(f"{number:.3f}" for number in numbers), format_p(test.pvalue)])
     caption = "By weights in tenths of the prediction."
-    columns = ["", "O:E", "intercept given slope 1", "slope (cloglog)", "p of Cox's score"]
+    columns = ["", "O:E", "calibration-in-the-large", "slope (cloglog)", "p of Cox's score"]
     result.tables.append(Table(caption, columns, rows))
     return result
 

@@ -2,7 +2,7 @@
 
 Guo et al. vary one choice of a network at a time; here two are crossed. Wider networks are a little
 more accurate and much more overconfident. Weight decay undoes that at no cost in accuracy, and with
-the largest decay the error is what chance alone shows; the smallest changes nothing that can be
+the largest decay the error equals the noise floor; the smallest changes nothing that can be
 told from noise. (Depth and batch normalisation need other networks than the small one here.)
 """
 

@@ -2,7 +2,7 @@
 
 The overfit network is confident in 89 % of its answers and right in 82 %. Temperature scaling on
 the validation rows brings most of it back, with the predicted class of no row changed; Platt
-scaling does the same for a network that tells even digits from odd. The test rows are not those of
+scaling does the same for a network that tells even digits from odd. The test rows are not rows of
 the fit: caltest marks predictions that were recalibrated on the very rows, and refuses to test
 them.
 """

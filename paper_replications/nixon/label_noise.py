@@ -1,7 +1,7 @@
 """Label noise: which measure follows the true error?
 
 Ten classes whose true probabilities are known and grow from certain to uniform with τ. The mean
-class-wise error of a trained network is computed without noise from the truth, and ECE, ACE and
+class-wise error of a trained network is computed exactly from the truth, and ECE, ACE and
 TACE are compared with it. On the paper's scales the ECE moves away from the truth as labels become
 noisier and ACE stays with it, as claimed. Three things belong beside that: networks differ by more
 than neighbouring noise levels do; at little noise TACE is the worst of the three; and much of the

@@ -2,7 +2,7 @@
 
 Two calibrated models of a fair coin: the constant prediction 1/2 and the one that knows the
 outcome. Both have true error 0, but the estimate of the first is 0.12 on average at n = 10 and
-that of the second is 0. A miscalibrated model (true error 0.2) in a single bin shows 0.042 at
+the one of the second is 0. A miscalibrated model (true error 0.2) in a single bin shows 0.042 at
 n = 100, next to 0.040 of the calibrated constant: the estimates say nothing about which is which.
 """
 

@@ -20,7 +20,7 @@ from paper_replications.model import Context, Result, canvas
 PAPER = "Vaicenavicius et al. 2019"
 WHERE = "Appendix B (and Figure 5)"
 RECONSTRUCTION = (
-    "neither the appendix nor the figure was available; the algorithms are those of the authors' "
+    "neither the appendix nor the figure was available; the algorithms follow the authors' "
     "published code."
 )
 

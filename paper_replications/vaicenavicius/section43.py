@@ -1,7 +1,7 @@
 """A larger estimate with a larger p-value.
 
 Two models of the same 1000 labels. The first is perfect and looked at with 100 bins: its estimate
-is larger than that of the second, a constant that is off by 0.05, looked at with one bin. Only the
+exceeds the second, which is a constant that is off by 0.05, looked at with one bin. Only the
 p-value knows which error is real. Ranking models by estimates is not a comparison.
 """
 

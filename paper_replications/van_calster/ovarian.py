@@ -6,7 +6,7 @@ R and as a Python notebook. The model underestimates: there were 23 % more malig
 expected.
 
 Measures that have one definition agree to all printed digits. Three leave a choice, and the printed
-numbers are those of the notebook, met to all digits once its choice is made. Its local parabolas
+numbers come from the notebook, met to all digits once its choice is made. Its local parabolas
 have weights of Epanechnikov up to the 670th nearest patient, at every patient; R's `loess`, which
 the R code calls and which is `curve="loess"` here, has tricube weights and interpolates: ICI 0.0942
 instead of 0.0943, ECI 0.1051 instead of 0.1042. Its ECE is the plain mean over ten groups, not over
@@ -45,7 +45,7 @@ def run(context: Context) -> Result:
     result.near("malignant tumours", y.sum(), 434, 0.0, digits=0)
     fit = ct.cox_recalibration(p, y)
     result.near("O:E", ct.OERatio()(p, y), 1.2280751, 5e-8, digits=7)
-    result.near("intercept given slope 1", fit.offset_intercept, 0.8095779, 5e-8, digits=7)
+    result.near("calibration-in-the-large", fit.offset_intercept, 0.8095779, 5e-8, digits=7)
     result.near("its standard error", fit.offset_intercept_se, 0.0998214, 5e-8, digits=7)
     result.near("slope", fit.slope, 0.9338235, 5e-8, digits=7)
     result.near("its standard error (slope)", fit.slope_se, 0.0594188, 5e-8, digits=7)
