@@ -343,3 +343,16 @@ def test_blanks_that_predictions_tell_are_the_other_outcome():
     ((options, when),) = suggestions(columns)
     assert when == "gt_id is blank where the event did not occur"
     assert (read_predictions(columns, **options).labels == right).all()
+
+
+def test_percents_with_signs_of_grades_are_not_divided_twice():
+    columns = {
+        "Klasse": ["1", "2", "3"],
+        "PD": ["0.20 %", "1.10 %", "7.00 %"],
+        "Kunden": [2100, 900, 400],
+        "Ausfälle": [5, 8, 31],
+    }
+    with pytest.raises(InvalidPredictionsError) as caught:
+        read_predictions(pl.DataFrame(columns))
+    (reading,) = caught.value.readings
+    assert reading.options["probability"] == "PD"
