@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
 from dataclasses import replace
 from functools import partial
@@ -265,7 +267,20 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @option("-o", "--out", type=o.TARGET, required=True, group="Output",
         help="The page: .html, .md, .tex or .json.")  # fmt: skip
 @o.choice("--profile", PROFILES, "Which parts, in which order and words.", group="Output")
-@option("--name", metavar="TEXT", group="Output", help="Title; by default the file.")
+@option("--name", metavar="TEXT", group="Output", help="Name of the model; by default the file.")
+@option(
+    "--model-version",
+    metavar="TEXT",
+    group="Output",
+    rare=True,
+    default="",
+    help="Version of the model.",
+)
+@option(
+    "--author", metavar="TEXT", group="Output", rare=True, default="", help="Author of the report."
+)
+@option("--called", metavar="TEXT", group="Output", rare=True, default="",
+        help='Plural for observations, such as "patients".')  # fmt: skip
 @o.LENS
 @option("--also", type=Recipe("statistic"), multiple=True, rare=True,
         help="One more test; may be repeated.")  # fmt: skip
@@ -298,9 +313,41 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     called = files[0].name if files else "embedded example"
     called += f" and {len(files) - 1} more" if len(files) > 1 else ""
     arguments = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
+    arguments |= words_of(options, data, called)
     page = ct.report(data, **arguments)
     page.save(options["out"])
     return finish(page, page.verdict.exit_code, options | {"out": None})
+
+
+#: Columns of outcomes that do not name what happened.
+NAMELESS = ("y", "label", "labels", "target", "outcome", "class", "event", "correct", "truth")
+
+
+#: Letters of the head of a file that are read for the names of its columns.
+MOST_LETTERS = 10_000
+
+
+def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
+    """Return what the file calls its event and its rows, and where it comes from with its digest.
+
+    The column of outcomes names the event, and a column such as patient_id the rows.
+    """
+    files, label = options["file"], options["label"] or ""
+    named = (options["ids"] or "").split(",")
+    if len(files) == 1 and files[0].suffix.lower() in (".csv", ".tsv") and files[0].is_file():
+        with files[0].open(encoding="utf-8", errors="replace") as text:
+            named += re.split(r"[,;\t]", text.readline(MOST_LETTERS).strip())
+    kinds = [name[:-3] for name in named if re.fullmatch(r"[A-Za-z]{3,}_id", name)]
+    rows = options["called"] or (f"{kinds[0].lower()}s" if kinds else "")
+    event = label if label.isalpha() and label.lower() not in (*NAMELESS, "y_true") else ""
+    source = f"{called}: {data.n} {rows or 'observations'}"
+    if len(files) == 1 and files[0].is_file():
+        with files[0].open("rb") as stream:
+            source += f", SHA-256 {hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}…"
+    by = options["by"] or ""
+    group = by if re.fullmatch(r"[^\W\d]\w*", by) else ""
+    event = event if data.n_classes == 2 else ""
+    return {"event": event, "called": rows, "group": group.replace("_", " "), "source": source}
 
 
 # ------------------------------------------------------------------------------

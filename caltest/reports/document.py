@@ -26,6 +26,8 @@ from caltest.inference.reliability import View, spread
 from caltest.inference.sites import log_ratio
 from caltest.nulls.laws import clopper_pearson
 from caltest.plots.canvas import GREY, Style
+from caltest.reports.screen import CHIP_SHAPES, FirstScreen, part_forest, small_scale
+from caltest.reports.views import MINUS, PictureWords, points, share, switch
 from caltest.results import (
     AuditReport,
     AuditVerdict,
@@ -114,6 +116,13 @@ def _folded(table: str) -> str:
     if rows <= MOST_ROWS:
         return scroll
     return f"<details><summary>Table of {rows} rows</summary>{scroll}</details>"
+
+
+def _smooth(sections: tuple[Section, ...]) -> tuple[FloatArray, FloatArray] | None:
+    """Return predictions and rates of the smooth curve of a report, if it has one."""
+    fits = (r for s in sections for r in s.results if isinstance(r, ReliabilityFit))
+    fit = next((fit for fit in fits if fit.fit == "lowess"), None)
+    return None if fit is None else (fit.predicted, fit.fitted)
 
 
 class _Done(str):
@@ -211,6 +220,10 @@ class Report(Result):
         Questions that were not examined, each with the reason.
     paragraph : str
         A paragraph for a paper.
+    screen : FirstScreen
+        Verdict, main finding, key numbers, recommendation and provenance.
+    vocabulary : tuple of str
+        Titles of the axes, what happened to the observed, and what rows and subgroups are called.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -222,6 +235,8 @@ class Report(Result):
     sections: tuple[Section, ...]
     unexamined: tuple[str, ...]
     paragraph: str
+    screen: FirstScreen
+    vocabulary: tuple[str, ...] = ()
     endings: ClassVar[tuple[str, ...]] = (*FORMS, ".json")
     title: ClassVar[str] = "Calibration report"
 
@@ -263,6 +278,127 @@ class Report(Result):
         """The other parts that say more than the picture at the head of the page."""
         others = [section for section in self.sections if section not in self.opened]
         return tuple(s for s in others if s is not self.lead or any(map(tables_of, s.results)))
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """The keys of parts that the table of subgroups or classes says better."""
+        if not self.screen.parts:
+            return ()
+        return ("classes",) if self.parts_heading == "Calibration by class" else ("groups",)
+
+    @property
+    def alike(self) -> str:
+        """Whether subgroups share one calibration curve, in a sentence; "" without subgroups."""
+        groups = next((row.groups for row in self.audit.rows if row.groups is not None), None)
+        if groups is None or groups.alike_pvalue is None:
+            return ""
+        told = "Test that all subgroups share one calibration curve: p"
+        return f"{told} = {format_p(groups.alike_pvalue)}.".replace("= <", "<")
+
+    @property
+    def pictured_first(self) -> str:
+        """The key of the part whose picture stands on the first screen."""
+        if self.curve is not None:
+            return "curve"
+        return "" if self.lead is None else self.lead.key
+
+    @property
+    def footer(self) -> str:
+        """What stands below each printed page, as the content of a style sheet."""
+        words = f"{self.title} · {self.screen.provenance[0]}"
+        return "".join(c for c in words if c.isalnum() or c in " .,:·-_()")
+
+    @property
+    def chip(self) -> str:
+        """The shape of the verdict as SVG."""
+        return CHIP_SHAPES[self.screen.tone]
+
+    @property
+    def shapes(self) -> dict[str, str]:
+        """The shapes of all verdicts as SVG."""
+        return CHIP_SHAPES
+
+    @property
+    def scales(self) -> list[str]:
+        """The small scales below the key numbers as SVG."""
+        return [small_scale(number) for number in self.screen.numbers]
+
+    @property
+    def parts_rows(self) -> list[dict[str, str]]:
+        """The rows of the table of subgroups or classes, with their lines of a forest as SVG."""
+        parts = self.screen.parts
+        drawn = part_forest(parts, self.audit.tolerance or 0.0)[1:]
+        return [
+            {
+                "name": p.name,
+                "n": str(p.n),
+                "predicted": share(p.predicted),
+                "observed": share(p.observed),
+                "svg": svg,
+                "difference": points(p.difference),
+                "interval": f"{points(p.low)[:-3]} to {points(p.high)[:-3]}",
+                "p": format_p(p.adjusted) if p.adjusted == p.adjusted else "–",
+                "finding": p.finding,
+                "tone": p.tone,
+            }
+            for p, svg in zip(parts, drawn, strict=True)
+        ]
+
+    @property
+    def parts_axis(self) -> str:
+        """The axis of that forest as SVG."""
+        return part_forest(self.screen.parts, self.audit.tolerance or 0.0)[0]
+
+    @property
+    def curve(self) -> ReliabilityCurve | None:
+        """The reliability curve of the first screen."""
+        return first(ReliabilityCurve, self.sections)
+
+    @property
+    def views(self) -> str:
+        """The reliability diagram in three views as HTML; "" without a curve."""
+        if self.curve is None:
+            return ""
+        return switch(self.curve, self._words_of_picture(), _smooth(self.sections))
+
+    @property
+    def caption(self) -> str:
+        """What the picture shows."""
+        assert self.curve is not None
+        curve, words = self.curve, self._words_of_picture()
+        outside, total = int(curve.outside.sum()), len(curve.count)
+        rows = words.rows.capitalize()
+        if "Quantile" in curve.bins:
+            binned = f"{rows} in {total} bins of equal numbers"
+            if words.odds:
+                binned += ", as one of equal width would hold more than half of them"
+        else:
+            binned = f"{rows} in {total} bins of equal width"
+        said = [f"{binned}.", f"Red, filled: outside its bar ({outside} of {total})."]
+        said += ["Blue: smooth curve."] * (_smooth(self.sections) is not None)
+        return " ".join([*said, "Grey strip: all predictions."])
+
+    def _words_of_picture(self) -> PictureWords:
+        x, y, event, rows, *_ = (*self.vocabulary, "", "", "", "")
+        assert self.curve is not None
+        return PictureWords(
+            x=x or "Predicted probability", y=y or "Observed event rate", event=event or "observed",
+            rows=rows or "observations", tolerance=self.audit.tolerance or 0.0,
+            odds="Quantile" in self.curve.bins and self.followup is None,
+        )  # fmt: skip
+
+    @property
+    def parts_heading(self) -> str:
+        """What the table of parts is called."""
+        groups = (*self.vocabulary, "", "", "", "", "")[4]
+        if self.screen.numbers and any("class" in n.label for n in self.screen.numbers):
+            return "Calibration by class"
+        return f"Calibration by {groups or 'subgroup'}"
+
+    @property
+    def minus(self) -> str:
+        """The sign of a difference."""
+        return MINUS
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -400,7 +536,8 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     if (size := first(ConfidenceIntervalResult, sections)) is not None:
         triple = size.estimate, size.low or 0.0, size.high or 1.0
         error = _with_interval(triple, size.level)
-        sentences.append(f"The expected calibration error over 15 bins was {error}.")
+        bins = "10 bins of equal numbers" if "Quantile" in size.statistic else "15 bins"
+        sentences.append(f"The expected calibration error over {bins} was {error}.")
     if (score := first(CORPDecomposition, sections)) is not None:
         of_top = " of the confidence" * (data.n_classes > 2)
         sentences.append(
@@ -435,6 +572,10 @@ def _with_interval(triple: tuple[float, float, float], level: float) -> str:
 WORDING: dict[str, Any] = tomllib.loads(
     (files("caltest.reports") / "wording.toml").read_text(encoding="utf-8")
 )
+
+
+#: Scores that are of the confidence where a lens looks at the predicted class.
+OF_TOP = ("Brier score", "scaled Brier score", "log score")
 
 
 #: What measures with intervals are of a calibrated model.
@@ -570,7 +711,9 @@ class Measures(Result):
 
     def _tables(self) -> list[Columns]:
         names = ("measure", "value", "low", "high", "meaning")
-        return [{name: vars(self)[name] for name in names}]
+        of_top = ", top label" * self.lens.startswith("TopK")
+        called = [f"{m}{of_top * (m in OF_TOP)}" for m in self.measure]
+        return [{name: vars(self)[name] for name in names} | {"measure": called}]
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         return frames.of_arrays(self._tables()[0])

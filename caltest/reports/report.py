@@ -11,6 +11,7 @@ import numpy as np
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of
 from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
+from caltest.data.binning import Binning, QuantileBins
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import LensLike
 from caltest.data.utilities import UtilityLike
@@ -44,8 +45,9 @@ from caltest.reports.document import (
     paragraph,
 )
 from caltest.reports.findings import whole_rows
+from caltest.reports.first_screen import Findings, Vocabulary, first_screen
 from caltest.results import AuditReport, Result, ending
-from caltest.statistics import RowProblem, StatisticLike
+from caltest.statistics import ECE, RowProblem, StatisticLike
 from caltest.tallies import RowsOrTally
 
 #: The facts of rows that a report honours, in the parts that can.
@@ -53,6 +55,10 @@ from caltest.tallies import RowsOrTally
 
 #: The bins of a report, and the rows that each must hold on average.
 N_BINS, IN_A_BIN = 15, 20
+
+
+#: Bins of equal numbers.
+MOST_QUANTILES = 10
 
 
 Profile = Literal["ml", "clinical", "weather", "llm"]
@@ -64,6 +70,12 @@ def report(
     *,
     profile: Profile = "ml",
     name: str = "",
+    model_version: str = "",
+    author: str = "",
+    source: str = "",
+    event: str = "",
+    called: str = "",
+    group: str = "",
     lens: LensLike | None = None,
     recalibrated: object = None,
     also: Sequence[StatisticLike] = (),
@@ -92,6 +104,16 @@ def report(
         begins with subgroups, which are tasks, and stated confidences.
     name : str, optional
         What the report is about: of a model, a file, a study.
+    model_version, author, source : str, optional
+        Version of the model, author of the report, and where the data come from; they stand in the
+        line of provenance.
+    event : str, optional
+        What happened to the observed, as a participle that follows a rate: "died". By default
+        "observed", and "right" for confidences.
+    called : str, optional
+        What observations are called, in the plural: "patients".
+    group : str, optional
+        What a subgroup is called: "hospital".
     lens : lens, optional
         What curves and measures are of, a lens that leaves two classes; by default as in
         :func:`calibration_test`. The audit asks through its own.
@@ -150,19 +172,21 @@ def report(
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
     verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws, costs)
+    words = Vocabulary(event, called, group, source, model_version, author)
     request = ReportRequest(
         view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws,
         costs,
     )  # fmt: skip
     sections, unexamined = contents(request, profile)
+    found = Findings(view, grouped, verdict, sections, 1.0 - alpha, words, draws)
     apart: list[str] = []
     if not verdict.rejects:  # intervals may leave out what is not rejected
         results = [r for section in sections if section.key == "measures" for r in section.results]
         apart = [words for r in results if isinstance(r, Measures) for words in r.excluding]
     if apart:
-        words = WORDING["apart"]
-        why = words["clusters"] * (data.n_clusters is not None)
-        apart = [words["words"].format(", that of ".join(apart), 100 * alpha, why)]
+        told = WORDING["apart"]
+        why = told["clusters"] * (data.n_clusters is not None)
+        apart = [told["words"].format(", that of ".join(apart), 100 * alpha, why)]
     in_units = [row.detail for row in verdict.rows if row.promise is not None]
     return Report(
         name=name or "a model",
@@ -172,6 +196,8 @@ def report(
         sections=sections,
         unexamined=tuple(unexamined),
         paragraph=paragraph(profile, verdict, sections),
+        screen=first_screen(found),
+        vocabulary=(*axis_titles(view, words), found.event, found.rows, words.groups),
         n=data.n,
         n_classes=data.n_classes,
         n_resamples=n_resamples,
@@ -217,8 +243,33 @@ def _absent(what: str) -> Absent:
     return Absent(WORDING["unexamined"][what])
 
 
+def axis_titles(view: View, words: Vocabulary) -> tuple[str, str]:
+    """Return the titles of the axes of the picture."""
+    if view.lens.subject == "top" or view.data.classes == RIGHT:
+        return "Confidence", "Accuracy"
+    if words.event:
+        return f"Predicted P({words.event})", words.event.capitalize()
+    return "Predicted probability", "Observed event rate"
+
+
+def bins_of(view: View) -> Binning | int:
+    """Return the bins of a report: equal widths, or equal numbers where one would hold most rows.
+
+    Bins of equal numbers are also those of follow-up, with ten known events each or more.
+    """
+    n_bins = int(np.clip(view.data.n // IN_A_BIN, 3, N_BINS))
+    if view.followup is not None:
+        return QuantileBins(int(np.clip(view.followup.events // 10, 2, MOST_QUANTILES)))
+    counts, _ = np.histogram(
+        view.problem.probs[:, 0], np.linspace(0.0, 1.0, N_BINS + 1), weights=view.problem.count
+    )
+    if counts.max() > 0.5 * counts.sum() and not view.from_sums:
+        return QuantileBins(min(n_bins, MOST_QUANTILES))
+    return n_bins
+
+
 def _curve(request: ReportRequest) -> list[Result]:
-    bins = int(np.clip(request.view.data.n // IN_A_BIN, 3, N_BINS))
+    bins = bins_of(request.view)
     view, level = request.view, request.level
     return [
         reliability_curve(
@@ -232,7 +283,8 @@ def _size(request: ReportRequest) -> list[Result]:
     if request.view.data.n < IN_A_BIN * N_BINS:
         raise Absent(WORDING["unexamined"]["size"].format(request.view.data.n))
     data, lens, level = request.view.data, request.view.lens, request.level_of_size
-    return [confidence_interval(data, None, lens=lens, level=level, **request.draws)]
+    error = ECE(bins_of(request.view))
+    return [confidence_interval(data, None, error, lens=lens, level=level, **request.draws)]
 
 
 def _sites(request: ReportRequest) -> list[Result]:

@@ -1,0 +1,585 @@
+"""The first screen of a report: verdict, main finding, key numbers, recommendation, provenance."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+
+import numpy as np
+from scipy.special import chdtrc, ndtri
+
+from caltest._base import FloatArray
+from caltest.data import Predictions
+from caltest.data.facts import RIGHT
+from caltest.data.lenses import OneVsRest
+from caltest.errors import StatisticError
+from caltest.inference import confidence_interval
+from caltest.inference.null import holm
+from caltest.inference.reliability import View
+from caltest.nulls import Run
+from caltest.recalibration import TemperatureScaling
+from caltest.reports.advice import Situation, recommendation
+from caltest.reports.document import Measures, Section, first
+from caltest.reports.screen import FirstScreen, KeyNumber, PartLine
+from caltest.reports.views import MINUS, NB, points, share
+from caltest.results import (
+    AuditReport,
+    AuditVerdict,
+    ComparisonResult,
+    ComparisonVerdict,
+    ConfidenceIntervalResult,
+    MetaAnalysis,
+    Subgroups,
+)
+from caltest.results.rendering import format_value, spread_of
+from caltest.statistics import LogScore, MeanDifference
+from caltest.statistics.regression import fit_logistic, log_odds
+
+#: The word of a verdict, and its tone: colour and shape.
+CHIPS = {
+    AuditVerdict.MISCALIBRATED: ("MISCALIBRATED", "bad"),
+    AuditVerdict.CALIBRATED: ("NO MISCALIBRATION DETECTED", "ask"),
+    AuditVerdict.TOO_LITTLE_DATA: ("TOO LITTLE DATA", "ask"),
+    AuditVerdict.MATTERS: ("MISCALIBRATED, AND IT MATTERS", "bad"),
+    AuditVerdict.TOO_LITTLE_TO_MATTER: ("MISCALIBRATED, WITHIN TOLERANCE", "ok"),
+    AuditVerdict.WITHIN_TOLERANCE: ("WITHIN TOLERANCE", "ok"),
+    AuditVerdict.CANNOT_TELL: ("CANNOT TELL", "ask"),
+    AuditVerdict.IN_DOUBT: ("IN DOUBT", "ask"),
+}
+
+
+#: Lines for subgroups or classes; classes and subgroups that are bounded one by one.
+MOST_LINES, MOST_BOUNDED = 4, 60
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The user's own words: what happened, what rows and subgroups are called, and the source."""
+
+    event: str = ""
+    rows: str = ""
+    groups: str = ""
+    source: str = ""
+    model_version: str = ""
+    author: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a first screen is made of."""
+
+    view: View
+    grouped: Predictions | None
+    audit: AuditReport
+    sections: tuple[Section, ...]
+    level: float
+    words: Vocabulary
+    draws: Run
+
+    @property
+    def top(self) -> bool:
+        """Whether predictions are confidences of the predicted class."""
+        return self.view.lens.subject == "top" or self.view.data.classes == RIGHT
+
+    @property
+    def event(self) -> str:
+        """What happened, as a participle that follows a rate."""
+        return self.words.event or ("right" if self.top else "observed")
+
+    @property
+    def rows(self) -> str:
+        return self.words.rows or "observations"
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Mean prediction and event rate."""
+        predicted, observed = self.view.problem.means()
+        return float(predicted), float(observed)
+
+
+def first_screen(f: Findings) -> FirstScreen:
+    """Sum up a report."""
+    signed = _signed(f)
+    parts = _parts(f)
+    word, tone = CHIPS[f.audit.verdict]
+    in_units = [row.detail for row in f.audit.rows if row.promise is not None]
+    return FirstScreen(
+        word=word,
+        tone=tone,
+        headline=_headline(f, signed, parts),
+        lede=_lede(f),
+        numbers=tuple(_numbers(f, signed, parts))[:4],
+        matters=" ".join([_matters(f, signed, parts), *in_units]),
+        parts=parts,
+        whom=_whom(f, parts),
+        next=recommendation(_situation(f, signed, parts)),
+        provenance=_provenance(f),
+    )
+
+
+def _signed(f: Findings) -> ConfidenceIntervalResult | None:
+    """Return observed − predicted of all rows, where an interval of it is known."""
+    with suppress(StatisticError):
+        return confidence_interval(
+            f.view.data, None, MeanDifference(), lens=f.view.lens, level=f.level
+        )
+    return None
+
+
+def _parts(f: Findings) -> tuple[PartLine, ...]:
+    """Return subgroups, or classes where there are none, the certainly largest difference first."""
+    if f.grouped is not None and (found := _bounded_groups(f)) is not None:
+        tests = list(zip(found.names, found.tests, strict=True))
+    elif f.view.data.n_classes > 2 and f.view.data.rows is not None:
+        tests = _bounded_classes(f)
+    else:
+        return ()
+    lines = []
+    for name, test in tests:
+        if test is None:
+            continue
+        predicted, observed = _means_of(f, name)
+        lines.append(_line(f, name, test, predicted, observed))
+    adjusted = holm([line.adjusted for line in lines])
+    lines = [replace(line, adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
+    return tuple(sorted(lines, key=lambda p: (-p.at_least, -abs(p.difference))))
+
+
+def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
+    """Name classes that are wrong although their averages are right within noise."""
+    row = next((row for row in f.audit.rows if row.aspect == "classes"), None)
+    if row is None or f.grouped is not None or any(p.tone == "bad" for p in parts):
+        return ""
+    if not row.verdict.rejects:
+        return "No class is wrong by itself beyond noise."
+    error, floor = _points(row.test.estimate), _points(row.test.null_mean)
+    return (
+        f"{row.worst.capitalize()} is certainly the furthest off (calibration error {error}, noise "
+        f"floor {floor}); averages of all classes are right within noise."
+    )
+
+
+def _bounded_groups(f: Findings) -> Subgroups | None:
+    assert f.grouped is not None
+    if not 1 < len(f.grouped.subgroups()) <= MOST_BOUNDED:
+        return None
+    with suppress(StatisticError):
+        return confidence_interval(
+            f.grouped, None, MeanDifference(), lens=f.view.lens, level=f.level
+        ).subgroups
+    return None
+
+
+def _bounded_classes(f: Findings) -> list[tuple[str, ConfidenceIntervalResult | None]]:
+    rows = f.view.data.rows
+    assert rows is not None
+    if rows.n_classes > MOST_BOUNDED:
+        return []
+    each, plain = 1.0 - (1.0 - f.level) / rows.n_classes, replace(rows, by=None, features=None)
+    found: list[tuple[str, ConfidenceIntervalResult | None]] = []
+    for c in range(rows.n_classes):
+        with suppress(StatisticError):
+            test = confidence_interval(plain, None, MeanDifference(), lens=OneVsRest(c), level=each)
+            found.append((rows.class_name(c), test))
+    return found
+
+
+def _means_of(f: Findings, name: str) -> tuple[float, float]:
+    """Return mean prediction and event rate of a subgroup or a class."""
+    if f.grouped is not None and name in (groups := f.grouped.subgroups()):
+        part = replace(f.grouped, by=None).take(groups[name])
+        predicted, observed = View.through(f.view.lens, part).problem.means()
+        return float(predicted), float(observed)
+    rows = f.view.data.rows
+    assert rows is not None
+    c = rows.class_index(name) if rows.classes else int(name)
+    w = np.ones(rows.n) if rows.weights is None else rows.weights
+    return float(np.average(rows.probs[:, c], weights=w)), float(
+        np.average(rows.labels == c, weights=w)
+    )
+
+
+def _line(
+    f: Findings, name: str, test: ConfidenceIntervalResult, predicted: float, observed: float
+) -> PartLine:
+    low, high = test.low or 0.0, test.high or 0.0
+    tolerance, least = f.audit.tolerance, max(low, -high, 0.0)
+    if tolerance is None:
+        tone, finding = ("bad", "miscalibrated") if least > 0.0 else ("ask", "within noise")
+    elif least > tolerance:
+        tone, finding = "bad", "above tolerance"
+    elif max(abs(low), abs(high)) <= tolerance:
+        tone, finding = "ok", "within tolerance"
+    else:
+        tone, finding = "ask", "cannot tell"
+    return PartLine(
+        name,
+        test.n,
+        predicted,
+        observed,
+        test.estimate,
+        low,
+        high,
+        1.0 if test.pvalue is None else test.pvalue,
+        tone,
+        finding,
+    )
+
+
+# ------------------------------------------------------------------------------
+# The main finding, by name.
+
+
+def _headline(
+    f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
+) -> tuple[str, ...]:
+    """Return the worst subgroup, else the average, the slope, or what could not be seen."""
+    predicted, observed = f.means
+    called = "predictions" if f.words.rows in ("", "observations") else "risks"
+    if f.audit.rejects:
+        groups = [p for p in parts if p.at_least > 0.0] if f.grouped is not None else []
+        if groups:
+            worst = groups[0]
+            side = "low" if worst.difference > 0.0 else "high"
+            return f"{worst.name}: {called} are too {side}", _rates(
+                f, worst.predicted, worst.observed
+            )
+        low, high = _mean_ends(f, signed)
+        if low > 0.0 or high < 0.0:
+            if f.top:
+                side = "Overconfident" if high < 0.0 else "Underconfident"
+                return side, _rates(f, predicted, observed)
+            side = "low" if low > 0.0 else "high"
+            return f"{called.capitalize()} are too {side}", _rates(f, predicted, observed)
+        slope = _measure(f, "slope")
+        if slope[1] > 1.0 or slope[2] < 1.0:
+            words = "too extreme" if slope[0] < 1.0 else "not extreme enough"
+            return f"{called.capitalize()} are {words}", f"calibration slope {slope[0]:.2f}"
+        if parts and parts[0].at_least > 0.0:
+            worst, side = parts[0], "seldom" if parts[0].difference > 0.0 else "often"
+            return f"{worst.name} is predicted too {side}", _rates(
+                f, worst.predicted, worst.observed
+            )
+        row = f.audit.rows[0]
+        return "Right on average, wrong in parts", (
+            f"calibration error {_points(row.test.estimate)}, "
+            f"noise floor {_points(row.test.null_mean)}"
+        )
+    passing = _points(f.audit.rows[0].critical)
+    if f.audit.verdict is AuditVerdict.TOO_LITTLE_DATA:
+        return "Too little data", f"an error of {passing} would pass as noise"
+    return "No miscalibration detected", f"errors up to {passing} pass as noise"
+
+
+def _mean_ends(f: Findings, signed: ConfidenceIntervalResult | None) -> tuple[float, float]:
+    """Return the interval of observed − predicted; with follow-up the one that O:E implies."""
+    if signed is not None:
+        return signed.low or 0.0, signed.high or 0.0
+    _, low, high = _measure(f, "O:E")
+    predicted = f.means[0]
+    return predicted * (low - 1.0), predicted * (high - 1.0)
+
+
+def _rates(f: Findings, predicted: float, observed: float) -> str:
+    if f.top:
+        return f"{share(predicted)} confidence, {share(observed)} right"
+    return f"{share(predicted)} predicted, {share(observed)} {f.event}"
+
+
+def _lede(f: Findings) -> str:
+    data = f.view.data
+    if f.top:
+        kinds = "" if data.n_classes == 2 else f", {data.n_classes} classes"
+        return f"{data.n} {f.rows}{kinds}."
+    return f"All {data.n} {f.rows}: {_rates(f, *f.means)}."
+
+
+def _matters(
+    f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
+) -> str:
+    """Say whether the error matters; without a tolerance count it."""
+    tolerance, audit = f.audit.tolerance, f.audit
+    if tolerance is None:
+        if not audit.rejects:
+            low, high = _mean_ends(f, signed)
+            apart = "The average is off by itself, but no test rejects after adjustment for their "
+            off = f"{apart}number: weak evidence. " * (low > 0.0 or high < 0.0)
+            return f"{off}No tolerance was set."
+        return f"{_count(f, signed)}No tolerance was set."
+    limit, ends = _points(tolerance), ""
+    if isfinite(audit.low) and isfinite(audit.high):
+        ends = f"the error lies between {_points(audit.low)} and {_points(audit.high)}"
+    worst = next((p for p in parts if p.tone == "bad"), None)
+    if audit.verdict is AuditVerdict.MATTERS:
+        if worst is not None and f.grouped is not None:
+            return (
+                f"Yes. At {worst.name} observed and predicted differ by at least "
+                f"{_points(worst.at_least)}; the tolerance is {limit}."
+            )
+        return f"Yes: {ends}; the tolerance is {limit}."
+    if audit.verdict in (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER):
+        return f"No: {ends}; the tolerance is {limit}."
+    return f"Cannot tell: {ends or 'the data are too few'}; the tolerance is {limit}."
+
+
+def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
+    """Say by how many outcomes the average is off."""
+    if signed is None or f.view.data.weights is not None or signed.contains_zero:
+        return "The average is right within noise. " if signed is not None else ""
+    count = round(abs(signed.estimate) * signed.n)
+    if f.top:
+        kind = "wrong" if signed.estimate < 0.0 else "right"
+        return f"{count} more of {signed.n} {f.rows} are {kind} than the model claims. "
+    side = "more" if signed.estimate > 0.0 else "fewer"
+    return f"{count} {side} of {signed.n} {f.rows} {f.event} than predicted. "
+
+
+# ------------------------------------------------------------------------------
+# The key numbers.
+
+
+def _numbers(
+    f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
+) -> list[KeyNumber]:
+    numbers = []
+    ratio, slope = _measure(f, "O:E"), _measure(f, "slope")
+    if f.top and signed is not None:
+        numbers.append(
+            _signed_number(f"Accuracy {MINUS} confidence", signed, "below 0: overconfident")
+        )
+    elif isfinite(ratio[0]):
+        numbers.append(_ratio_number("Observed / expected", ratio, "above 1: more than predicted"))
+    elif signed is not None:
+        numbers.append(_signed_number(f"Observed {MINUS} predicted", signed, "above 0: too low"))
+    if isfinite(slope[0]):
+        numbers.append(_ratio_number("Calibration slope", slope, "below 1: too extreme"))
+    size = first(ConfidenceIntervalResult, f.sections)
+    if size is not None and size.low is not None and size.high is not None:
+        spread = 100.0 * spread_of(size.low, size.high)
+        numbers.append(KeyNumber(
+            "Calibration error", f"{_pp(size.estimate, spread)}{NB}pp",
+            f"{_pp(size.low, spread)} to {_pp(size.high, spread)}",
+            f"mean distance over {size.n_cells or 'all'} bins"
+            + f"; {100.0 * size.level:g}{NB}% interval" * (size.level != f.level),
+            size.estimate, size.low, size.high, size.null_mean,
+            f"noise floor {_pp(size.null_mean, spread)}", not size.contains_zero,
+        ))  # fmt: skip
+    if parts:
+        worst, kind = parts[0], "subgroup" if f.grouped is not None else "class"
+        spread = 100.0 * spread_of(worst.low, worst.high)
+        numbers.append(KeyNumber(
+            f"Worst {kind}: {worst.name}", f"{_signed_pp(worst.difference, spread)}{NB}pp",
+            f"{_signed_pp(worst.low, spread)} to {_signed_pp(worst.high, spread)}",
+            f"{worst.n} {f.rows}, {_rates(f, worst.predicted, worst.observed)}"
+            if f.grouped is not None
+            else f"predicted {share(worst.predicted)}, observed {share(worst.observed)}",
+            worst.difference, worst.low, worst.high, 0.0, "0 if calibrated", worst.at_least > 0.0,
+        ))  # fmt: skip
+    elif not f.top and signed is not None and len(numbers) < 4:
+        numbers.append(_signed_number(f"Observed {MINUS} predicted", signed, "above 0: too low"))
+    if f.view.data.n_classes > 2 and (score := _vector_score(f)) is not None:
+        numbers = [n for n in numbers if n.label != "Calibration slope"]
+        numbers.append(score)
+    return numbers
+
+
+def _measure(f: Findings, name: str) -> tuple[float, float, float]:
+    measures = first(Measures, f.sections)
+    found = None if measures is None else measures.find(name)
+    return (nan, nan, nan) if found is None else found
+
+
+def _pp(value: float, spread: float) -> str:
+    """Return a share in percentage points, with two digits of its spread (in points)."""
+    return format_value(100.0 * value, spread).replace("-", MINUS)
+
+
+def _signed_pp(value: float, spread: float) -> str:
+    text = _pp(value, spread)
+    return f"+{text}" if value > 0.0 and text != "0" else text
+
+
+def _points(value: float) -> str:
+    return points(abs(value)).removeprefix("+")
+
+
+def _signed_number(label: str, signed: ConfidenceIntervalResult, note: str) -> KeyNumber:
+    low, high = signed.low or 0.0, signed.high or 0.0
+    spread = 100.0 * spread_of(low, high)
+    return KeyNumber(
+        label, f"{_signed_pp(signed.estimate, spread)}{NB}pp",
+        f"{_signed_pp(low, spread)} to {_signed_pp(high, spread)}", note,
+        signed.estimate, low, high, 0.0, "0 if calibrated", not signed.contains_zero,
+    )  # fmt: skip
+
+
+def _ratio_number(label: str, triple: tuple[float, float, float], note: str) -> KeyNumber:
+    value, low, high = triple
+    spread = spread_of(low, high)
+    ends = f"{format_value(low, spread)} to {format_value(high, spread)}" if low == low else ""
+    return KeyNumber(
+        label,
+        format_value(value, spread),
+        ends,
+        note,
+        value,
+        low,
+        high,
+        1.0,
+        "1 if calibrated",
+        low > 1.0 or high < 1.0,
+    )
+
+
+def _vector_score(f: Findings) -> KeyNumber | None:
+    """Return the log score of all classes, and what the predictions promise."""
+    rows = f.view.data.rows
+    if rows is None or rows.impossible.size or rows.n_clusters is not None:
+        return None
+    scores = LogScore().of_rows(replace(rows, by=None, features=None))
+    w = np.ones(rows.n) if rows.weights is None else rows.weights / rows.weights.mean()
+    mean = float(np.average(scores, weights=w))
+    error = float(np.sqrt(((w * (scores - mean)) ** 2).sum())) / rows.n
+    reach = float(ndtri(0.5 + f.level / 2.0)) * error
+    logs = np.where(rows.probs > 0.0, -rows.probs * np.log(np.maximum(rows.probs, 1e-300)), 0.0)
+    promised = float(np.average(logs.sum(axis=1), weights=w))
+    low, high = max(mean - reach, 0.0), mean + reach
+    words = f"{format_value(promised, error)} if calibrated"
+    return KeyNumber(
+        "Log score, all classes", format_value(mean, error),
+        f"{format_value(low, error)} to {format_value(high, error)}",
+        "lower is better; in nats", mean, low, high, promised, words, not low <= promised <= high,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------
+# What the recommendation depends on.
+
+
+def _situation(
+    f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
+) -> Situation:
+    audit, data = f.audit, f.view.data
+    slope, shift = _measure(f, "slope"), _measure(f, "intercept given slope 1")[0]
+    doubts = ["outcomes of probability 0 occurred"] * (audit.impossible > 0)
+    levels, slopes, common = _by_group(f)
+    temperature, enough = _temperature(f)
+    searches = [row.search for row in audit.rows if row.search is not None and row.verdict.rejects]
+    comparison = first(ComparisonResult, f.sections)
+    ends = _mean_ends(f, signed)
+    critical, noticed = audit.rows[0].critical, audit.tolerance or 0.1
+    needed = int(np.ceil(data.n * (critical / noticed) ** 2 / 100.0)) * 100
+    if audit.verdict is AuditVerdict.CANNOT_TELL and isfinite(audit.high):
+        needed = int(np.ceil(data.n * ((audit.high - audit.low) / noticed) ** 2 / 100.0)) * 100
+    return Situation(
+        verdict=audit.verdict,
+        rejects=audit.rejects,
+        rows=f.rows,
+        groups=f.words.groups or "subgroup",
+        n=data.n,
+        doubts=tuple(doubts),
+        tolerance=audit.tolerance,
+        needed=needed if needed > data.n else None,
+        detectable=critical,
+        levels_pvalue=levels,
+        slopes_pvalue=slopes,
+        apart=tuple(p.name for p in parts if p.at_least > 0.0) if f.grouped is not None else (),
+        common_slope=common,
+        mean=ends,
+        slope=slope,
+        intercept=_intercept(f),
+        shift=shift,
+        temperature=temperature,
+        enough=enough,
+        segment=searches[0].worst.name if searches else "",
+        better=comparison is not None and comparison.verdict is ComparisonVerdict.SECOND_BETTER,
+        alpha=audit.alpha,
+    )
+
+
+def _intercept(f: Findings) -> float:
+    """Return the calibration intercept of Cox's line; NaN where it has none."""
+    from caltest.reports.document import cox_line
+
+    with suppress(StatisticError):
+        return cox_line(f.view, f.level).intercept
+    return nan
+
+
+def _by_group(f: Findings) -> tuple[float, float, float]:
+    """Return p-values of one intercept and of one slope for all subgroups, and the common slope.
+
+    Likelihood-ratio tests of logistic fits on the log-odds: one line; an intercept a group and one
+    slope; a line a group. Sites of a report with clusters or weights are compared by Cochran's Q.
+    """
+    none = (nan, nan, nan)
+    if f.grouped is None or not 1 < len(groups := f.grouped.subgroups()) <= MOST_BOUNDED:
+        return none
+    sites = first(MetaAnalysis, f.sections)
+    plain = f.grouped.weights is None and f.grouped.n_clusters is None
+    if not plain or f.grouped.followup is not None:
+        if sites is None:
+            return none
+        return sites.intercept.q_pvalue, sites.slope.q_pvalue, sites.slope.mean
+    induced = f.view.lens(replace(f.grouped, by=None))
+    z, y = log_odds(induced), (induced.labels == 0).astype(np.float64)
+    member = np.zeros((z.size, len(groups)))
+    for j, places in enumerate(groups.values()):
+        member[places, j] = 1.0
+    if not 0 < y.sum() < y.size or (member.sum(axis=1) != 1.0).any():
+        return none  # groups that overlap, or rows of none
+    events = y @ member
+    if (events == 0.0).any() or (events == member.sum(axis=0)).any():
+        return none  # an infinite intercept
+    zero = np.zeros(z.size)
+    designs: list[FloatArray] = [
+        np.column_stack([np.ones(z.size), z]),
+        np.column_stack([member, z]),
+        np.column_stack([member, member * z[:, None]]),
+    ]
+    fits = [fit_logistic(design, zero, y) for design in designs]
+    df = len(groups) - 1
+    levels, slopes = (2.0 * (fits[k + 1][0] - fits[k][0]) for k in range(2))
+    return (
+        float(chdtrc(df, max(levels, 0.0))),
+        float(chdtrc(df, max(slopes, 0.0))),
+        float(fits[1][1][-1]),
+    )
+
+
+def _temperature(f: Findings) -> tuple[float, bool]:
+    """Return the temperature of the whole vector, and whether the log score asks for one."""
+    rows = f.view.data.rows
+    if rows is None or rows.n_classes == 2 or rows.impossible.size:
+        return nan, False
+    wrong = any(r.aspect == "score" and r.verdict.rejects for r in f.audit.rows)
+    if not wrong:
+        return nan, False
+    with suppress(StatisticError, ValueError):
+        plain = replace(rows, by=None, features=None)
+        fitted = TemperatureScaling().fit(plain)
+        return _inverse_slope(fitted, plain), True
+    return nan, False
+
+
+def _inverse_slope(fitted: object, rows: Predictions) -> float:
+    """Return the temperature of a fitted scaling, read off what it does to two log-odds."""
+    p = np.full((1, rows.n_classes), 0.1 / (rows.n_classes - 1))
+    p[0, 0] = 0.9
+    q = np.asarray(fitted(p))  # type: ignore[operator]
+    return float(np.log(p[0, 0] / p[0, 1]) / np.log(q[0, 0] / q[0, 1]))
+
+
+def _provenance(f: Findings) -> tuple[str, ...]:
+    """Return source, level, model, author, version and seed."""
+    import platform
+
+    w, seed = f.words, f.audit.rows[0].test.seed
+    said = [w.source or f"{f.view.data.n} {f.rows}", f"{100.0 * f.level:g}{NB}% intervals"]
+    said += ["subgroups: simultaneous"] * (f.grouped is not None)
+    said += [f"version {w.model_version}"] * bool(w.model_version)
+    said += [w.author] * bool(w.author)
+    said += [f"caltest, version {f.audit.version}", f"Python {platform.python_version()}",
+             f"NumPy {np.__version__}"]  # fmt: skip
+    return (*said, *[f"seed {seed}"] * (seed is not None))

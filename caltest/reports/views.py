@@ -1,0 +1,456 @@
+"""Reliability diagram of a report in three views, as inline SVG without scripts.
+
+The views are observed against predicted, observed − predicted, and log-odds. Every mark has a
+``<title>``: hover text in a browser and a name for a screen reader. Colours are variables of the
+page. Dots outside their bars are filled, so that grey print says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray
+from caltest.results import ReliabilityCurve
+from caltest.results.figures import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
+
+#: Units of the view box, and what surrounds the plot: left, right, top, bottom; the histogram.
+WIDTH, HEIGHT = 480, 404
+LEFT, RIGHT, TOP, BOTTOM, STRIP = 52, 14, 24, 40, 26
+
+
+#: Ticks of log-odds axes.
+ODDS_TICKS = (
+    *(0.0001, 0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65),
+    *(0.8, 0.9, 0.95, 0.98, 0.995, 0.999, 0.9999),
+)
+
+
+#: Ends of log-odds axes, beyond which dots become arrows.
+LEAST_ODDS = 1e-4
+
+
+#: Names of the views, as tabs say them: on a wide page, and the rest on a narrow one.
+VIEWS = ("probability", "difference", "logodds")
+
+
+MINUS, NB = "\u2212", "\u00a0"
+
+
+@dataclass(frozen=True)
+class PictureWords:
+    """What a picture calls its axes, rows and bins.
+
+    Attributes
+    ----------
+    x, y : str
+        Titles of the axes, such as "Predicted probability" and "Observed event rate".
+    event : str
+        What happened to the observed, such as "died" or "right".
+    rows, bin : str
+        "patients", and "bin" or "tenth".
+    tolerance : float
+        Half of the height of the band that is drawn around 0; 0 for none.
+    odds : bool
+        Whether the axis of predictions is on the log-odds scale also in the view of differences.
+    """
+
+    x: str
+    y: str
+    event: str
+    rows: str
+    bin: str = "bin"
+    tolerance: float = 0.0
+    odds: bool = False
+
+
+def share(value: float) -> str:
+    """Return a share in percent, with two digits near 0 and 1."""
+    far = min(value, 1.0 - value)
+    return f"{100.0 * value:.{1 if far >= 0.01 or far <= 0.0 else 2}f}{NB}%"
+
+
+def points(value: float, digits: int = 1) -> str:
+    """Return a signed difference in percentage points."""
+    text = f"{abs(100.0 * value):.{digits}f}"
+    sign = "" if float(text) == 0.0 else MINUS if value < 0.0 else "+"
+    return f"{sign}{text}{NB}pp"
+
+
+class ViewScale:
+    """A map from values to units of the view box, with its ticks."""
+
+    def __init__(
+        self, low: float, high: float, start: float, end: float, ticks: Sequence[float], odds: bool
+    ) -> None:
+        self.low, self.high, self.start, self.end = low, high, start, end
+        self.ticks, self.odds = ticks, odds
+
+    def __call__(self, value: float) -> float:
+        value = min(max(value, self.low), self.high)
+        low, at, high = (self._on(v) for v in (self.low, value, self.high))
+        return round(self.start + (at - low) / (high - low) * (self.end - self.start), 1)
+
+    def _on(self, value: float) -> float:
+        return log(value / (1.0 - value)) if self.odds else value
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value lies on the scale."""
+        return self.low - 1e-12 <= value <= self.high + 1e-12
+
+
+def diagram(
+    curve: ReliabilityCurve,
+    view: str,
+    words: PictureWords,
+    smooth: tuple[FloatArray, FloatArray] | None = None,
+) -> str:
+    """Return one view of a reliability curve of one component as an SVG element."""
+    x, y = _axes(curve, view, words)
+    bins = _bins(curve, view)
+    gaps = curve.observed - curve.predicted
+    name = {
+        "probability": "Reliability diagram",
+        "difference": f"Observed {MINUS} predicted, by prediction",
+        "logodds": "Reliability diagram on the log-odds scale",
+    }[view]
+    bars = f"{curve.level * 100:g}{NB}% {curve.band} bars" if curve.band != "none" else "bars"
+    about = (
+        f"{len(bins)} {words.bin}s of {int(curve.count.sum())} {words.rows}; "
+        f"{int(curve.outside.sum())} lie outside their {bars}. Observed {MINUS} predicted runs "
+        f"from {points(float(gaps.min()))} to {points(float(gaps.max()))}."
+    )
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{name}. {escape(about)}">',
+        *_frame(x, y, view, words),
+        *_reference(x, y, view, words),
+        _histogram(curve, x, words),
+    ]
+    at = [x(b.predicted) for b in bins]
+    for j, each in enumerate(bins):
+        near = [abs(at[j] - other) for i, other in enumerate(at) if i != j]
+        parts.append(_bin_mark(each, x, y, words, max(min([*near, 44.0]) / 2.0, 4.0)))
+    if smooth is not None:
+        parts.append(_smooth_line(smooth, curve, x, y, view))
+    return "".join([*parts, *_direct_labels(curve, bins, x, y, view, words), "</svg>"])
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One bin as it is drawn: ``shift`` is what its view takes off the ordinates."""
+
+    number: int
+    of: int
+    n: int
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    outside: bool
+    shift: float
+
+
+def _bins(curve: ReliabilityCurve, view: str) -> list[Bin]:
+    columns = (curve.count, curve.predicted, curve.observed, curve.low, curve.high, curve.outside)
+    return [
+        Bin(j + 1, len(curve.count), int(n), float(p), float(o), float(low), float(high), bool(out),
+            float(p) if view == "difference" else 0.0)
+        for j, (n, p, o, low, high, out) in enumerate(zip(*columns, strict=True))
+    ]  # fmt: skip
+
+
+def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[ViewScale, ViewScale]:
+    """Return both scales: of rates in round steps, of log-odds as far as bins reach."""
+    ends = (LEFT, WIDTH - RIGHT), (HEIGHT - BOTTOM - STRIP, TOP)
+    p, o = curve.predicted, curve.observed
+    bars = [b[np.isfinite(b)] for b in (curve.low, curve.high)]
+    values = np.concatenate([p, o, *bars])
+    odds = view == "logodds" or (view == "difference" and words.odds)
+    if odds:
+        inner = np.concatenate([p, o[(o > 0.0) & (o < 1.0)]])
+        low = max(0.5 * float(inner.min()), LEAST_ODDS)
+        high = min(1.0 - 0.5 * (1.0 - float(inner.max())), 1.0 - LEAST_ODDS)
+        low, high = min(low, 0.4), max(high, 2.5 * low)
+        x = ViewScale(low, high, *ends[0], [t for t in ODDS_TICKS if low <= t <= high], True)
+        if view == "logodds":
+            return x, ViewScale(low, high, *ends[1], x.ticks, True)
+    else:
+        low, high, ticks = _round(float(values.min()), float(values.max()), 0.0, 1.0)
+        x = ViewScale(low, high, *ends[0], ticks, False)
+        if view == "probability":
+            return x, ViewScale(low, high, *ends[1], ticks, False)
+    gaps = np.concatenate([o - p, *(b - p[: b.size] for b in bars if b.size == p.size)])
+    reach = max(float(np.abs(gaps).max()), 1.2 * words.tolerance, 0.002)
+    _, top, ticks = _round(0.0, reach, 0.0, 1.0)
+    both = [*(-t for t in ticks[:0:-1]), *ticks]
+    return x, ViewScale(-top, top, *ends[1], both, False)
+
+
+def _round(low: float, high: float, least: float, most: float) -> tuple[float, float, list[float]]:
+    """Return round ends around two values, and ticks between them."""
+    length = max(high - low, 1e-3)
+    raw = length / 6.0
+    power = 10.0 ** floor(np.log10(raw))
+    step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= raw)
+    low = max(floor(low / step + 1e-9) * step, least)
+    high = min(ceil(high / step - 1e-9) * step, most)
+    count = round((high - low) / step)
+    return low, high, [low + k * step for k in range(count + 1)]
+
+
+def _tick(value: float, view: str, step: float) -> str:
+    """Return the words of a tick."""
+    digits = max(0, -floor(np.log10(max(step, 1e-9))) - 2)
+    if view == "difference":
+        text = f"{abs(100.0 * value):.{digits}f}"
+        return "0" if float(text) == 0.0 else f"{MINUS if value < 0.0 else '+'}{text}"
+    return f"{100.0 * value:.{digits}f}{NB}%"
+
+
+def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
+    """Return grid, tick words and the titles of the axes."""
+    base, out = HEIGHT - BOTTOM, []
+    y_view = "difference" if view == "difference" else "share"
+    for scale, axis in ((y, "y"), (x, "x")):
+        step = abs(scale.ticks[1] - scale.ticks[0]) if len(scale.ticks) > 1 else 0.1
+        last = -100.0
+        for t in scale.ticks:
+            at = scale(t)
+            text = f"{100.0 * t:.4g}{NB}%" if scale.odds else _tick(t, y_view, step)
+            if axis == "y":
+                out.append(
+                    f'<path class="g" d="M{LEFT} {at}H{WIDTH - RIGHT}"/>'
+                    f'<text x="{LEFT - 6}" y="{at + 4}" text-anchor="end">{text}</text>'
+                )
+                continue
+            if not scale.odds:
+                text = _tick(t, "share", step)
+            wide = 6.8 * len(text)
+            if at - last < wide + 8.0:
+                continue
+            last = at
+            middle = min(at, WIDTH - wide / 2.0)
+            out.append(
+                f'<path class="g" d="M{at} {base}V{base + 4}"/>'
+                f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{text}</text>'
+            )
+    unit = f"Observed {MINUS} predicted (pp)" if view == "difference" else words.y
+    y_title = f"{unit}, log-odds scale" if y.odds else unit
+    x_title = f"{words.x}, log-odds scale" if x.odds else words.x
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    out.append(f'<text class="a" x="{middle}" y="{HEIGHT - 5}" text-anchor="middle">'
+               f'{escape(x_title)}</text>')  # fmt: skip
+    out.append(f'<text class="a" x="2" y="{TOP - 11}">{escape(y_title)}</text>')
+    return out
+
+
+def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
+    """Return where predictions are right, and the band of the tolerance."""
+    if view != "difference":
+        low, high = max(x.low, y.low), min(x.high, y.high)
+        return [f'<path class="d" d="M{x(low)} {y(low)}L{x(high)} {y(high)}"/>']
+    band = []
+    if words.tolerance:
+        top, bottom = y(words.tolerance), y(-words.tolerance)
+        band = [f'<rect class="tol" x="{x.start}" y="{top}" width="{x.end - x.start}" '
+                f'height="{bottom - top:.1f}"/>']  # fmt: skip
+    return [*band, f'<path class="d" d="M{x.start} {y(0.0)}H{x.end}"/>']
+
+
+def _histogram(curve: ReliabilityCurve, x: ViewScale, words: PictureWords) -> str:
+    """Return the distribution of the predictions in a strip below the plot."""
+    base, edges = HEIGHT - BOTTOM, LOGIT_EDGES if x.odds else SHARE_EDGES
+    place = np.searchsorted(edges, SPREAD_EDGES[:-1] + 1e-12, side="right") - 1
+    counts = np.bincount(place, curve.spread[0], len(edges) - 1)
+    most, d = max(float(counts.max()), 1.0), ""
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        start, end = x(float(low)), x(float(high))
+        if count and end - start > 0.5:
+            rise = -(STRIP - 4) * count / most
+            d += f"M{start + 0.3:.1f} {base}v{rise:.1f}H{end - 0.3:.1f}V{base}z"
+    title = f"Distribution of the predictions of {int(counts.sum())} {words.rows}"
+    return (
+        f'<g role="img"><title>{escape(title)}</title><rect class="h" x="{x.start}" '
+        f'y="{base - STRIP}" width="{x.end - x.start}" height="{STRIP}"/><path class="s" d="{d}"/>'
+        f'<path class="x" d="M{x.start} {base}H{x.end}"/></g>'
+    )
+
+
+def _bin_mark(each: Bin, x: ViewScale, y: ViewScale, words: PictureWords, wide: float) -> str:
+    """Return a bar and a dot with their title; a dot off the scale becomes an arrow."""
+    value, cx, bar, tail = each.observed - each.shift, x(each.predicted), "", "."
+    if np.isfinite(each.low) and np.isfinite(each.high):
+        top, bottom = y(each.high - each.shift), y(each.low - each.shift)
+        bar = (f'<rect class="b" x="{cx - 4:.1f}" y="{top}" width="8" '
+               f'height="{max(bottom - top, 2.0):.1f}" rx="1.5"/>')  # fmt: skip
+        ends = [share(min(max(v, 0.0), 1.0)) for v in (each.low, each.high)]
+        tail = f". Bar {ends[0]} to {ends[1]}: {'outside' if each.outside else 'inside'}."
+    title = (
+        f"{words.bin.capitalize()} {each.number} of {each.of}: {each.n} {words.rows}. Predicted "
+        f"{share(each.predicted)}, {words.event} {share(each.observed)} "
+        f"({points(each.observed - each.predicted)}){tail}"
+    )
+    kind = "o" if each.outside else "i"
+    if y.holds(value):
+        dot = f'<circle class="{kind}" cx="{cx}" cy="{y(value)}" r="{5 if each.outside else 4.4}"/>'
+    else:
+        up = value > y.high
+        dot = (
+            f'<path class="{kind}" d="M{cx} {y.end if up else y.start}l5 {9 if up else -9}h-10z"/>'
+        )
+    return (
+        f'<g class="m" role="img"><title>{escape(title)}</title><rect class="h" '
+        f'x="{cx - wide:.1f}" y="{y.end}" width="{2.0 * wide:.1f}" height="{y.start - y.end}"/>'
+        f"{bar}{dot}</g>"
+    )
+
+
+def _smooth_line(
+    smooth: tuple[FloatArray, FloatArray],
+    curve: ReliabilityCurve,
+    x: ViewScale,
+    y: ViewScale,
+    view: str,
+) -> str:
+    """Return a smooth curve between the first and the last bin."""
+    low, high = float(curve.predicted.min()), float(curve.predicted.max())
+    inside = [
+        (float(p), float(q) - (float(p) if view == "difference" else 0.0))
+        for p, q in zip(*smooth, strict=True) if low <= p <= high
+    ]  # fmt: skip
+    line = [(x(p), y(q)) for p, q in inside[:: max(len(inside) // 70, 1)] if y.holds(q)]
+    path = "L".join(f"{a} {b}" for a, b in line)
+    return f'<g role="img"><title>Smooth curve</title><path class="c" d="M{path}"/></g>' * bool(
+        path
+    )
+
+
+def _text(at: tuple[float, float], words: str, anchor: str, kind: str) -> str:
+    return (
+        f'<text class="{kind}" x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="{anchor}">'
+        f"{escape(words)}</text>"
+    )
+
+
+def _direct_labels(
+    curve: ReliabilityCurve,
+    bins: list[Bin],
+    x: ViewScale,
+    y: ViewScale,
+    view: str,
+    words: PictureWords,
+) -> list[str]:
+    """Return the words that stand in the plot: of the diagonal, the worst bin, one bar."""
+    out: list[str] = []
+    boxes = [(x(b.predicted), y(b.observed - b.shift)) for b in bins]
+    spans = [
+        (x(b.predicted), *sorted((y(b.high - b.shift), y(b.low - b.shift))))
+        for b in bins if np.isfinite(b.low)
+    ]  # fmt: skip
+    marks = [(cx, cy - 6.0, cy + 6.0) for cx, cy in boxes] + [(c, t, b) for c, t, b in spans]
+    worst = max((b for b in bins if b.outside), key=lambda b: abs(b.observed - b.predicted),
+                default=None)  # fmt: skip
+    taken: list[tuple[float, float, float, float]] = []
+    if worst is not None:
+        lines = (f"predicted {share(worst.predicted)}", f"{words.event} {share(worst.observed)}")
+        wide = 7.0 * max(map(len, lines))
+        cx, cy = x(worst.predicted), y(worst.observed - worst.shift)
+        spots = [(cx + s * (24.0 + (wide if s < 0 else 0.0)), cy + d)
+                 for d in (-48.0, 26.0, -80.0, 58.0, -14.0) for s in (-1.0, 1.0)]  # fmt: skip
+        spots = [(a, b) for a, b in spots if x.start < a and a + wide < x.end + 6.0
+                 and y.end - 4.0 < b and b + 30.0 < y.start]  # fmt: skip
+        if spots:
+            a, b = min(spots, key=_cost_of(marks, wide, 30.0, taken))
+            taken.append((a, b, wide, 30.0))
+            side = a + wide + 2.0 if a < cx else a - 2.0
+            out.append(f'<path class="t" d="M{cx} {cy}L{side:.1f} {b + 15.0:.1f}"/>')
+            anchor, edge = ("end", a + wide) if a < cx else ("start", a)
+            out += [_text((edge, b + 11.0 + 14.0 * k), line, anchor, "l lw")
+                    for k, line in enumerate(lines)]  # fmt: skip
+    if spans:
+        say = ("bars: if calibrated,", "all dots lie inside in" if curve.simultaneous else
+               "each dot lies inside in", f"{100.0 * curve.level:g}{NB}% of data sets")  # fmt: skip
+        wide, high = 136.0, 42.0
+        corners = [(a, b) for b in (y.end + 4.0, y.start - high - 4.0)
+                   for a in (x.start + 6.0, x.end - wide - 2.0)]  # fmt: skip
+        a, b = min(corners, key=_cost_of(marks, wide, high, taken))
+        taken.append((a, b, wide, high))
+        out += [_text((a, b + 11.0 + 13.0 * k), line, "start", "k") for k, line in enumerate(say)]
+    if view != "difference":
+        tilt = -np.degrees(np.arctan2(y.start - y.end, x.end - x.start))
+        sides: list[tuple[float, str, float]] = [
+            (along, anchor, drop)
+            for along, anchor in ((0.985, "end"), (0.03, "start"))
+            for drop in (-6.0, 14.0)
+        ]
+
+        def crowded(side: tuple[float, str, float]) -> float:
+            along = side[0] - 0.09 * (side[1] == "end")
+            a = x.start + along * (x.end - x.start)
+            b = y.start + along * (y.end - y.start) + side[2]
+            return _cost_of(marks, 46.0, 40.0, taken)((a, b - 20.0))
+
+        along, anchor, drop = min(sides, key=crowded)
+        a = x.start + along * (x.end - x.start)
+        b = y.start + along * (y.end - y.start)
+        out.append(
+            f'<text class="k" transform="translate({a:.1f} {b:.1f}) rotate({tilt:.1f})" '
+            f'y="{drop:g}" text-anchor="{anchor}">calibrated</text>'
+        )
+    elif words.tolerance:
+        corner = (x.end - 4.0, y(-words.tolerance) - 5.0)
+        out.append(_text(corner, f"tolerance ±{100.0 * words.tolerance:g}{NB}pp", "end", "k"))
+    return out
+
+
+def _cost_of(
+    marks: list[tuple[float, float, float]],
+    wide: float,
+    high: float,
+    taken: list[tuple[float, float, float, float]],
+) -> Callable[[tuple[float, float]], float]:
+    """Return how much of the marks and of other words a box at (x, y) would hide."""
+
+    def cost(corner: tuple[float, float]) -> float:
+        a, b = corner
+        hidden = sum(
+            max(0.0, min(bottom, b + high) - max(top, b) + 4.0)
+            for at, top, bottom in marks if a - 7.0 < at < a + wide + 7.0
+        )  # fmt: skip
+        over = any(a < c + w and c < a + wide and b < d + h and d < b + high
+                   for c, d, w, h in taken)  # fmt: skip
+        return float(hidden + 1e3 * over)
+
+    return cost
+
+
+#: What the tabs of the views say.
+TABS = (
+    'Observed<span class="w"> vs predicted</span>',
+    f'<span class="w">Observed {MINUS} predicted</span><span class="nar">Difference</span>',
+    "Log-odds",
+)
+
+
+def switch(
+    curve: ReliabilityCurve,
+    words: PictureWords,
+    smooth: tuple[FloatArray, FloatArray] | None,
+) -> str:
+    """Return the three views behind radio inputs, which style sheets alone switch."""
+    first = 2 if words.odds else 0
+    tabs = "".join(
+        f'<input type="radio" name="view" id="v{k}" class="v{k}"{" checked" * (k == first)}>'
+        f'<label for="v{k}">{tab}</label>'
+        for k, tab in enumerate(TABS)
+    )
+    panes = "".join(
+        f'<div class="view p{k}">{diagram(curve, view, words, smooth)}</div>'
+        for k, view in enumerate(VIEWS)
+    )
+    legend = "<legend>View of the reliability diagram</legend>"
+    return f'<fieldset class="tabs">{legend}{tabs}{panes}</fieldset>'

@@ -1,0 +1,76 @@
+"""Every rule of the recommendation is reached by the situation that it is for."""
+
+import pytest
+
+from caltest.reports.advice import RULES, Situation, recommendation
+from caltest.results import AuditVerdict as V
+
+WRONG = {"verdict": V.MISCALIBRATED, "rejects": True, "rows": "patients"}
+CASES = {
+    "doubt": ({**WRONG, "doubts": ("column died is the prediction",)}, "Check the data first: col"),
+    "too little": (
+        {"verdict": V.TOO_LITTLE_DATA, "rejects": False, "n": 100, "needed": 3000, "rows": "cases"},
+        "Collect about 2900 more cases; 100 cannot show an error of 10\u00a0pp.",
+    ),
+    "improved": ({**WRONG, "better": True}, "Use the recalibrated model."),
+    "within tolerance": (
+        {"verdict": V.TOO_LITTLE_TO_MATTER, "rejects": True, "tolerance": 0.02},
+        "No action needed at a tolerance of 2\u00a0pp.",
+    ),
+    "straddles": (
+        {"verdict": V.CANNOT_TELL, "rejects": True, "tolerance": 0.05},
+        "The error is close to the tolerance; more data may not settle it.",
+    ),
+    "slopes differ": (
+        {**WRONG, "slopes_pvalue": 0.001, "levels_pvalue": 0.001, "groups": "hospital"},
+        "Recalibrate every hospital by itself. Then check new patients.",
+    ),
+    "levels differ": (
+        {**WRONG, "levels_pvalue": 0.001, "slopes_pvalue": 0.5, "apart": ("Porto",),
+         "common_slope": 0.7, "slope": (0.67, 0.57, 0.78)},
+        "Recalibrate: an intercept of its own for Porto, one slope (0.70) for all. Then check new "
+        "patients.",
+    ),
+    "temperature": (
+        {**WRONG, "temperature": 1.55, "enough": True, "rows": "images"},
+        "Fit a temperature (about 1.55) on held-out data, then test again on new images.",
+    ),
+    "shift": (
+        {**WRONG, "mean": (0.02, 0.05), "slope": (0.98, 0.9, 1.1), "shift": 0.3},
+        "Shift the log-odds by +0.30. Then check new patients.",
+    ),
+    "slope": (
+        {**WRONG, "slope": (0.67, 0.57, 0.78), "intercept": -0.2},
+        "Recalibrate (slope 0.67, intercept -0.20). Then check new patients.",
+    ),
+    "segment": (
+        {**WRONG, "segment": "age > 71"},
+        "Check age > 71 on new patients, or add its columns to the model.",
+    ),
+    "curve": ({**WRONG}, "Recalibrate with a curve (isotonic or beta) on held-out data."),
+    "nothing found": (
+        {"verdict": V.CALIBRATED, "rejects": False, "detectable": 0.03},
+        "No action needed now. Errors up to 3\u00a0pp would pass as noise.",
+    ),
+}  # fmt: skip
+
+
+def test_every_rule_has_a_case():
+    assert list(CASES) == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_rule_that_holds_speaks(name):
+    facts, said = CASES[name]
+    situation = Situation(**facts)
+    assert next(rule.name for rule in RULES if rule.holds(situation)) == name
+    assert recommendation(situation).startswith(said)
+
+
+def test_a_straddled_tolerance_says_how_many_rows_would_tell():
+    facts = {"verdict": V.CANNOT_TELL, "rejects": False, "n": 100, "needed": 900, "rows": "loans"}
+    assert recommendation(Situation(**facts)) == "Collect about 800 more loans."
+
+
+def test_many_subgroups_are_cut_short():
+    assert Situation(V.MISCALIBRATED, True, apart=("a", "b", "c", "d")).each == "a, b, c, …"

@@ -1,0 +1,146 @@
+"""The first screen: main finding by name, numbers of the verbs, pictures that need no scripts."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import caltest as ct
+from caltest.reports.report import bins_of
+from caltest.reports.views import PictureWords, diagram
+
+RUN = {"n_resamples": 199, "rng": 1}
+
+
+@pytest.fixture(scope="module")
+def hospitals():
+    """Risks that are too low at one of three hospitals."""
+    rng = np.random.default_rng(4)
+    by = rng.choice(["Porto", "Leuven", "Turku"], 1500)
+    z = -1.5 + rng.standard_normal(1500)
+    y = rng.random(1500) < expit(z + 1.2 * (by == "Porto"))
+    return ct.Predictions.of(expit(z), y.astype(int), by=by)
+
+
+@pytest.fixture(scope="module")
+def page(hospitals):
+    return ct.report(
+        hospitals, profile="clinical", event="died", called="patients", group="hospital",
+        tolerance=0.05, model_version="2.1", author="A. Example", source="clinic.csv", **RUN
+    )  # fmt: skip
+
+
+def test_the_worst_subgroup_is_the_headline_in_the_users_words(page):
+    assert page.screen.headline[0] == "Porto: risks are too low"
+    assert page.screen.headline[1].endswith("died")
+
+
+def test_at_most_four_numbers_and_none_twice(page):
+    labels = [number.label for number in page.screen.numbers]
+    assert len(labels) == len(set(labels)) <= 4
+
+
+def test_subgroups_have_the_simultaneous_intervals_of_the_verb(page, hospitals):
+    groups = ct.confidence_interval(hospitals, None, ct.MeanDifference()).subgroups
+    expected = {n: (t.low, t.high) for n, t in zip(groups.names, groups.tests, strict=True)}
+    assert {p.name: (p.low, p.high) for p in page.screen.parts} == expected
+    assert page.screen.parts[0].name == "Porto"
+
+
+def test_a_level_of_one_hospital_is_what_to_recalibrate(page):
+    assert page.screen.next.startswith("Recalibrate: an intercept of its own for Porto, one slope")
+
+
+def test_provenance_names_source_version_and_author(page):
+    line = " · ".join(page.screen.provenance)
+    assert line.startswith("clinic.csv · 95\u00a0% intervals")
+    assert "version 2.1 · A. Example" in line
+
+
+def test_no_lens_and_no_class_number_on_the_first_screen(page):
+    html = page.to_html()
+    first = re.sub(r"<[^>]*>", " ", html[html.index("<main>") : html.index("</figure>")])
+    assert not re.search(r"OneVsRest|TopK|Class 1|ECE\(", first)
+
+
+def test_the_views_are_switched_without_scripts(page):
+    html = page.to_html()
+    assert "<script" not in html
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert html.count('type="radio"') == 3
+    assert html.count('class="view ') == 3
+
+
+@pytest.mark.parametrize("view", ["probability", "difference", "logodds"])
+def test_every_bin_has_a_title_and_a_role(page, view):
+    words = PictureWords("Predicted P(died)", "Died", "died", "patients", tolerance=0.05)
+    root = ElementTree.fromstring(diagram(page.curve, view, words))
+    marks = [g for g in root.iter("g") if g.get("class") == "m"]
+    assert len(marks) == len(page.curve.count)
+    for mark, n in zip(marks, page.curve.count, strict=True):
+        assert mark.get("role") == "img"
+        assert f"{n} patients. Predicted " in mark.find("title").text
+
+
+def boxes_of(svg):
+    """Return (x0, y0, x1, y1) of each unrotated text, by the widths of its letters."""
+    for text in ElementTree.fromstring(svg).iter("text"):
+        if text.get("transform"):
+            continue
+        x, y, wide = float(text.get("x")), float(text.get("y")), 6.3 * len(text.text)
+        left = {"middle": x - wide / 2.0, "end": x - wide}.get(text.get("text-anchor"), x)
+        yield left, y - 10.0, left + wide, y + 2.0
+
+
+@pytest.mark.parametrize("view", ["probability", "difference", "logodds"])
+def test_words_of_a_picture_do_not_overlap(page, view):
+    words = PictureWords("Predicted P(died)", "Died", "died", "patients", tolerance=0.05)
+    boxes = list(boxes_of(diagram(page.curve, view, words)))
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]), (a, b)
+
+
+def test_rare_events_have_bins_of_equal_numbers_and_log_odds():
+    rng = np.random.default_rng(2)
+    p = rng.beta(0.4, 40.0, 2000)
+    report = ct.report(p, (rng.random(2000) < p).astype(int), **RUN)
+    assert report.curve.bins == "QuantileBins(10)"
+    size = next(s for s in report.sections if s.key == "size").results[0]
+    assert "QuantileBins(10)" in size.statistic  # the error beside the picture has its bins
+    assert re.search(r'id="v2" class="v2" checked', report.to_html())
+    assert "more than half" in report.caption
+
+
+def test_usual_predictions_keep_bins_of_equal_width(hospitals):
+    view = ct.inference.reliability.View.through(None, hospitals)
+    assert bins_of(view) == 15
+
+
+def test_follow_up_has_its_diagram_and_its_side():
+    rng = np.random.default_rng(3)
+    z = -1.2 + rng.standard_normal(800)
+    hazard = -np.log1p(-expit(z + 0.8)) / 5.0
+    died, left = rng.exponential(1.0 / hazard), rng.uniform(2.0, 12.0, 800)
+    followup = ct.Followup(np.minimum(died, left), died <= left, 5.0)
+    data = ct.Predictions.of(expit(z), followup)
+    report = ct.report(data, profile="clinical", event="died", called="patients", **RUN)
+    assert report.curve is not None
+    assert report.curve.count.min() * report.curve.observed.min() > 1.0
+    assert report.screen.headline[0] == "Risks are too low"
+
+
+def test_several_classes_count_what_is_wrong_and_say_top_label():
+    report = ct.report(ct.examples.digits("overfit"), called="images", **RUN)
+    assert report.screen.headline[0] == "Overconfident"
+    assert report.screen.matters.startswith("62 more of 900 images are wrong than the model claims")
+    assert "Fit a temperature (about 1.55)" in report.screen.next
+    assert "Brier score, top label" in report.to_html()
+
+
+def test_a_report_comes_back_from_json(page):
+    again = ct.Report.from_json(page.to_json())
+    assert again.screen == page.screen
+    assert again.to_html() == page.to_html()
