@@ -246,7 +246,7 @@ def test_names_are_text_in_html_and_svg(nasty):
     for picture in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
         tags = {e.tag.rpartition("}")[2] for e in ElementTree.fromstring(picture).iter()}
         assert tags <= {"svg", "g", "path", "text", "tspan", "defs", "use", "style", "clipPath",
-                        "rect", "pattern", "metadata"}  # fmt: skip
+                        "rect", "pattern", "metadata", "circle", "title"}  # fmt: skip
     shown = Elements(nasty._repr_html_())
     assert shown.names == {"iframe"}
     assert {k for k, _ in shown.attributes} == {"srcdoc", "width", "height"}
