@@ -2,8 +2,8 @@
 
 ``python scripts/outputs.py [PAGE …]`` runs the ``{doctest}`` blocks of each page in one namespace,
 as Sphinx does, and writes the printed output in place of the old one. The commands that
-``docs/start.md`` and ``README.md`` show are run as well. Read the difference before it is
-committed: an output that changed although no wording did is a mistake.
+``docs/start.md``, ``docs/commands.md`` and ``README.md`` show are run as well. Read the
+difference before it is committed: an output that changed although no wording did is a mistake.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ BLOCK = re.compile(
 SESSION = re.compile(r"```\n\$ (caltest [^\n]*)\n(?!```)(.*?)```", re.DOTALL)
 #: What stands for the version in a recipe, with ELLIPSIS.
 UNVERSIONED = "caltest ..."
-#: Letters of a line in the commands that docs/start.md shows.
+#: Pages of docs/ that show commands with their output.
+SESSIONS = ("start.md", "commands.md")
+#: Letters of a line in these commands.
 WIDTH = 104
 
 
@@ -144,7 +146,7 @@ def main() -> None:
         before = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder, in_folder(Path(folder)):
             after = examples_anew(before)
-            if page == ROOT / "docs" / "start.md":
+            if page.parent == ROOT / "docs" and page.name in SESSIONS:
                 after = sessions_anew(after)
         if after != before:
             page.write_text(after, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""An audit as a picture
+"""Adjusted p-values of an audit
 
-The adjusted p-value of every question: what is drawn, printed and decides is the same number.
+The adjusted p-value of every test of the audit, the same number that decides the verdict.
 """
 
 import caltest as ct

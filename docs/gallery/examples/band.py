@@ -1,7 +1,8 @@
-"""Where the true curve lies
+"""Confidence band of the calibration curve
 
-The band holds the whole true curve with its probability, at any number of rows, if more predicted
-means more frequent. Where it leaves the diagonal there is an error, and at least so large.
+The band contains the whole calibration curve with the stated probability, at any sample size, if
+the event rate increases with the prediction. Where it excludes the diagonal, the model is
+miscalibrated.
 """
 
 import caltest as ct

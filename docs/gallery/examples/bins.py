@@ -1,4 +1,4 @@
-"""Does it hang on the number of bins?
+"""Sensitivity of the ECE to the number of bins
 
 The estimate hardly changes; the noise floor does, and with it the p-value (dashed: 0.05).
 """

@@ -1,6 +1,7 @@
-"""Every class
+"""Reliability diagrams of every class
 
-One panel a class, against the rest; with more than twelve, the twelve with the smallest p-values.
+One panel per class, one-vs-rest; with more than twelve classes, the twelve with the smallest
+p-values.
 """
 
 import caltest as ct

@@ -1,6 +1,6 @@
-"""The classical diagram
+"""Classical reliability diagram
 
-Columns are accuracies, hatched is the gap to the confidence, and the histogram is on top.
+Columns are accuracies, hatching marks the gap to the confidence, and the histogram is on top.
 """
 
 import caltest as ct

@@ -1,4 +1,4 @@
-"""Two models in one diagram
+"""Reliability diagrams of two models
 
 The same network at two epochs; filled marks lie outside their consistency bars.
 """

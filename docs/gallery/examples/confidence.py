@@ -1,7 +1,7 @@
-"""Confidence bars are something else
+"""Confidence bars around observed frequencies
 
-They hold the true frequency of each bin, given the outcomes; they stand around the dots, not
-around the line. Here by Clopper and Pearson.
+Confidence bars contain the true frequency of each bin, given the outcomes, and are centred at the
+dots (Clopper and Pearson); consistency bars are centred at the predictions.
 """
 
 import caltest as ct

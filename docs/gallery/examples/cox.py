@@ -1,6 +1,6 @@
-"""Cox's recalibration
+"""Calibration slope and intercept: Cox recalibration
 
-The frequency that two parameters give to every prediction, with 95 % bands.
+The fitted logistic recalibration line with 95 % bands.
 """
 
 import caltest as ct

@@ -1,4 +1,4 @@
-"""A decision curve with simultaneous limits
+"""Decision curve with simultaneous limits
 
 Net benefit of an overconfident model, of acting always and of acting never. The band contains the
 whole curve in 95 % of data sets.

@@ -1,7 +1,7 @@
-"""What a score is made of
+"""Decomposition of the Brier score
 
-From the score of always saying the same to that of the model: what its ranking takes off, and what
-its miscalibration costs.
+From the score of the constant forecast to the score of the model: the gain from discrimination and
+the cost of miscalibration.
 """
 
 import caltest as ct

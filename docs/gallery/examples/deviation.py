@@ -1,9 +1,9 @@
-"""Is the confidence right?
+"""Reliability diagram: observed − predicted
 
-Dots are outcome minus prediction, as large as their bin has rows. Red bars hold 90 % of what a
-calibrated model would show, bin by bin; filled dots lie outside. The axis shows the bins of 99 % of
-the rows: a bar that goes further ends in an arrow, and so does a dot, with its value. The blue
-histogram says where the predictions are.
+Dots are observed − predicted, with an area proportional to the number of observations. Red bars
+are 90 % consistency intervals, bin by bin; filled dots lie outside. The axis shows the bins of 99
+% of the observations: a longer bar or a dot beyond the axis ends in an arrow. The blue histogram
+shows the distribution of the predictions.
 """
 
 import caltest as ct

@@ -1,6 +1,6 @@
-"""What lies between two models
+"""Difference of two models
 
-The deviation of the first minus that of the second, with simultaneous 90 % confidence bars.
+Observed − predicted of the first model minus the second, with simultaneous 90 % confidence bars.
 """
 
 import caltest as ct

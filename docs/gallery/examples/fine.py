@@ -1,4 +1,4 @@
-"""A hundred cells
+"""Simplex with a hundred cells
 
 20 000 predictions of three classes that are too extreme.
 """

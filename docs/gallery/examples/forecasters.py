@@ -1,6 +1,7 @@
-"""Two forecasters, day after day
+"""Comparing two forecasters over time
 
-Evidence that either is better, and the mean difference of their scores, enclosed at all times.
+Evidence that either forecaster is better, and the mean difference of their scores with a
+confidence sequence.
 """
 
 import caltest as ct

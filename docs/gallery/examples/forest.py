@@ -1,6 +1,6 @@
-"""Subgroups
+"""Forest plot of subgroups
 
-The error of every subgroup beside what a calibrated model would show there, with adjusted p-values.
+The error of every subgroup beside its noise floor, with adjusted p-values.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""How large is the error?
+"""Confidence interval of the ECE
 
-The estimate, its interval, and what a calibrated model would show: the noise floor.
+The estimate, its interval, and the noise floor.
 """
 
 import caltest as ct

@@ -1,6 +1,6 @@
-"""Without bins: isotonic regression
+"""Isotonic calibration curve (CORP)
 
-The CORP curve chooses its bins itself; the band holds the curves of a calibrated model.
+The isotonic curve chooses its bins itself; the band is the consistency band.
 """
 
 import caltest as ct

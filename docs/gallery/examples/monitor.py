@@ -1,6 +1,6 @@
-"""Evidence as the rows come in
+"""Monitoring with an e-value
 
-An overconfident model under a monitor; the inset shows what the expert says that has earned most.
+An overconfident model under a monitor; the inset shows the correction of the leading expert.
 """
 
 import caltest as ct

@@ -1,7 +1,6 @@
-"""How unusual is the error?
+"""Null distribution and noise floor
 
-The exact law of the error of a calibrated model with these predictions, its mean (the noise floor),
-and what was observed.
+The exact null distribution of the error, its mean (the noise floor), and the observed error.
 """
 
 import caltest as ct

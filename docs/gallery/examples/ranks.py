@@ -1,4 +1,4 @@
-"""The largest probabilities, one panel each
+"""Reliability of the largest probabilities
 
 ``TopK(2)`` leaves three classes: the largest prediction, the second, and all others.
 """

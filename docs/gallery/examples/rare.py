@@ -1,7 +1,7 @@
-"""Rare events on an axis of log-odds
+"""Rare events on a log-odds axis
 
-20 000 predictions of an event that happens once in a hundred times, underestimated by a third.
-Bins without an event would be triangles at the edge.
+20 000 predictions of an event with a rate of 1 %, underestimated by a third. Bins without an event
+would be triangles at the edge.
 """
 
 import numpy as np

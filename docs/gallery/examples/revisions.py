@@ -1,7 +1,6 @@
-"""Revisions that go half of the way
+"""Forecast revisions: underreaction
 
-A forecaster of 50 questions moves half as far as the news should have moved him.
-No outcome is needed.
+A forecaster of 50 questions moves half as far as the news warrants. No outcome is needed.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
-"""All bars at once, bins of equal mass
+"""Simultaneous consistency bars, equal-mass bins
 
-With a calibrated model all dots lie inside *simultaneous* bars in 90 % of data sets, so that a
-single filled dot means something. Here all are inside, and yet the test rejects: they lie on one
-side, which no bar of a single bin can see. Equal-mass bins give all bars the same number of rows.
+All dots of a calibrated model lie inside *simultaneous* bars in 90 % of data sets, so a single
+filled dot is significant. Here all are inside, but the test rejects: the dots lie on one side,
+which the bar of a single bin cannot show. Equal-mass bins give all bars the same number of
+observations.
 """
 
 import caltest as ct

@@ -1,6 +1,6 @@
-"""Sites
+"""Sites: meta-analysis
 
-The ratio of observed to expected events at every hospital, its mean, and what a new one may have.
+Observed/expected events at every hospital, their mean, and the prediction interval for a new one.
 """
 
 import numpy as np

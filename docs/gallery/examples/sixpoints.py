@@ -1,7 +1,7 @@
-"""Right for every class, wrong in every prediction
+"""Calibrated for every class, miscalibrated as a vector
 
-Six predictions whose confidence and single probabilities are all calibrated; only whole vectors
-show the error.
+Six predictions whose confidence and single probabilities are all calibrated; only the canonical
+lens shows the error.
 """
 
 import caltest as ct

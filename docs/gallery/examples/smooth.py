@@ -1,6 +1,6 @@
-"""Without bins: smooth
+"""Smooth calibration curve
 
-Smoothed at the scale of the error itself; the band is for all predictions together.
+Smoothed at the scale of the error itself, with a simultaneous consistency band.
 """
 
 import caltest as ct

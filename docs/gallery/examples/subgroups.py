@@ -1,6 +1,6 @@
-"""A diagram for every subgroup
+"""Reliability diagrams of subgroups
 
-Panels share their scales.
+One panel per subgroup, on the same scales.
 """
 
 import numpy as np

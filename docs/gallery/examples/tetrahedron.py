@@ -1,6 +1,6 @@
-"""Four groups in a tetrahedron
+"""Four classes in a tetrahedron
 
-A view from outside: what points towards the eye looks short.
+A view from outside; arrows towards the viewer look short.
 """
 
 import caltest as ct

@@ -1,7 +1,7 @@
-"""Cells that follow the data
+"""Simplex with adaptive cells
 
-Each holds about as many predictions as any other, and is drawn as far as these reach; the smaller
-it is, the denser they lie.
+Cells hold about equal numbers of predictions and are drawn as far as these reach; small cells mean
+dense predictions.
 """
 
 import caltest as ct

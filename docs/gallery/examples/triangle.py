@@ -1,7 +1,7 @@
-"""Three groups of classes on the triangle
+"""Simplex: three groups of classes
 
-Colour is the density of the predictions. Arrows lead from the average prediction to what happened:
-heavy red ones are beyond chance; cells with fewer than five rows have none.
+Colour is the density of the predictions. Arrows lead from the mean prediction to the observed
+frequencies: heavy red ones are significant; cells with fewer than five observations have none.
 """
 
 import caltest as ct

@@ -1,7 +1,7 @@
-"""When the truth is known
+"""True calibration curve of simulated data
 
 A misspecified logistic model of two Gaussian classes, 10 000 predictions; the green line is the
-true deviation.
+true curve.
 """
 
 import caltest as ct

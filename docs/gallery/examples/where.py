@@ -1,6 +1,6 @@
-"""Segments
+"""Segments with simultaneous intervals
 
-The differences of segments that were searched for, with intervals that hold for all of them.
+Observed − predicted of the segments found by a search, with intervals that account for the search.
 """
 
 import numpy as np
