@@ -210,3 +210,10 @@ def test_two_models_may_be_columns_of_one_file(verb, done, tmp_path, rng):
     text = done(verb[0], path, *verb[1:], "--probs", "p_new,p_old", "--label", "defect")
     assert "p_new" in text
     assert "paired on the 400 rows" in text
+
+
+def test_a_file_of_a_like_name_is_no_command_to_run(run, tmp_path):
+    (tmp_path / "scores_a.csv").write_text("p,y\n0.5,1\n0.25,0\n")
+    code, _, error = run("audit", tmp_path / "scores_b.csv")
+    assert code == 2
+    assert f"if scores_a.csv is meant: caltest audit {tmp_path / 'scores_a.csv'}" in error

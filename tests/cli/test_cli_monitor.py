@@ -305,10 +305,3 @@ def test_a_drift_of_a_watched_model_is_no_misreading(run, tmp_path):
     code = run("monitor", written(later, p, 1 - y), "--state", state)[0]
     assert code == 0
     assert state_of(state).n == 800
-
-
-def test_a_file_of_a_like_name_is_no_command_to_run(run, tmp_path):
-    written(tmp_path / "scores_a.csv", *rows(9))
-    code, _, error = run("audit", tmp_path / "scores_b.csv")
-    assert code == 2
-    assert f"if scores_a.csv is meant: caltest audit {tmp_path / 'scores_a.csv'}" in error
