@@ -64,6 +64,14 @@ def lattice(rng, questions, length):
     return path, (rng.random(questions) < path[:, -1]).astype(float)
 
 
+def rare(rng, questions, length):
+    """Return Gaussian forecasts of events that happen in about 2 % of questions."""
+    walk = np.cumsum(rng.standard_normal((questions, length)) / np.sqrt(length), axis=1)
+    before = np.hstack([np.zeros((questions, 1)), walk[:, :-1]])
+    p = ndtr((before - 2.1) / np.sqrt(1.0 - np.arange(length) / length))
+    return p, (walk[:, -1] > 2.1).astype(float)
+
+
 def pulled(p, pull):
     """Return forecasts each of which goes ``pull`` of the way to where it should be."""
     out = p.copy()
@@ -84,7 +92,7 @@ class Design:
     slope: float = 1.0
     noise: float = 0.0
     drift: float = 0.0
-    digits: int | None = None
+    grid: float = 0.0
     groups: int = 0
 
     @property
@@ -103,12 +111,18 @@ class Design:
         if self.slope != 1.0 or self.noise:
             odds = np.clip(logit(np.clip(p, 1e-9, 1 - 1e-9)), -9, 9)
             p = expit(self.slope * odds + self.noise * rng.standard_normal(p.shape))
-        p = p if self.digits is None else np.round(p, self.digits)
+        p = np.round(p / self.grid) * self.grid if self.grid else p
         groups = np.arange(self.questions) // max(1, self.questions // max(self.groups, 1))
         return p, y, groups if self.groups else None
 
 
-NULLS = {"hazard": hazard, "copies": sticky, "lattice": lattice}
+NULLS = {
+    "hazard": hazard,
+    "copies": sticky,
+    "lattice": lattice,
+    "rare": rare,
+    "rare in percent": rare,
+}
 OF_NULL = [
     Design("Gaussian", 1, 30),
     Design("Gaussian", 20, 10),
@@ -120,8 +134,13 @@ OF_NULL = [
     Design("copies", 200, 30),
     Design("lattice", 20, 30),
     Design("lattice", 200, 30),
-    Design("percent", 20, 30, digits=2),
-    Design("percent", 200, 30, digits=2),
+    Design("percent", 20, 30, grid=0.01),
+    Design("percent", 200, 30, grid=0.01),
+    Design("percent", 500, 100, grid=0.01),
+    Design("multiples of 0.025", 200, 100, grid=0.025),
+    Design("multiples of 0.05", 100, 30, grid=0.05),
+    Design("rare", 500, 60),
+    Design("rare in percent", 500, 60, grid=0.01),
     Design("20 groups with shared news", 200, 10, groups=20),
     Design("20 groups with shared news", 200, 30, groups=20),
 ]
@@ -129,7 +148,9 @@ OTHERS = [
     Design("half of the way", 20, 10, calibrated=False, pull=0.5),
     Design("half of the way", 20, 30, calibrated=False, pull=0.5),
     Design("half of the way", 200, 10, calibrated=False, pull=0.5),
-    Design("half of the way, percent", 20, 30, calibrated=False, pull=0.5, digits=2),
+    Design("half of the way, percent", 20, 30, calibrated=False, pull=0.5, grid=0.01),
+    Design("half of the way, percent", 100, 30, calibrated=False, pull=0.5, grid=0.01),
+    Design("half of the way, multiples of 0.05", 200, 30, calibrated=False, pull=0.5, grid=0.05),
     Design("half of the way, 20 groups", 200, 30, calibrated=False, pull=0.5, groups=20),
     Design("three quarters", 20, 30, calibrated=False, pull=0.75),
     Design("one and a half times", 1, 30, calibrated=False, pull=1.5),
@@ -217,8 +238,10 @@ HEADER = """# False alarms of the test of revisions
 `Revisions` raises a false alarm in {mean:.3f} of calibrated data sets on average over the designs
 below and in {worst:.3f} in the worst one; 0.05 is promised, whenever one looks. Forecasts are those
 of a Brownian path that ends above 0 (Gaussian), an event at a random time (hazard: forecasts creep
-down and jump to 1), Gaussian forecasts of which 80 % are copies, a walk on tenths (lattice), and
-Gaussian forecasts in percent.
+down and jump to 1), Gaussian forecasts of which 80 % are copies, a walk on tenths (lattice),
+Gaussian forecasts rounded to percents or multiples of 0.025 and 0.05, and those of events that
+happen in 2 % of questions (rare). {{doc}}`concepts/revisions` says what is done about
+rounding.
 
 {made}
 

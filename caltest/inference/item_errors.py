@@ -20,7 +20,7 @@ from caltest.nulls import Run, Workers, check_run
 from caltest.results import IndividualErrorResult
 from caltest.results.base import go_on
 from caltest.statistics import IndividualError
-from caltest.statistics.individual import unbiased_errors
+from caltest.statistics.individual import null_moments, unbiased_errors
 
 #: Estimate, low and high, not cut off.
 Interval = tuple[float, float, float]
@@ -78,7 +78,10 @@ def individual_error(
     of items; clusters of items are summed first. For each class the calibration part is the mean
     over its bins of products of residuals of different items (clusters), which has no bias; for
     both parts the standard error comes from the delete-one jackknife, and ends are cut off at 0.
-    Intervals are conservative where the truth is 0. O(B I K + n K).
+    Lower ends are 0 unless the test rejects at half of 1 − ``level``. Where rare outcomes did not
+    occur and errors of items scatter less than half as much as votes drawn from the predictions,
+    the upper ends use the scatter of these. Intervals are conservative where the truth is 0.
+    O(B I K + n K).
 
     The test assumes that votes of an item are independent draws. If raters judge several items,
     models that are right are rejected too often.
@@ -116,11 +119,16 @@ def individual_error(
     errors = unbiased_errors(votes.probs, votes.counts)
     grouped = unit[several] if votes.clusters is not None else None
     whole_error = mean_interval(errors[several], weight[several], grouped, level)
-    calibration, grouping = split(votes, n_bins, level)
+    intervals = {"": whole_error}
+    intervals["calibration_"], intervals["grouping_"] = split(votes, n_bins, level)
+    calibration, grouping = intervals["calibration_"], intervals["grouping_"]
+    # Where predictions are compatible with all votes, no error is certain
+    certain = test.pvalue <= 0.5 * (1.0 - level)
+    widest = whole_error[2] if certain else _reach_of_the_null(votes, whole_error, level)
     ends: Fields = {}
-    for name, (_, low, high) in (("", whole_error), ("calibration_", calibration),
-                                 ("grouping_", grouping)):  # fmt: skip
-        ends |= {f"{name}low": max(0.0, low), f"{name}high": max(0.0, high)}
+    for name, (_, low, high) in intervals.items():
+        ends[f"{name}low"] = max(0.0, low) if certain else 0.0
+        ends[f"{name}high"] = max(0.0, high, widest if widest > whole_error[2] else high)
     return analysis.result(
         IndividualErrorResult,
         estimate=whole_error[0],
@@ -135,6 +143,23 @@ def individual_error(
         n_resamples=test.n_resamples,
         ended=test.ended,
     )
+
+
+def _reach_of_the_null(votes: Votes, interval: Interval, level: float) -> float:
+    """Return the upper limit of the error if votes that agree too well hide its scatter.
+
+    Where rare outcomes did not occur, all items have nearly one unbiased error, and their scatter
+    is no measure of what is unknown. If it is less than half of that of votes which are drawn from
+    the predictions, this takes its place.
+    """
+    from scipy.special import stdtrit
+
+    several = votes.size >= 2
+    weight = np.where(several, 1.0 if votes.weights is None else votes.weights, 0.0)
+    variance, _ = null_moments(votes.probs, votes.size, weight / weight.sum())
+    reach = float(stdtrit(several.sum() - 1, 0.5 + level / 2.0)) * variance**0.5
+    estimate, _, high = interval
+    return max(high, estimate + reach) if high - estimate < 0.5 * reach else high
 
 
 def mean_interval(

@@ -43,7 +43,7 @@ def tested_within_folds(
 
     The value T is replaced by m + (T − m) / √(K / (K − 1)), m the mean of the draws and K the
     number of folds: models of other folds know these labels, so that residuals scatter more than
-    redrawn ones. Measured in ``docs/dependent.md``.
+    redrawn ones. Measured in ``docs/folds.md``.
     """
     lens = analysis.lens
     assert isinstance(lens, Aligned)

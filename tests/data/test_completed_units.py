@@ -28,6 +28,18 @@ def test_times_within_completed_years_are_those_of_the_reference():
     assert (weights**2).sum() == pytest.approx(460.838516257, rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("times", "events", "squares"),
+    [(np.floor, 108.267583403, 464.482480861), (np.asarray, 92.2589888651, 460.699931868)],
+)
+def test_weights_of_exact_and_floored_times_are_those_of_the_reference(times, events, squares):
+    p, t, e = exact()
+    followup = ct.Followup(times(t), e, 5)
+    weights = followup.censoring(p).weights
+    assert weights @ (followup.status == 1) == pytest.approx(events, rel=1e-8)
+    assert (weights**2).sum() == pytest.approx(squares, rel=1e-8)
+
+
 def test_years_begun_are_completed_years_and_one():
     p, t, e = exact()
     floor = ct.Followup(np.floor(t), e, 5, recorded="floor").placed(p)

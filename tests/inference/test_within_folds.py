@@ -13,6 +13,7 @@ import caltest as ct
 from caltest.data.lenses import as_lens
 from caltest.data.memorised import close_pairs
 from caltest.inference.within_folds import FoldProblem, WithinFolds
+from caltest.statistics.rows import RowProblem
 
 CLOSE = [
     *[(41.2621388511, 3.33668341709), (40.6780504519, 3.32100502513)],
@@ -27,6 +28,17 @@ WITHIN = {
     "MS": (0.89571920811, 0.43, 0.45),
     "Kuiper": (0.106894452885, 0.34, 0.35),
     "Cox": (14.2331733268, 0.21, 0.24),
+}
+
+
+#: Statistic, value on aligned folds, and its share of 100 draws.
+ALIGNED = {
+    "ECE": (0.105215688061, 0.05),
+    "ECEq": (0.125556305415, 0.1),
+    "DL2": (0.0101154562684, 0.04),
+    "MS": (1.72139405819, 0.2),
+    "Kuiper": (0.0580114743789, 0.26),
+    "Cox": (2.85296831813, 0.27),
 }
 
 
@@ -64,6 +76,19 @@ def test_close_pairs_of_folds_are_those_of_the_reference():
     data = ct.Predictions.of(p, y, folds=fold)
     aligned = as_lens(None, data)(data).probs[:, 0]
     np.testing.assert_allclose(close_pairs(p, aligned, fold), CLOSE, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_statistics_of_aligned_folds_are_those_of_the_reference(name):
+    p, y, fold, uniforms = sites()
+    data = as_lens(None, ct.Predictions.of(p, y, folds=fold))(ct.Predictions.of(p, y, folds=fold))
+    aligned = data.probs[:, 0]
+    assert aligned.sum() == pytest.approx(77.9648059331, rel=1e-8)
+    prepared = STATISTICS[name].prepare(RowProblem(data))
+    t = prepared.batch(np.vstack([1 - y, np.where(uniforms < aligned, 0, 1)]))
+    value, share = ALIGNED[name]
+    assert t[0] == pytest.approx(value, rel=1e-8)
+    assert (1 + (t[1:] >= t[0] - 1e-12).sum()) / 100 == share
 
 
 @pytest.mark.parametrize("name", WITHIN)
@@ -107,6 +132,23 @@ def test_memorised_sites_are_rejected_no_more_often_than_fresh_rows():
         test = ct.calibration_test(p, y, ct.DebiasedL2(), folds=fold, n_resamples=99, rng=1)
         rejected += test.pvalue <= 0.05
     assert rejected <= 22
+
+
+def test_sites_are_found_in_fifty_folds_of_few_rows():
+    # 0.4 partners a row: below the limit of few folds, and aligned tests rejected too often
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        level, site = 0.5 * rng.standard_normal(50) - 1.0, rng.integers(50, size=1000)
+        y = (rng.random(1000) < 1 / (1 + np.exp(-level[site]))).astype(int)
+        fold, p = rng.permutation(np.arange(1000) % 50), np.empty(1000)
+        for j in range(50):
+            i = fold != j
+            events = np.bincount(site[i], y[i], 50) + 20 * y[i].mean()
+            p[~i] = (events / (np.bincount(site[i], minlength=50) + 20))[site[~i]]
+        assert as_lens(None, ct.Predictions.of(p, y, folds=fold)).summary.memorised
+        true = rng.beta(1.2, 2.0, 1000)
+        y = (rng.random(1000) < true).astype(int)
+        assert not as_lens(None, ct.Predictions.of(true, y, folds=fold)).summary.memorised
 
 
 @pytest.mark.parametrize("digits", [None, 3, 2, 1])

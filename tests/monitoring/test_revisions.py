@@ -108,7 +108,7 @@ def test_dependent_questions_need_a_group():
 
 def test_expected_movement_evidence_is_1():
     paths, chance = slow.lattice_martingale(0.5, 5)
-    e = [np.exp(ct.Revisions(*in_rows([p])).test().movement_log_evidence) for p in paths]
+    e = [np.exp(ct.Revisions(*in_rows([p]), least=0.0).test().movement_log_evidence) for p in paths]
     assert np.dot(chance, e) == pytest.approx(1.0, abs=1e-12)
 
 
@@ -159,7 +159,7 @@ def test_an_outcome_is_the_last_forecast():
 
 
 def test_a_certain_forecast_that_comes_back_is_no_infinite_evidence():
-    test = ct.Revisions([0, 0, 0], [1, 2, 3], [0.5, 0.0, 0.2]).test()
+    test = ct.Revisions([0, 0, 0], [1, 2, 3], [0.5, 0.0, 0.2], least=0.0).test()
     # Log e-value of the reference program of the method's specification.
     assert test.log_evidence == pytest.approx(1.48, abs=0.01)
 
@@ -170,11 +170,74 @@ def test_forecasts_in_percent_settle_bets_after_three_steps():
     assert ct.Revisions(*in_rows(gaussian(6, 20, 10))).least == 0.0
 
 
-def test_a_coarse_grid_with_many_revisions_is_refused():
-    rows = in_rows(np.round(gaussian(6, 20, 30) * 20) / 20)
-    with pytest.raises(InvalidPredictionsError, match=r"multiples of 0\.05.*step=0\.05"):
-        ct.Revisions(*rows)
-    assert ct.Revisions(*rows, step=0.05).test().n_revisions > 100
+@pytest.mark.parametrize(
+    ("values", "grid"),
+    [
+        (lambda p: np.round(p, 2), 0.01),
+        (lambda p: np.round(p / 0.025) * 0.025, 0.025),  # was taken for thousandths
+        (lambda p: np.round(p / 0.02) * 0.02, 0.02),
+        (lambda p: np.round(p / 0.005) * 0.005, 0.005),
+        (lambda p: np.where(p < 0.1, np.round(p, 3), np.round(p, 2)), 0.01),
+        (lambda p: p, 0.0),
+    ],
+)
+def test_the_grid_of_rounded_forecasts_is_found(values, grid):
+    made = ct.Revisions(*in_rows(values(gaussian(6, 20, 30))))
+    assert made.grid == grid
+    assert (made.least, made.step) == pytest.approx((3 * grid, 0.6 * grid))
+    plain = ct.Revisions(*in_rows(values(gaussian(6, 20, 30))), least=0.0)
+    assert (plain.grid, plain.least, plain.step) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("questions", "length", "start", "grid"),
+    [(400, 100, 0.0, 0.01), (200, 60, -2.2, 0.01), (200, 100, 0.0, 0.025), (100, 60, 0.0, 0.05)],
+)
+def test_rounded_calibrated_forecasts_raise_no_alarm(questions, length, start, grid):
+    # Without the charge for rounding: alarms in .47, .52, 1.00 and .95 of larger data sets
+    alarms = 0
+    for seed in range(12):
+        rng = np.random.default_rng([seed, questions])
+        walk = np.cumsum(rng.standard_normal((questions, length)), axis=1) / np.sqrt(length)
+        left = np.sqrt(1.0 - np.arange(1, length) / length)
+        exact = ndtr((start + walk[:, :-1]) / left)
+        alarms += ct.Revisions(*in_rows(np.round(exact / grid) * grid)).test().alarm
+    assert alarms == 0
+
+
+def test_a_rounded_path_that_just_crossed_earns_nothing():
+    # A continuous path that has just entered its cell from below leaves by ± 3 steps with
+    # probabilities 2/5 and 3/5 (ruin: the ends are 3 and 2 steps away)
+    chances = {0.53: 0.4, 0.47: 0.6}
+    total = plain = 0.0
+    for end, chance in chances.items():
+        rows = [0, 0], [1, 2], [0.5, end]
+        total += chance * ct.Revisions(*rows).test().evidence
+        plain += chance * np.exp(ct.Revisions(*rows, least=0.0).test().log_evidence)
+    assert total <= 1.0 + 1e-12
+    assert plain == pytest.approx(1.0, abs=1e-12)  # up and down cancel in the mixture
+    down = {
+        step: sum(
+            chance
+            * np.exp(ct.Revisions([0, 0], [1, 2], [0.5, end], step=step).test().history[-1, 1])
+            for end, chance in chances.items()
+        )
+        for step in (0.0, 0.006, 0.01)
+    }
+    assert down[0.01] < down[0.006] <= down[0.0]
+
+
+def test_a_coarse_grid_has_no_movement_and_no_interval():
+    test = ct.Revisions(*in_rows(np.round(gaussian(6, 20, 30) * 20) / 20)).test()
+    assert test.movement_log_evidence == 0.0
+    assert np.isnan(test.effect_low)
+    assert any("too coarse" in note for note in test.notes)
+
+
+def test_slow_forecasters_are_found_in_percents():
+    test = ct.Revisions(*in_rows(np.round(gaussian(3, 100, 30, pull=0.5), 2))).test()
+    assert test.alarm
+    assert test.direction == "too slow"
 
 
 def test_dates_are_times():
