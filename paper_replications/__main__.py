@@ -36,9 +36,9 @@ def main(
     """Replicate the figures, tables and examples of six documents on calibration.
 
     ITEM is the name of an item, or the beginning of one: V for all of Vaicenavicius et al., N for
-    Nixon et al., C for calzone, B for the blog, T for the tutorial, O for the ovarian tumours, X
-    for external values. Without one, all are run but V-MNIST, which trains for minutes. The exit
-    code is 1 when a check fails.
+    Nixon et al., C for calzone, B for the blog, T for the tutorial, O for the ovarian tumours, D
+    for decision curves, X for external values. Without one, all are run but V-MNIST, which trains
+    for minutes. The exit code is 1 when a check fails.
     """
     from tqdm import tqdm
 

@@ -34,6 +34,7 @@ MODULES = {
     "B-FACTORS": "guo_blog.factors",
     "T": "ece_tutorial.examples",
     "O-OVARIAN": "van_calster.ovarian",
+    "D-CURVES": "decision_curves.cancer_biopsies",
     "S-FOLLOWUP": "follow_up_reviews.five_year_risks",
     "X-CIFAR": "widmann.cifar",
     "X-PRECIP": "sequential_forecasts.precipitation",

@@ -34,6 +34,14 @@ def test_published_data(data_dir, tmp_path, name, checks):
     assert len(outcome.result.checks) >= checks
 
 
+def test_published_decision_curves(data_dir, tmp_path):
+    if not (data_dir / "decisions" / "df_binary.csv").is_file():
+        pytest.skip("the data of dcurves are not among the optional data")
+    outcome = run("D-CURVES", Context(quick=True, out=tmp_path, data=data_dir))
+    assert outcome.verdict == "PASS"
+    assert len(outcome.result.checks) == 8
+
+
 def test_report_holds_every_check_and_figure(tmp_path):
     import matplotlib
 
