@@ -28,7 +28,12 @@ from caltest.read.logs import of_repeated_samples, read_log
 from caltest.read.majority import majority_note
 from caltest.read.questioning import questioned
 from caltest.read.state import TELLING_BYTES, content_mark
-from caltest.read.suggestions import answer_readings, followup_readings, suggested
+from caltest.read.suggestions import (
+    answer_readings,
+    followup_readings,
+    option_readings,
+    suggested,
+)
 from caltest.read.tables import FILE_COLUMN, cells_of, condition
 from caltest.read.values import Complete, EvaluatedCells, described, words_of
 
@@ -214,6 +219,8 @@ def _in_the_way(
         return errors[0]
     known = {str(error) for error in errors}
     errors = [*errors, *(e for e in cells.obstacles() if str(e) not in known)]
+    if len(errors) == 1 and (options := option_readings(cells, table)):
+        return type(errors[0])(f"{errors[0]}; the options of each row say it", options)
     more = (*followup_readings(cells, table), *answer_readings(cells, table))
     errors[-1].readings = (*more, *errors[-1].readings)
     return together(errors)

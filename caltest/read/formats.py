@@ -535,7 +535,8 @@ def flat(table: Table) -> Table:
     """Return a table whose structs and lists of numbers are columns.
 
     A struct ``s`` with a field ``f`` becomes ``s.f``; a list or array of numbers in a column called
-    ``probs`` or the like becomes p0, p1, …, under other names ``name_0``, …; lists of a word and a
+    ``probs`` or the like becomes p0, p1, …, under other names, and of words, ``name_0``, …; lists
+    of a word and a
     number, such as ``[{"label": "cat", "score": 0.9}, …]``, become ``p_<word>``.
     """
     import polars as pl
@@ -554,7 +555,9 @@ def flat(table: Table) -> Table:
             inner = kind.inner
             if isinstance(inner, pl.Struct):
                 frame = _of_pairs(frame, name, inner)
-            elif isinstance(inner, pl.DataType) and inner.is_numeric():
+            elif isinstance(inner, pl.DataType) and (
+                inner.is_numeric() or (inner == pl.String and key(name) not in NAMES_OF_ARRAYS)
+            ):
                 frame = _of_lists(frame, name)
     return replace(table, frame=frame)
 

@@ -81,6 +81,59 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
     return _Head(head, wanted).readings(lacking)
 
 
+def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
+    """Return the reading by which a label of text is one of the options of its row.
+
+    Options are as many columns of text ``name_0``, ``name_1``, … as there are probabilities, in
+    their order, all different in every row. Where they are the same words in all rows, these are
+    the classes; otherwise the places of the options are.
+    """
+    import polars as pl
+
+    k = len(cells.of("probs"))
+    if k < 2 or not cells.of("label") or not cells.is_plain("label:0") or not label_words(cells):
+        return ()
+    schema, label = table.schema, cells.sql("label:0")
+    heads = [n[:-2] for n, kind in schema.items() if n.endswith("_0") and kind == pl.String]
+    found = []
+    for head in heads:
+        names = [f"{head}_{place}" for place in range(k)]
+        if any(schema.get(n) != pl.String for n in names) or f"{head}_{k}" in schema:
+            continue
+        answer = pl.col(cells.name("label:0"))
+        frame = table.frame.select(
+            pl.concat_list(names).list.n_unique().min().alias("different"),
+            pl.any_horizontal([answer == pl.col(n) for n in names]).all().alias("among"),
+            pl.concat_list(names).list.sort().n_unique().alias("sets"),
+            *(pl.col(n).n_unique() for n in names),
+        ).collect()
+        if frame["different"][0] != k or not frame["among"][0]:
+            continue
+        if all(frame[n][0] == 1 for n in names):
+            words = table.frame.select(names).head(1).collect().row(0)
+            found.append(Reading({"classes": ",".join(words)}))
+        elif frame["sets"][0] == 1:  # the same words in another order: each has its probability
+            classes = sorted(table.frame.select(names).head(1).collect().row(0))
+            probs = [cells.sql(column) for column in cells.of("probs")]
+            both = [*zip(names, probs, strict=True)]
+            each = [
+                "CASE "
+                + " ".join(f"WHEN {quoted(n)} = {_text(w)} THEN {p}" for n, p in both)
+                + " END"
+                for w in classes
+            ]
+            found.append(Reading({"probs": ", ".join(each), "classes": ",".join(classes)}))
+        else:
+            cases = " ".join(f"WHEN {label} = {quoted(n)} THEN {i}" for i, n in enumerate(names))
+            found.append(Reading({"label": f"CASE {cases} END"}))
+    return tuple(found) if len(found) == 1 else ()
+
+
+def _text(word: str) -> str:
+    """Return a word as SQL has it."""
+    return "'" + word.replace("'", "''") + "'"
+
+
 def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return readings by which an unused column is the predicted class of a label of text."""
     import polars as pl

@@ -1,5 +1,7 @@
 """Which columns are read: those on the printed list, those that are named, and expressions."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -363,3 +365,30 @@ def test_two_models_of_one_event_are_not_its_two_classes(tmp_path):
     offered = [dict(reading.options).get("probs") for reading in refusal.value.readings]
     assert offered == ["p_new", "p_old"]
     assert all(reading.when for reading in refusal.value.readings)
+
+
+@pytest.mark.parametrize("kind", ["alike", "permuted", "other words"])
+def test_options_of_a_row_say_what_the_probabilities_are_of(tmp_path, kind):
+    rng, words = np.random.default_rng(0), ["Bern", "Oslo", "Paris", "Rome"]
+    records, places, by_word = [], [], []
+    for _ in range(40):
+        drawn = {"alike": words[:3], "permuted": rng.permutation(words[:3]).tolist()}
+        options = drawn.get(kind, rng.permutation(words)[:3].tolist())
+        probs, place = rng.dirichlet(np.ones(3)).round(3).tolist(), int(rng.integers(3))
+        probs[0] = round(1.0 - probs[1] - probs[2], 3)
+        records.append({"probs": probs, "options": options, "answer": options[place]})
+        order = np.argsort(options) if kind == "permuted" else np.arange(3)
+        by_word.append(np.array(probs)[order])
+        places.append(int(np.flatnonzero(order == place)[0]))
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps(records))
+    with pytest.raises(InvalidPredictionsError, match="the options of each row say it") as caught:
+        read_predictions(path, label="answer")
+    (reading,) = caught.value.readings
+    options = {"label": "answer", **reading.options}
+    assert reading.complete
+    if "classes" in options:
+        options["classes"] = options["classes"].split(",")
+    read = read_predictions(path, **options)
+    np.testing.assert_allclose(read.probs, np.array(by_word), atol=1e-9)
+    assert read.labels.tolist() == places
