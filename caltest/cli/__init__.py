@@ -80,14 +80,9 @@ def cli() -> None:
 
 
 def _print(result: Any) -> None:
-    from caltest.results import AuditReport
+    from caltest.cli.layout import print_result
 
-    if sys.stdout.isatty() and isinstance(result, AuditReport):
-        from rich.console import Console
-
-        Console(highlight=False).print(result)
-    else:
-        print(result, flush=True)
+    print_result(result)
 
 
 #: What to do about an error that nobody foresaw.
@@ -96,6 +91,7 @@ UNEXPECTED = f"please report it with the output of the same command and {DEBUG}"
 ASCII = str.maketrans(
     {"±": "+/-", "−": "-", "–": "-", "·": "|", "…": "...", "≥": ">=", "≤": "<=", "×": "x"}
     | {"½": "1/2", "→": "->", "²": "^2", "Σ": "sum", "√": "sqrt", "’": "'"}
+    | {"◆": "*", "✓": "+"}
 )
 
 

@@ -12,6 +12,7 @@ import click
 
 import caltest as ct
 from caltest._base.saving import write_file
+from caltest.cli.layout import in_brief
 from caltest.cli.remedies import Refusal, command
 from caltest.data.utilities import Threshold, Utility
 from caltest.errors import Reading
@@ -278,4 +279,6 @@ def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
         code = 3
     if result.ended == "interrupted":
         code = 130
+    if options.get("quiet") and not options["as_json"]:
+        return in_brief(result), code
     return (result.to_json() if options["as_json"] else result), code

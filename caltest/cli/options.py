@@ -223,8 +223,11 @@ SIMULATION = options_of(
 
 JSON = flag("--json", "as_json", group="Output", help="Print JSON instead of the report.")
 
+QUIET = flag("--quiet", group="Output", rare=True, help="Print the verdict and its numbers only.")
+
 OUT = options_of(
     JSON,
+    QUIET,
     option("--out", type=TARGET, callback=_ending, group="Output",
            help=f"Also write it: {', '.join(REPORT_ENDINGS)}."),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from html import escape
 from itertools import repeat
@@ -284,10 +285,51 @@ def listed(facts: Mapping[str, str]) -> list[str]:
     return [f"  {name:<{width}}{text}" for name, text in facts.items()]
 
 
+#: Letters of a line of the terminal that tables are laid out for; None for any number.
+LINE_WIDTH: ContextVar[int | None] = ContextVar("LINE_WIDTH", default=None)
+
+
+#: Heads of columns that a narrow terminal does without, the least important first.
+SPARED = (
+    *("question", "lens", "bins", "evidence", "at least", "from", "to", "statistic", "meaning"),
+    *("adjusted", "n", "rows", "count", "count a", "count b", "low", "high", "p"),
+)
+
+
+def _fitted(lines: list[Sequence[str]], width: int) -> list[list[str]]:
+    """Return a table at most so wide: without spared columns, then with its widest cells cut."""
+    table = [list(line) for line in lines]
+
+    def total() -> int:
+        return sum(max(map(len, column)) + 2 for column in zip(*table, strict=True))
+
+    for name in SPARED:
+        if total() <= width:
+            return table
+        if name in table[0] and len(table[0]) > 2:
+            place = table[0].index(name)
+            table = [line[:place] + line[place + 1 :] for line in table]
+    while total() > width:
+        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
+        place = max(range(len(wide)), key=lambda j: wide[j])
+        keep = max(wide[place] - (total() - width), 4)
+        if keep >= wide[place]:
+            break
+        table = [
+            [f"{c[: keep - 1]}…" if j == place and len(c) > keep else c for j, c in enumerate(line)]
+            for line in table
+        ]
+    return table
+
+
 def aligned(columns: Columns) -> list[str]:
-    """Return a table as aligned lines for a terminal."""
+    """Return the lines of a table for a terminal, as wide as ``LINE_WIDTH`` allows."""
     heads, rows, numeric = texts(columns, str)
-    lines = [heads, *rows]
+    lines: list[Sequence[str]] = [heads, *rows]
+    if (width := LINE_WIDTH.get()) is not None:
+        kept = dict(zip(heads, numeric, strict=True))
+        lines = [*_fitted(lines, width)]
+        numeric = [kept.get(name, False) for name in lines[0]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
     return [("  " + "  ".join(places).format(*cells)).rstrip() for cells in lines]
