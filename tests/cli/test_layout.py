@@ -19,7 +19,7 @@ CALLS = {
     "grades": ("grades", "GRADES"),
     "interval": ("interval", "FILE", "--label", "died", *FEW),
     "plan": ("plan", "--like", "FILE", "--label", "died", "--n-datasets", "100"),
-    "plot": ("plot", "curve", "FILE", "--label", "died", "-o", "PICTURE"),
+    "plot": ("plot", "FILE", "--label", "died", "-o", "PICTURE"),
     "report": ("report", "FILE", "--label", "died", "-o", "PAGE", *FEW),
     "segments": ("segments", "FILE", "--label", "died", *FEW),
     "test": ("test", "FILE", "--label", "died", "--by", "hospital", *FEW),
