@@ -876,7 +876,7 @@ def is_time(column: Column) -> bool:
 def called_time(name: str) -> bool:
     """Return whether a name denotes a time, in English or by a word of another language."""
     plain = _without_accents(name)
-    words = _words(name)
+    words = _words_of_name(name)
     if words & NO_TIMES:
         return False
     other = words & TIME_WORDS or any(word.endswith(TIME_ENDS) for word in words)
@@ -889,7 +889,7 @@ def _without_accents(name: str) -> str:
     return _key("".join(sign for sign in letters if not unicodedata.combining(sign)))
 
 
-def _words(name: str) -> set[str]:
+def _words_of_name(name: str) -> set[str]:
     """Return the words of a name, in lower case without accents."""
     return {*_without_accents(name).split("_")}
 
@@ -914,7 +914,7 @@ def like_time(rows: Rows, column: Column) -> bool:
         return False
     if not x.size or x.min() < 0 or x.max() <= 1 or np.unique(x).size <= 10:
         return False
-    if _words(column.name) & NO_TIMES:
+    if _words_of_name(column.name) & NO_TIMES:
         return False
     event = y == 1
     if min(event.sum(), (~event).sum()) < EARLY_ROWS or x[event].max() <= x[~event].min():

@@ -179,7 +179,7 @@ def read_table(
     chosen = chosen_of(table, wanted)
     whole = cells_of(table, chosen, wanted, frame_rows=in_memory)
     whole = replace(whole, parts=table.parts)
-    complete = _complete(whole, table)
+    complete = _complete_or_refused(whole, table)
     cells = complete.cells
     try:
         data = cells.predictions()
@@ -198,7 +198,7 @@ def read_table(
     return kept, rows if kept.places is None else kept.places
 
 
-def _complete(whole: EvaluatedCells, table: Table) -> Complete:
+def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
     """Return the rows without gaps; a refusal of gaps names what else is in the way."""
     try:
         return whole.complete()
@@ -693,7 +693,7 @@ def read_growing(
             unfinished[-1] = Path(path).read_bytes()[-1:] != b"\n"
         waits |= unfinished
         filled = replace(whole, frame=_filled(whole, lacking))
-        complete = _complete(filled, table)
+        complete = _complete_or_refused(filled, table)
         try:
             data = complete.cells.predictions()
         except InvalidPredictionsError as error:

@@ -17,7 +17,7 @@ from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, Chosen, Wanted
 from caltest.read.expressions import Term, key, quoted, says_percent, terms
 from caltest.read.files import is_in_memory, naming, table_of
-from caltest.read.likely_grades import GRADE_NAMES, REQUIRED, likely_grades
+from caltest.read.suggestions import GRADE_NAMES, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
 from caltest.read.values import EvaluatedCells, described, words_of
 

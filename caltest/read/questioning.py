@@ -186,7 +186,7 @@ def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
 
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     """Ask about further codes of an event, which would be taken as censored in silence."""
-    found = None if "competing" in chosen.terms else _codes(table, chosen, wanted, "event")
+    found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) < 2:
         return None
     readings = [
@@ -210,7 +210,7 @@ class _Codes(NamedTuple):
     others: dict[Any, str]
 
 
-def _codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
+def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
     """Return the 3 to 12 codes of the column that an expression compares for being equal."""
     for name, operation in compared(chosen.terms[option][0]):
         if operation != "Eq":
@@ -230,7 +230,7 @@ def _with_competing(
     """Return the question of follow-up, with a further code of the label as a competing event."""
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
-    found = _codes(table, chosen, wanted, "label")
+    found = _compared_codes(table, chosen, wanted, "label")
     more = [] if found is None else [w for c, w in found.others.items() if c != 0]
     if found is None or len(more) != 1:
         return question

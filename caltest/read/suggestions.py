@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms
 from caltest.read.formats import Table
-from caltest.read.likely_grades import REQUIRED, likely_grades
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
 from caltest.read.values import EvaluatedCells, literal, words_of
@@ -70,6 +70,27 @@ BASIS = frozenset(("bp", "bps"))
 
 #: Words in names of columns that hold the truth rather than an answer.
 TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "right"}
+
+
+#: Names that are read without an option, in lower case with ``_`` for signs.
+GRADE_NAMES = {
+    "n": frozenset("n count rows total obligors borrowers accounts customers loans".split()),  # noqa: SIM905
+    "events": frozenset("events defaults defaulted bads".split()),  # noqa: SIM905
+    "probability": frozenset("pd probability p prob predicted_probability risk".split()),  # noqa: SIM905
+    "names": frozenset("grade rating bin bucket band name".split()),  # noqa: SIM905
+}
+
+
+#: Columns that a table of grades must have.
+REQUIRED = ("n", "events", "probability")
+
+
+#: Likely readings that are listed; of more, places are.
+LISTED_READINGS = 6
+
+
+#: Distance within which a column of fractions is the observed frequency, rounded.
+SAME_RATE = 0.0051
 
 
 #: Options of a reading by name.
@@ -146,7 +167,7 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     head = table.frame.head(2000).collect()
     text = [n for n in head.columns if head[n].dtype == pl.String and n not in cells.chosen.used]
     probs = cells.name(cells.of("probs")[0])
-    p = _numbers(head.select(cells.chosen.terms["probs"][0].expr).to_series())
+    p = _numbers_of(head.select(cells.chosen.terms["probs"][0].expr).to_series())
     sure = [c for c in columns_of(head, text) if p is None or not _is_decided(p, c.coded)]
     return predicted_class_readings(words, sure, probs)
 
@@ -179,7 +200,7 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
     return bool(known.sum() >= TOLD and decides(p[known], coded[0][known]) is not None)
 
 
-def _numbers(cells: pl.Series) -> FloatArray | None:
+def _numbers_of(cells: pl.Series) -> FloatArray | None:
     """Return numbers, also written ones and percents, (n,) with NaN for gaps; None for others."""
     import polars as pl
 
@@ -216,7 +237,7 @@ class _Head:
         self.two = [n for n in self.two if self.may_be_codes(n)]
         columns = {n: column_of_cells(self.frame[n]) for n in self.free}
         self.times = [n for n, column in columns.items() if column and is_time(column)]
-        found = {n: _numbers(self.frame[n]) for n in self.free}
+        found = {n: _numbers_of(self.frame[n]) for n in self.free}
         self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
 
     def terms(self, value: Any) -> list[Term]:
@@ -318,7 +339,7 @@ class _Head:
             return False
         ends, words = found
         listed = self.terms(options.get("probs") or self.given.get("probs"))
-        found_columns = (_numbers(self.frame.select(term.expr).to_series()) for term in listed)
+        found_columns = (_numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
         columns = [column for column in found_columns if column is not None]
         if len(words) < TOLD or len(columns) < len(listed):
             return False
@@ -532,7 +553,7 @@ class _Head:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
             if len(listed) != 1 or name in listed[0].roots:
                 continue
-            p = _numbers(self.frame.select(listed[0].expr).to_series())
+            p = _numbers_of(self.frame.select(listed[0].expr).to_series())
             if p is None:
                 continue
             if name in self.words and self.is_code(name):
@@ -621,7 +642,7 @@ class _Head:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
             if len(listed) != 1:
                 continue
-            p = _numbers(self.frame.select(listed[0].expr).to_series())
+            p = _numbers_of(self.frame.select(listed[0].expr).to_series())
             columns = [column_of_cells(self.frame[name]) for name in (a, b)]
             if p is None or any(c is None or _is_decided(p, c.coded) for c in columns):
                 continue
@@ -708,7 +729,7 @@ class _Head:
             return None
         try:
             both = self.frame.with_columns(probs[-1].expr.alias("::p"), label[0].expr.alias("::y"))
-            p = _numbers(both["::p"])
+            p = _numbers_of(both["::p"])
         except pl.exceptions.PolarsError:
             return None
         if p is None:
@@ -753,3 +774,71 @@ class _Head:
 def min_max(a: str, b: str) -> tuple[str, str]:
     """Return two names in their order, so that a pair is one pair."""
     return (a, b) if a <= b else (b, a)
+
+
+# ------------------------------------------------------------------------------
+# Tables of counts, for the command on grades.
+
+
+def likely_grades(
+    frame: pl.DataFrame, found: Mapping[str, Term], missing: Sequence[str]
+) -> list[Reading]:
+    """Return readings of columns that may be meant: counts, no more events than n, fractions."""
+    used = {root for term in found.values() for root in term.roots}
+    numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
+    free = [n for n in numbers if n not in used]
+    whole = [n for n in free if (numbers[n] % 1 == 0).all() and not _counts_on(numbers[n])]
+    inside = [n for n in free if numbers[n].min() >= 0 and numbers[n].max() <= 100]
+    fractions = [n for n in inside if (numbers[n] % 1 != 0).any()]
+    options = {"n": whole, "events": whole, "probability": fractions}
+    columns = [
+        options[w] if w in missing else [(found[w].column or "")]
+        for w in REQUIRED
+    ]  # fmt: skip
+    readings = []
+    for n, events, p in product(*columns):
+        fits = n != events and not ({n, events} - numbers.keys())
+        if fits and (numbers[events] <= numbers[n]).all() and (numbers[n] > 0).any():
+            rates = numbers[events] / np.maximum(numbers[n], 1.0)
+            readings.append((n, events, p, _is_rate(numbers.get(p), rates)))
+    if any(not rate for *_, rate in readings):  # what was observed is not what was predicted
+        readings = [r for r in readings if not r[3]]
+    if not 0 < len(readings) <= LISTED_READINGS:
+        return [Reading(dict.fromkeys(missing, "COLUMN"))]
+    several_fit = len(readings) > 1
+    made = []
+    for n, events, p, _ in readings:
+        name = dict(zip(REQUIRED, (n, events, p), strict=True))
+        given = {w: quoted(name[w]) for w in missing}
+        signed = str(frame[p].dtype) == "String"  # divided by 100 where it is read
+        if "probability" in missing and numbers[p].max() > 1.0 and not signed:
+            given["probability"] += " / 100"
+        what = " and ".join(f"{w} is {name[w]}" for w in missing)
+        made.append(Reading(given, what if several_fit else ""))
+    return made
+
+
+def _as_floats(cells: pl.Series) -> FloatArray | None:
+    """Return a column as numbers, with percent signs left out; None for others and for gaps."""
+    import polars as pl
+
+    if cells.dtype == pl.String:
+        cells = cells.str.strip_chars().str.strip_chars_end("% ").cast(pl.Float64, strict=False)
+    if not cells.dtype.is_numeric() or cells.null_count() or not cells.len():
+        return None
+    values = np.asarray(cells.cast(pl.Float64).to_numpy())
+    return values if np.isfinite(values).all() else None
+
+
+def _counts_on(numbers: FloatArray) -> bool:
+    """Say whether numbers are those of rows, or years."""
+    years = ((numbers >= 1900) & (numbers <= 2100)).all()
+    return bool((numbers.size > 1 and (np.diff(numbers) == 1).all()) or years)
+
+
+def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
+    """Say whether a column is the observed frequency, as a fraction or in percent."""
+    if values is None:
+        return False
+    gaps = [np.abs(values - rates).max(), np.abs(values - 100.0 * rates).max()]
+    return bool(gaps[0] <= SAME_RATE or gaps[1] <= 10.0 * SAME_RATE)
