@@ -27,6 +27,7 @@ command = partial(click.command, cls=Verb)
 @o.alpha("Level of the test, for the exit code.")
 @o.SEED_OPTION
 @o.OUT
+@option("--plot", "picture", type=o.TARGET, group="Output", help="Draw it: .pdf, .svg or .png.")
 @o.FAIL
 def decide(alpha: float, **options: Any) -> Outcome:
     """Compare what acting on the probabilities promises with what it gained.
@@ -44,9 +45,18 @@ def decide(alpha: float, **options: Any) -> Outcome:
     utility = utility_of(options, data)
     if utility is None:
         curve = ct.decision_curve(data, level=options["level"], rng=options["rng"])
-        return finish(curve, False, options)
+        return _drawn(curve, False, options)
     result = ct.promise(data, None, utility, level=options["level"], rng=options["rng"])
-    return finish(result, result.pvalue <= alpha, options)
+    return _drawn(result, result.pvalue <= alpha, options)
+
+
+def _drawn(
+    result: ct.PromiseResult | ct.DecisionCurve, failed: bool, options: dict[str, Any]
+) -> Outcome:
+    """Save the picture that was asked for, and return what to print and the exit code."""
+    if options["picture"] is not None:
+        result.plot().save(options["picture"])
+    return finish(result, failed, options)
 
 
 @command(epilog=EXIT_CODES)

@@ -22,6 +22,7 @@ from caltest.results import (
     IndividualErrorResult,
     JointTestResult,
     MetaAnalysis,
+    PromiseResult,
     SegmentSearch,
     Subgroups,
     WorstClassResult,
@@ -292,6 +293,30 @@ def individual(
     chart.dots("estimates", middle, y, s=20, filled=[low > 0.0 for low in low], linewidths=0.9)
     chart.rule("", "right item by item", x=0.0, ls=DASHED, lw=0.9, zorder=0)
     chart.axes("mean squared error of probabilities", ticks=4)
+    return chart.finish(result.recipe, recipe)
+
+
+def promise(result: PromiseResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
+    """Draw the utility promised, with the range of gains if calibrated, and the utility gained.
+
+    The artists are "expected", "interval", "values" and "key".
+    """
+    from scipy.special import ndtri
+
+    chart = Chart.of(ax, 1.5)
+    y = chart.rows(["promised", "gained"])
+    spread = abs(result.difference / result.z) if result.z else 0.0
+    reach = float(ndtri(0.5 + 0.5 * result.level)) * spread
+    percent = f"{100 * result.level:g} %"
+    ends = [result.promised - reach], [result.promised + reach]
+    chart.spans("expected", y[:1], *ends, f"{percent} of gains if calibrated", color=PALE, lw=5.0)
+    words = f"{percent} interval for new data"
+    chart.spans("interval", y[1:], [result.low], [result.high], words, color=INK, lw=1.0)
+    broken = result.pvalue <= 1.0 - result.level
+    values = np.array([result.promised, result.realised])
+    chart.dots("values", values, y, s=20, filled=[False, broken], linewidths=0.9)
+    chart.rule("", "promised", x=result.promised, ls=DASHED, lw=0.9, zorder=0)
+    chart.axes("utility per observation", ticks=4)
     return chart.finish(result.recipe, recipe)
 
 

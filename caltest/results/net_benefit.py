@@ -56,6 +56,7 @@ class PromiseResult(Result):
     shares: tuple[float, ...] = ()
     title: ClassVar[str] = "Promised and realised utility"
     number: ClassVar[str] = "difference"
+    plotter: ClassVar[str] = "forests.promise"
 
     def _procedure(self) -> list[str]:
         return [f"promise({self.utility})", "exact null" if self.exact else "redrawn labels"]

@@ -146,3 +146,21 @@ def test_missing_utilities_and_foreign_observations_are_refused():
 def test_outcomes_of_probability_0_are_noted():
     result = ct.promise([0.0, 1.0, 0.5], [1, 0, 1], ct.Costs.threshold(0.2))
     assert any("2 outcomes had probability 0" in note for note in result.notes)
+
+
+def test_the_picture_of_a_promise_shows_both_utilities_and_the_interval():
+    p, y = events(3, 200, 1.0, 3.0)
+    result = ct.promise(p, y, ct.Costs.threshold(0.2))
+    artists = result.plot().artists
+    assert {"expected", "interval", "values"} <= set(artists)
+    at = artists["values"].get_offsets()[:, 0]
+    np.testing.assert_allclose(at, [result.promised, result.realised])
+
+
+@pytest.mark.parametrize("asked", [("--threshold", "0.2"), ("--curve",)])
+def test_decide_draws_on_the_command_line(asked, done, tmp_path):
+    p, y = events(3, 200, 1.0, 3.0)
+    rows, picture = tmp_path / "rows.csv", tmp_path / "picture.svg"
+    rows.write_text("p,y\n" + "".join(f"{a:.3f},{b}\n" for a, b in zip(p, y, strict=True)))
+    done("decide", str(rows), *asked, "--plot", str(picture))
+    assert "<svg" in picture.read_text(encoding="utf-8")

@@ -169,7 +169,7 @@ def test_numbers_of_bins_are_round_and_a_level_is_written_beside_its_rule(drawn)
 
 
 #: Answers to yes or no, about rows or a curve that have pictures of their own.
-OF_NONE = {results.BandTest, results.PromiseResult}
+OF_NONE = {results.BandTest}
 
 
 def test_every_result_has_a_picture():
