@@ -7,7 +7,7 @@ and ``recipe=`` (whether to write at the foot how it was made; by default it is)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from caltest.plots.canvas import Picture
 from caltest.plots.forests import (
@@ -52,6 +52,6 @@ __all__ = [
 ]
 
 
-def draw(result: Record, ax: Axes | None = None, **options: object) -> Drawing:
+def draw(result: Record, ax: Axes | None = None, **options: Any) -> Drawing:
     """Draw a result: the same as its ``plot``, with the options of the function that draws it."""
     return result.plot(ax, **options)

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from caltest._base.arrays import one_of
 from caltest._base.saving import write_file
 from caltest.errors import StatisticError
 
@@ -123,6 +124,34 @@ def paper(ax: Axes | None, width: float, height: float) -> Axes:
     if not isinstance(ax, Axes):
         raise StatisticError(f"ax must be matplotlib axes, not {type(ax).__name__}")
     return ax
+
+
+#: By how much a figure and the words on it grow, beside a column of a paper.
+GROWTH = {"paper": (1.0, 1.0), "screen": (2.0, 1.5), "talk": (2.6, 2.2)}
+
+
+def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Picture:
+    """Return a picture whose figure and words have another size, with or without its key.
+
+    A figure that was given keeps its size; its words grow.
+    """
+    from matplotlib.artist import Artist
+    from matplotlib.text import Text
+
+    one_of("size", size, GROWTH)
+    figure, (wider, larger) = picture.figure, GROWTH[size]
+    if not legend:
+        for each in (picture, *picture.panels):
+            if isinstance(key := each.artists.get("key"), Artist):
+                key.set_visible(False)
+                key.set_in_layout(False)
+    if ax is None and wider != 1.0:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(wider * float(width), wider * float(height))
+    if larger != 1.0:
+        for text in figure.findobj(Text):
+            text.set_fontsize(larger * float(text.get_fontsize()))
+    return picture
 
 
 def _place(ax: Axes) -> SubplotSpec:

@@ -366,10 +366,11 @@ class Frame:
 
     def labels(self, subject: str) -> tuple[str, str]:
         """Return what stands at the axes of a diagram of this subject."""
-        xlabel = "confidence" if subject == "top" else "average prediction"
+        xlabel = "Confidence" if subject == "top" else "Predicted probability"
         if not self.deviation:
-            return xlabel, "accuracy" if subject == "top" else "frequency"
-        return xlabel, "deviation (log-odds)" if self.scale.log_odds else "outcome − prediction"
+            return xlabel, "Accuracy" if subject == "top" else "Observed event rate"
+        log_odds = " (log-odds)" * self.scale.log_odds
+        return xlabel, f"Observed − predicted{log_odds}"
 
 
 def chosen(style: str, axis: str) -> tuple[Scale, bool]:

@@ -16,6 +16,7 @@ from caltest.results import (
     CalibrationTestResult,
     ComparisonResult,
     ComparisonTable,
+    ConfidenceIntervalResult,
     Finding,
     GradeTests,
     GradeVerdict,
@@ -52,6 +53,8 @@ def forest(
     the adjusted p-values are drawn. The artists are "estimates", "floors", "labels" and "key".
     """
     test, adjusted = subgroups.tested[0], subgroups.adjusted
+    if isinstance(test, ConfidenceIntervalResult):
+        return _intervals(subgroups, ax, recipe)
     if not isinstance(test, CalibrationTestResult):
         tests = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
         text = Style(xlabel="adjusted p-value", text=subgroups.recipe, recipe=recipe)
@@ -74,6 +77,36 @@ def forest(
         chart.ax.set_xlim(0.0, None)
     chart.axes(short(test.statistic))
     chart.pvalues(y, adjusted)
+    return chart.finish(subgroups.recipe, recipe)
+
+
+def _intervals(subgroups: Subgroups, ax: Axes | None, recipe: bool) -> Picture:
+    """Draw estimates with their simultaneous intervals; those that contain 0 are grey and hollow.
+
+    The artists are "estimates", "intervals", "labels" and "key".
+    """
+    tests, named = subgroups.tests, zip(subgroups.names, subgroups.counts, strict=True)
+    chart = Chart.of(ax, 1.3 + 0.2 * len(tests))
+    y = chart.rows([f"{name} ({n})" for name, n in named])
+    rows = [(t.estimate, t.low, t.high) if t else (np.nan,) * 3 for t in tests]
+    estimate, low, high = np.array(rows, dtype=np.float64).T
+    apart = np.array([t is not None and not t.contains_zero for t in tests])
+    words = f"{100 * (1 - (1 - subgroups.tested[0].level) * len(tests)):.4g} % for all subgroups"
+    for which, color, width in ((~apart, GREY, 1.0), (apart, INK, 1.4)):
+        if which.any():
+            chart.spans("intervals", y[which], low[which], high[which], words, color=color,
+                        lw=width)  # fmt: skip
+            words = ""
+    for which, color in ((~apart, GREY), (apart, INK)):
+        if which.any():
+            chart.dots("estimates", estimate[which], y[which], s=18, color=color,
+                       filled=[color == INK] * int(which.sum()), linewidths=0.9)  # fmt: skip
+    if apart.any():
+        chart.entries["0 lies outside"] = sign()
+    chart.rule("", "calibrated", x=0.0, ls=DASHED, lw=0.9, zorder=0, color=GREY)
+    signed = subgroups.tested[0].method == "shift"
+    chart.axes("Observed − predicted" if signed else short(subgroups.tested[0].statistic))
+    chart.pvalues(y, subgroups.adjusted)
     return chart.finish(subgroups.recipe, recipe)
 
 
@@ -104,7 +137,7 @@ def segments(result: SegmentSearch, ax: Axes | None = None, *, recipe: bool = Tr
     if not all(listed):
         chart.entries["not listed"] = sign(filled=False)
     chart.rule("", "calibrated", x=0.0, ls=DASHED, lw=0.9, zorder=0, color=GREY)
-    chart.axes("observed − predicted")
+    chart.axes("Observed − predicted")
     chart.pvalues(y, [row.pvalue for row in rows])
     return chart.finish(result.recipe, recipe)
 
@@ -153,7 +186,7 @@ def sites(
         if sum(left < t < right for t in at) < 3:
             at = list(MaxNLocator(4).tick_values(left, right))
         chart.log("x", [t for t in at if left < t < right])
-    chart.axes("observed : expected events" if ratio else f"Cox's {effect}")
+    chart.axes("Observed / expected events" if ratio else f"Cox's {effect}")
     return chart.finish(result.recipe, recipe)
 
 
@@ -172,7 +205,7 @@ def _centres(result: MetaAnalysis, ax: Axes | None, recipe: bool) -> Picture:
     chart.line("mean", curve.at, curve.mean, "mean", color=RED, lw=1.3, zorder=3)
     ends = [0.0, float(max(curve.at[-1], curve.interval.max()))]
     chart.diagonal(ends)
-    chart.axes("prediction", "frequency", xlim=ends, ylim=(0.0, None))
+    chart.axes("Predicted probability", "Observed event rate", xlim=ends, ylim=(0.0, None))
     return chart.finish(result.recipe, recipe)
 
 
@@ -208,7 +241,7 @@ def grades(result: GradeTests, ax: Axes | None = None, *, recipe: bool = True) -
     ticks = [float(f"{c}e{d}") for d in range(-15, 1) for c in digits]
     ticks = [tick for tick in ticks if least <= tick <= most]
     chart.log("x", ticks[:: 1 + len(ticks) // 4])
-    chart.axes("frequency", xlim=(least, most))
+    chart.axes("Observed event rate", xlim=(least, most))
     chart.pvalues(y, [row.adjusted for row in rows])
     return chart.finish(result.recipe, recipe)
 
@@ -348,7 +381,7 @@ def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = 
         said = {"level": "level: left too high, right too low",
                 "slope": "slope: left too extreme, right too timid"}[parameter]  # fmt: skip
         chart.entries[said] = sign(marker, color)
-    chart.axes("observed − predicted, in sd under calibration")
+    chart.axes("Observed − predicted, in sd under calibration")
     left = len(every) - len(names)
     more = f" · {left} other classes not drawn" if left else ""
     return chart.finish(result.recipe + more, recipe)

@@ -79,7 +79,7 @@ def fitted(
     chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
     frame.begin(chart, truth)
     chart.mark("histogram", columns, f"rows (tallest column {in_percent(tallest)})")
-    chart.axes("confidence" if top else "prediction", frame.labels(curve.subject)[1])
+    chart.axes("Confidence" if top else "Predicted probability", frame.labels(curve.subject)[1])
     words = "" if curve.test is None else headline(curve.test)
     return chart.finish(curve.recipe, recipe, headline=words)
 
@@ -92,7 +92,7 @@ def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True
     chart.line("curve", p, frequency, words.replace("-", "−"), lw=1.3, zorder=3)
     chart.area("band", p, low, high, f"{100 * result.level:g} % band at each prediction")
     chart.diagonal([0, 1])
-    chart.axes("prediction", "frequency", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    chart.axes("Predicted probability", "Observed event rate", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     return chart.finish(result.recipe, recipe)
 
 
@@ -110,7 +110,7 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
     chart.area("band", x, table.low[order], table.high[order], words, color="#d9d9d9")
     sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]]
     chart.log("x", sizes or x[:1].tolist())
-    chart.axes("number of bins", "ECE", ylim=(0.0, None))
+    chart.axes("Number of bins", "ECE", ylim=(0.0, None))
     p = np.maximum(table.pvalue[order], SMALLEST_SHOWN)
     pvalue = upper.line("", x, p, marker="o", ms=2.5)
     upper.rule("", y=0.05, lw=0.7, ls=DASHED)

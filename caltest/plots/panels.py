@@ -325,11 +325,12 @@ def simplex(
 
     A dot is the average prediction in a cell, with an area by its rows, and an arrow leads from
     there to the frequencies of the outcomes. Cells that deviate more than chance allows are
-    outlined and have filled dots and heavy red arrows; those of fewer than ``min_count`` rows have
-    no arrow, for it would show chance only (Vaicenavicius et al. 2019, Fig. 1). Cells of the
-    triangle are coloured by the density of predictions, on a logarithmic scale; white is empty. The
-    tetrahedron is a view from outside: what points towards the eye looks short. The artists are
-    "arrows", "dots", "corners", "key" and, for three classes, "cells", "marked" and "colorbar".
+    outlined and have filled black dots and heavy arrows with a white halo; the others are hollow
+    and grey. Cells of fewer than ``min_count`` rows have no arrow, for it would show chance only
+    (Vaicenavicius et al. 2019, Fig. 1). Cells of the triangle are coloured by the density of
+    predictions, on a logarithmic scale; white is empty. The tetrahedron is a view from outside:
+    what points towards the eye looks short. The artists are "arrows", "dots", "corners", "key" and,
+    for three classes, "cells", "marked" and "colorbar".
     """
     corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
     chart = Chart.of(ax, 3.5)
@@ -419,8 +420,8 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
     fine = 0.65 if few.size > 36 else 1.0
     kinds: dict[str, tuple[BoolArray, str, str, Style]] = {
         "few": (few, "#808080", "#808080", {}),
-        "chance": (~few & ~significant, "#444444", "white", {"width": 0.005 * fine, "zorder": 3}),
-        "significant": (significant, RED, RED, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
+        "chance": (~few & ~significant, "#808080", "white", {"width": 0.005 * fine, "zorder": 3}),
+        "significant": (significant, INK, INK, {"width": 0.009, "edgecolor": "white", "zorder": 5}),
     }
     size = 30.0 * fine**2 * np.maximum(0.15, cells.count / cells.count.max())
     units = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "units": "width"}
@@ -436,8 +437,8 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
             look |= {"color": color, **units, **heads, **style}
             artists["arrows"][name] = chart.ax.quiver(*tails, *ways, **look)
     if significant.any():
-        entries["predicted → observed, beyond chance"] = sign("o", RED, line="-")
-    entries["predicted → observed, within chance"] = sign(filled=False, line="-")
+        entries["predicted → observed, beyond chance"] = sign("o", INK, line="-")
+    entries["predicted → observed, within chance"] = sign("o", GREY, filled=False, line="-")
     entries["larger: more rows"] = sign(color="#808080")
     if few.any():
         entries[f"fewer than {min_count} rows"] = sign(".", "#808080")

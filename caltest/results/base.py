@@ -172,13 +172,20 @@ class Record:
         """Return the columns of its data frame; by default its plain fields in one row."""
         return frames.of_records([self])
 
-    def plot(self, ax: Axes | None = None, **options: object) -> Drawing:
+    def plot(
+        self, ax: Axes | None = None, *, size: str = "paper", legend: bool = True, **options: object
+    ) -> Drawing:
         """Draw it as a :class:`caltest.plots.Picture`; StatisticError where there is none.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; by default a new figure, one column (3.25 in) wide.
+        size : {"paper", "screen", "talk"}, default "paper"
+            Size of the figure and its words: a column of a paper, 6.5 in for a screen, or 8.5 in
+            for slides. Words are 7 to 8, 11 to 12 or 15 to 18 points.
+        legend : bool, default True
+            Whether the key is drawn.
         **options
             Those of the function of :mod:`caltest.plots` that draws such results.
         """
@@ -186,7 +193,10 @@ class Record:
             raise StatisticError(f"there is no picture of a {type(self).__name__}: print it")
         # Pictures know results; results know the names of their pictures only.
         module, _, function = self.plotter.rpartition(".")
-        return vars(import_module(f"caltest.plots.{module}"))[function](self, ax, **options)
+        drawn = vars(import_module(f"caltest.plots.{module}"))[function](self, ax, **options)
+        if size == "paper" and legend:
+            return drawn
+        return import_module("caltest.plots.canvas").restyled(drawn, ax, size, legend)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

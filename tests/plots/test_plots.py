@@ -202,7 +202,7 @@ def test_files_carry_the_recipe_and_repeat_to_the_byte(every, tmp_path, suffix):
     if suffix == "svg":
         text = files[0].read_text(encoding="utf-8")
         assert every["curve"].recipe in text
-        assert "confidence</text>" in text
+        assert "Confidence</text>" in text
 
 
 @pytest.mark.slow
