@@ -325,6 +325,9 @@ def _matters(
 
 def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
     """Say by how many outcomes the average is off."""
+    ratio, low, high = _measure(f, "O:E")
+    if signed is None and (low > 1.0 or high < 1.0):  # follow-up: events are estimated
+        return f"Events are {ratio:.2f} times as frequent as predicted. "
     if signed is None or f.view.data.weights is not None or signed.contains_zero:
         return "The average is right within noise. " if signed is not None else ""
     count = round(abs(signed.estimate) * signed.n)

@@ -130,6 +130,7 @@ def test_follow_up_has_its_diagram_and_its_side():
     assert report.curve is not None
     assert report.curve.count.min() * report.curve.observed.min() > 1.0
     assert report.screen.headline[0] == "Risks are too low"
+    assert "times as frequent as predicted" in report.screen.matters
 
 
 def test_several_classes_count_what_is_wrong_and_say_top_label():
