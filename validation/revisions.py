@@ -240,8 +240,7 @@ below and in {worst:.3f} in the worst one; 0.05 is promised, whenever one looks.
 of a Brownian path that ends above 0 (Gaussian), an event at a random time (hazard: forecasts creep
 down and jump to 1), Gaussian forecasts of which 80 % are copies, a walk on tenths (lattice),
 Gaussian forecasts rounded to percents or multiples of 0.025 and 0.05, and those of events that
-happen in 2 % of questions (rare). {{doc}}`concepts/revisions` says what is done about
-rounding.
+happen in 2 % of questions (rare). What is done about rounding: {{doc}}`concepts/revisions`.
 
 {made}
 

@@ -61,7 +61,8 @@ def grade_tests(
         How the true probability would differ from the predicted one.
     method : {"exact", "jeffreys"}
         Which p-values are adjusted and judged, and which intervals shown: Clopper & Pearson's or
-        Jeffreys' equal-tailed ones. Only exact tests keep ``alpha`` whatever the grades.
+        Jeffreys' equal-tailed ones. Only exact tests keep ``alpha`` whatever the grades:
+        by enumeration, Jeffreys' tests have a false finding in up to 6.3 % of small portfolios.
     alpha : float, default 0.05
         Chance of any wrong finding: p-values of the grades and of the portfolio are adjusted
         together, by Holm's method. Intervals, two-sided, are of level 1 − ``alpha``.

@@ -40,7 +40,8 @@ class IndividualError(Statistic):
     Outcomes are drawn anew from the prediction of their item, as for every statistic.
     ``null="asymptotic"`` is the shifted gamma distribution (Pearson III) with the exact variance
     and third moment of the statistic; it is the usual null from 5000 items on. Outcomes of an item
-    must be independent draws, and raters must not be shared by items.
+    must be independent draws, and raters must not be shared by items: with five raters who judge
+    all of 100 items, 0.13 (correlation 0.2) to 0.20 (0.5) of 1000 right models were rejected.
 
     StatisticError without ``items`` (see :meth:`Predictions.of_votes`), if no item has two
     outcomes, and if every prediction is 0 or 1. O(n + I K) for each set of outcomes, with I items;
