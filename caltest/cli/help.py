@@ -1,4 +1,4 @@
-"""Options in groups, their help, and what no option may be: repeated, or empty."""
+"""Options in groups and their help; repeated and empty options are refused."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)
 
 
 def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a verb takes under the same names, except those of the input."""
+    """Return the options that a verb takes under the same names, without those of input."""
     names = signature(verb).parameters.keys() & options.keys() - {"probs", "against", "competing"}
     return {name: options[name] for name in names}
 
@@ -207,8 +207,8 @@ def read_models(
 ) -> dict[str, Any]:
     """Read the files of several models, each as probabilities or as logits, whichever it holds.
 
-    What could be either is refused where others can only be logits. Labels that a file lacks are
-    those of the same ids in another.
+    A file that could hold either is refused where another can only hold logits. A file without
+    labels takes the labels of the same ids in another.
     """
     from caltest.read.files import lent_labels
 

@@ -161,7 +161,7 @@ FEATURES = column("--features", metavar="A,B,...", group="Design",
 
 
 # ------------------------------------------------------------------------------
-# Test and output: what is asked, and what becomes of the answer.
+# Test and output.
 
 
 class Share(click.FloatRange):
@@ -201,7 +201,7 @@ LEVEL_OPTION = option(
     "--level", type=SHARE, default=defaults.INTERVAL_LEVEL, help="Level of the intervals."
 )
 
-TOLERANCE_OPTION = option("--tolerance", type=SHARE, help="Largest error that can be lived with.")
+TOLERANCE_OPTION = option("--tolerance", type=SHARE, help="Largest acceptable error.")
 
 COUNT = click.IntRange(1)
 

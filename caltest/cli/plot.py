@@ -88,7 +88,7 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
             raise Refusal(words, Reading({name: None}, f"the picture is to be {kind}"),
                           Reading({"kind": kinds[0]}, f"{option} is needed"))  # fmt: skip
     if kind in SITES and options["by"] is None:
-        words = f"--kind {kind} shows subgroups, and needs a column that names those of rows: --by"
+        words = f"--kind {kind} shows subgroups: name their column with --by"
         raise Refusal(words, Reading({"by": "COLUMN"}))
     if (kind in PAIRS) != (against is not None):
         ways = {"against": "FILE"} if kind in PAIRS else {"kind": PAIRS[0]}

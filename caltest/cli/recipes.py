@@ -24,9 +24,9 @@ LONGEST, GROUPS_SHOWN = 10_000, 100
 
 
 class Vocabulary(Mapping[str, Callable[..., Any]]):
-    """What may be written in an option: what a module has of a kind, and ``parts`` by their names.
+    """Names that an option may contain: a module's objects of a kind, and ``parts`` by name.
 
-    Only what is written is imported, and all of it for the list of what is known.
+    Only the names that occur are imported, and all of them to list the known names.
     """
 
     def __init__(self, module: str, *parts: str, head: str = "") -> None:
@@ -54,7 +54,7 @@ class Vocabulary(Mapping[str, Callable[..., Any]]):
         return sum(1 for _ in self)
 
     def fits(self, kind: type) -> bool:
-        """Whether a value of a type may be that of the option, not only a part of it."""
+        """Return whether a value of a type may be the whole option, not only a part of it."""
         return issubclass(kind, getattr(ct, self.head)) if self.head else kind in self.values()
 
 
@@ -116,7 +116,7 @@ def parse(
 
 
 def _unknown(name: str, choices: Sequence[str]) -> ValueError:
-    """Return the refusal of a name, with what may have been meant, or all that is known."""
+    """Return the error for an unknown name, with similar names or all known ones."""
     lower = {word.lower(): word for word in choices}
     close = get_close_matches(name.lower(), lower, 1, 0.7)
     close = close or [word for word in lower if word.startswith(name.lower())][:1]

@@ -174,7 +174,10 @@ def readings_of(
 
 
 def advice(error: click.NoSuchOption, group: click.Group) -> str:
-    """Return what to say about an option that a command lacks: what it is called, or who has it."""
+    """Return advice on an option that a command lacks.
+
+    Its name there, or the command that has it.
+    """
     if error.option_name in INSTEAD:
         return f" {INSTEAD[error.option_name][0]}"
     have = [name for name in group.commands if error.option_name in _options(name, group)]

@@ -1,4 +1,4 @@
-"""The commands, but those of pictures and of rows to come."""
+"""The commands, except pictures (``plot.py``) and monitors (``watching.py``)."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 
 
 def _other(path: Path, options: dict[str, Any]) -> Reading:
-    """Return how to name the columns of one file that may be those of models, or another file."""
+    """Return the reading that names the columns of two models in one file, or another file."""
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:
@@ -434,11 +434,11 @@ def _other(path: Path, options: dict[str, Any]) -> Reading:
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:
-    """Return what to call the models of some files."""
+    """Return names of the models in some files."""
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
     if len(set(names)) < len(names):
-        raise click.UsageError("one file was given twice: name those of two models")
+        raise click.UsageError("one file was given twice: name the files of two models")
     return names
 
 

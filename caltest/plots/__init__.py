@@ -2,7 +2,7 @@
 
 Every picture takes ``ax=`` (where to draw; by default a new figure, one column or 3.25 inches wide)
 and ``recipe=`` (whether to write at the foot how it was made; by default it is), returns a
-:class:`Picture` of what it drew, and leaves matplotlib's settings alone.
+:class:`Picture`, and leaves matplotlib's settings alone.
 """
 
 from __future__ import annotations

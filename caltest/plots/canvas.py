@@ -45,14 +45,14 @@ RECIPE_IN = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
 
 @dataclass(frozen=True)
 class Picture:
-    """What was drawn.
+    """A drawn picture: its axes, its marks by name, and its recipe.
 
     Attributes
     ----------
     ax, panels : matplotlib Axes and tuple of Picture
         The axes; with several panels, an empty one that holds their place, and the panels.
     artists, recipe : mapping of str to artist, and str
-        What is on it, by name, and how it was made.
+        Marks by name, and how the picture was made.
     """
 
     ax: Axes
@@ -108,7 +108,7 @@ def root(ax: Axes) -> Figure:
 
 
 def paper(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the axes to draw on: those given, or those of a new figure of this size in inches.
+    """Return the axes to draw on: the given ones, or axes of a new figure of this size in inches.
 
     A new figure belongs to pyplot where pyplot is in use, so that ``plt.show()`` shows it; else it
     stands by itself and no backend is chosen.

@@ -126,7 +126,7 @@ class Chart:
         texts = [in_two_lines(name, NAMES * room(self.ax)) for name in names]
         self.ax.set_yticks(at, texts, parse_math=False, linespacing=0.95)
         self.ax.set_ylim(-0.6, max(at) + 0.6)
-        self.ax.margins(x=0.08)  # marks keep away from what is written beside them
+        self.ax.margins(x=0.08)  # room between marks and text
         self.names_width = max(wide(line) for text in texts for line in text.split("\n")) + 6.0
         return np.asarray(at, dtype=np.float64)
 
@@ -193,7 +193,7 @@ class Chart:
 
 
 # ------------------------------------------------------------------------------
-# Marks of cells: their size, their bars, and what becomes of those beyond the frame.
+# Marks of cells: their size, their bars, and marks beyond the frame.
 
 
 #: How the values of cells beyond the frame are written: along their bars, over what is there.
@@ -282,7 +282,7 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
 
 
 def entries(count: IntArray, out: BoolArray) -> dict[str, Handle]:
-    """Return what the key says of the area of marks, and of those beyond the frame."""
+    """Return the key's entries on the area of marks, and on marks beyond the frame."""
     words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)}
     if out.any():
         share = in_percent(count[out].sum() / count.sum())
@@ -365,7 +365,7 @@ class Frame:
             chart.line("truth", at, self.height(truth(p), p), "truth", **style)
 
     def labels(self, subject: str) -> tuple[str, str]:
-        """Return what stands at the axes of a diagram of this subject."""
+        """Return the axis labels (x, y) of a diagram of this subject."""
         xlabel = "Confidence" if subject == "top" else "Predicted probability"
         if not self.deviation:
             return xlabel, "Accuracy" if subject == "top" else "Observed event rate"
@@ -437,7 +437,7 @@ LONGEST_TEXT = 5
 def sign(
     marker: str = "o", color: str = INK, *, filled: bool = True, line: Line = "none"
 ) -> Line2D:
-    """Return what stands for marks of one kind in a key."""
+    """Return the handle of a kind of mark for a key."""
     from matplotlib.lines import Line2D
 
     size = 7.0 if marker == "|" else 4.0
@@ -449,7 +449,7 @@ def sign(
 
 
 def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options: str) -> Legend:
-    """Say what the signs mean above the axes, beginning ``shift`` points to their left."""
+    """Draw the key above the axes, beginning ``shift`` points to their left."""
     from matplotlib.transforms import ScaledTranslation
 
     widths, columns = [wide(word) + 26.0 for word in entries], len(entries)
@@ -499,7 +499,7 @@ def foot(
 
 def _text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
              **style: str) -> Annotation:  # fmt: skip
-    """Write lines that begin where the labels of the axes do, or those of others."""
+    """Write lines that begin at the left end of the axis labels of ``ax`` or ``start``."""
 
     def labels(renderer: RendererBase) -> BboxBase:
         first = ax if start is None or isinstance(start, str) else start

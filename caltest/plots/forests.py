@@ -47,10 +47,10 @@ FINDINGS: dict[Finding, tuple[str, Style]] = {
 def forest(
     subgroups: Subgroups, ax: Axes | None = None, *, alpha: float = 0.05, recipe: bool = True
 ) -> Picture:
-    """Draw the statistic of every subgroup, and what a calibrated model would show there.
+    """Draw the statistic of every subgroup, with its noise floor.
 
-    Marks are filled where the adjusted p-value, at the right, is at most ``alpha``; of a joint test
-    the adjusted p-values are drawn. The artists are "estimates", "floors", "labels" and "key".
+    Marks are filled where the adjusted p-value, at the right, is at most ``alpha``; for a joint
+    test the adjusted p-values are drawn. The artists are "estimates", "floors", "labels" and "key".
     """
     test, adjusted = subgroups.tested[0], subgroups.adjusted
     if isinstance(test, ConfidenceIntervalResult):
@@ -252,9 +252,9 @@ def differences(
 ) -> Picture:  # fmt: skip
     """Draw the differences of the calibration error of pairs of models, a line each.
 
-    A dot is a difference, with its interval and, at the right, ``pvalues``, by default those of the
-    results, of a table adjusted. Within the grey span differences are smaller than the margin: an
-    interval inside it is a tie. The artists are "differences", "intervals" and "labels".
+    A dot is a difference, with its interval and, at the right, ``pvalues``, by default the p-values
+    of the results, adjusted for a table. Within the grey span differences are smaller than the
+    margin: an interval inside it is a tie. The artists are "differences", "intervals" and "labels".
     """
     if isinstance(results, ComparisonTable):
         pvalues, results = results.adjusted, results.pairs
@@ -285,11 +285,11 @@ def pvalues(
 ) -> Picture:  # fmt: skip
     """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
 
-    What is drawn, what is printed at the right and what decides are the same number, adjusted where
-    they are read together. Rejected questions have bold names and filled squares, or filled crosses
-    where an impossible outcome decides; others are open circles, or thin crosses where there is too
-    little data. ``findings`` are by default rejections up to ``alpha``; ``xlabel`` and ``text`` say
-    what the values are, and the recipe. The artists are "values", a list, "alpha", "labels", "key".
+    Drawn, printed and decisive p-values are the same numbers, adjusted where they are read
+    together. Rejected questions have bold names and filled squares, or filled crosses where an
+    impossible outcome decides; others are open circles, or thin crosses where there is too little
+    data. ``findings`` are by default rejections up to ``alpha``; ``xlabel`` names the values and
+    ``text`` is the recipe. The artists are "values", a list, "alpha", "labels", "key".
     """
     if not len(values):
         raise StatisticError("there are no tests to draw")

@@ -45,8 +45,8 @@ def fitted(
 ) -> Picture:  # fmt: skip
     """Draw an isotonic or smooth reliability curve with its band.
 
-    Options are those of :func:`caltest.plots.panels`. The artists are "curve", "band",
-    "diagonal", "histogram", "key" and, where drawn, "truth".
+    Options as in :func:`caltest.plots.panels`. The artists are "curve", "band", "diagonal",
+    "histogram", "key" and, where drawn, "truth".
     """
     scale, deviation = scales.chosen(style, axis)
     chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"
@@ -124,7 +124,7 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
 
 
 def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
-    """Draw what was reached with how many rows, what was wanted, and the rows that are needed."""
+    """Draw the power or length reached at each n, the target, and the n that is needed."""
     chart, power = Chart.of(ax, 2.2), result.width is None
     goal = result.power if power else result.width
     x, y = np.array(result.points or [(result.n, goal)], dtype=float).T
@@ -142,11 +142,11 @@ def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Pic
 def evidence(
     monitor: Monitor | ComparisonMonitor, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw e-values against rows, on a logarithmic scale, and where the alarm rings.
+    """Draw e-values against rows, on a logarithmic scale, and the alarm threshold.
 
     Where rows have times, these are the axis. The monitor must have seen rows. The artists are
-    "alarm" and "threshold", and "evidence" and "leader" (beside it, what the bet says that has
-    earned most), or "a", "b" and, below, "difference" and "band".
+    "alarm" and "threshold", and "evidence" and "leader" (beside it, the curve of the expert with
+    the largest wealth), or "a", "b" and, below, "difference" and "band".
     """
     if monitor.n == 0:
         raise StatisticError(
@@ -234,7 +234,7 @@ def revisions(result: RevisionTest, ax: Axes | None = None, *, recipe: bool = Tr
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
-    """Draw the evidence against one model, and what the best bet expects beside it."""
+    """Draw the evidence against one model, and beside it the curve of the best expert."""
     rows, logs = _along(monitor), monitor.history[:, 1] / np.log(10.0)
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
     one = "o" if rows.size == 1 else ""  # a line of one point is invisible
@@ -290,7 +290,7 @@ SCORE_PARTS: dict[type, dict[str, int]] = {
 def limits(
     result: GateResult | EquivalenceTestResult, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw errors with their bounds, one a line, and what they are to lie below."""
+    """Draw errors with their bounds, one per line, and their limits."""
     if isinstance(result, GateResult):
         rows = [(c.question, c.corrected, c.low, c.high, c.limit) for c in result.checks]
     else:

@@ -151,7 +151,7 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
 
 
 def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
-    """Return what the key says of marks and bars, those of any panel."""
+    """Return the key's entries on marks and bars of all panels."""
     first, outside = parts[0], np.concatenate([part.outside for part in parts])
     entries: dict[str, Handle] = {}
     bars = first.band != "none"
@@ -198,7 +198,7 @@ def _frame(
     curves: Sequence[ReliabilityCurve], scale: Scale, deviation: bool, whole: bool,
     top: float | None = None,
 ) -> Frame:  # fmt: skip
-    """Return the frame that curves share: that of all probabilities, or of those that occur."""
+    """Return the frame that curves share: all probabilities, or the range that occurs."""
     ends = (0.0, 1.0)
     if scale.log_odds:
         values = np.concatenate([scale(v) for c in curves for v in (c.predicted, c.observed)])
@@ -229,9 +229,9 @@ def comparison(
     curves: Sequence[ReliabilityCurve], ax: Axes | None = None, *, names: Sequence[str],
     recipe: bool = True,
 ) -> Picture:  # fmt: skip
-    """Draw the deviations of several models in one diagram, each with its own bars.
+    """Draw observed − predicted of several models in one diagram, each with its own bars.
 
-    Two to five curves of one component, made with the same lens and bins; the recipe is that of the
+    Two to five curves of one component, made with the same lens and bins; the recipe describes the
     first. Neighbouring bins are connected; a line never crosses an empty bin. Filled marks lie
     outside their bars; those beyond the frame are as in :func:`reliability`. The artists "marks",
     "lines", "bars" and "edge" are lists with one item a model.

@@ -41,9 +41,10 @@ CHOICES = (
 def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts]) -> Predictions:
     """Return checked :class:`Predictions` of arrays, or of a table in memory.
 
-    ``facts`` are those of :meth:`Predictions.of`. Beside a table, labels and facts may be names of
-    its columns, expressions in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables
-    and arrays that lack a value. Tables raise questions; of arrays tests ask, not statistics.
+    ``facts`` as in :meth:`Predictions.of`. Beside a table, labels and facts may be names of its
+    columns, expressions in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables and
+    arrays that lack a value. Tables raise questions when they are read; arrays when a test takes
+    them.
     """
     rounded = facts.get("rounded", "auto")
     if not facts.keys() - {"rounded"} and (rounded == "auto" or rounded is False):
@@ -117,7 +118,7 @@ def _rows_of(value: Any, rows: IntArray) -> Any:
 
 
 class _Beside(NamedTuple):
-    """A table with arrays beside it as columns, what is wanted, and facts that are no columns."""
+    """A table with arrays beside it as columns, the requested columns, and other arguments."""
 
     table: Table
     wanted: Wanted
@@ -222,9 +223,10 @@ def _places(one_hot: AnyArray) -> IntArray:
 
 
 def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
-    """Return what is wanted of a table beside an array of labels.
+    """Return the requested columns of a table beside an array of labels.
 
-    Where no column is known by its name, all that are left are the probabilities, in their order.
+    Where no column is known by its name, all remaining columns are the probabilities, in their
+    order.
     """
     schema = table.schema
     try:
@@ -301,7 +303,7 @@ def matched_by_index(models: Mapping[str, Any], labels: Any) -> MatchedRows:
         places = _places_in(index, other, complete, (first, name))
         if places is not None:
             found[name] = models[name].iloc[places]
-            notes[name] = f"rows of {name} are in another order than those of {first}: matched"
+            notes[name] = f"rows of {name} are in another order than in {first}: matched"
             notes[name] += " by their index"
     own = index_of(labels)
     places = _places_in(index, own, complete, (first, "labels")) if complete else None

@@ -1,4 +1,7 @@
-"""Which column is what: the names that are read without an option, and what options ask for."""
+"""The contract of column names: names that are read without an option, and how options select.
+
+``CONTRACT`` lists the names; :func:`choose` decides which expressions are read.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """Names under which one thing is found, and what the column holds."""
+    """Names under which one kind of column is found, and the values it must hold."""
 
     what: str
     names: tuple[str, ...]
@@ -159,7 +162,7 @@ class Wanted:
 
     @property
     def columns(self) -> dict[str, str | Sequence[str]]:
-        """Options that ask for columns, with what they ask for; a horizon only if no number."""
+        """Options that select columns, by name; a horizon only if it is not a number."""
         asked = {
             f.name: getattr(self, f.name)
             for f in fields(self)[: len(SINGLE_COLUMNS) + len(SEVERAL_COLUMNS)]
@@ -188,7 +191,7 @@ def as_number(word: object) -> float | None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Expressions by what they are, and the classes that the names of columns say."""
+    """Chosen expressions by role, and class names taken from column names."""
 
     terms: dict[str, list[Term]]
     #: Ends of the names of a family, in the order of its columns.
@@ -222,7 +225,7 @@ class UnclearColumnsError(InvalidPredictionsError):
 
 
 def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
-    """Return which expressions are what: those that options name, else those of the contract.
+    """Return the expressions to read: from options where given, else from the contract.
 
     Raises
     ------

@@ -124,7 +124,7 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
 
 
 def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
-    """Return terms as they are over columns of other types, such as those of a second reading."""
+    """Return the terms bound to columns of other types, as in a second reading."""
     return [t if t.column is not None else _expression(t.sql, schema) for t in listed]
 
 
@@ -231,7 +231,7 @@ def _is_word(node: Any) -> bool:
 
 
 def says_percent(name: str) -> bool:
-    """Whether the name of a column says that it holds percentages."""
+    """Return whether the name of a column says that it holds percentages."""
     return "%" in name or bool({"percent", "pct", "percentage"} & {*key(name).split("_")})
 
 
@@ -346,7 +346,7 @@ def key(name: str) -> str:
 
 
 def ends_of(columns: Sequence[str]) -> list[str]:
-    """Return what tells the names of a family apart: ``p_cat, p_dog`` are cat and dog."""
+    """Return the distinguishing parts of a family of names: cat and dog for ``p_cat, p_dog``."""
     from os.path import commonprefix
 
     matches = [FAMILY.fullmatch(name) for name in columns]

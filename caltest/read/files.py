@@ -214,7 +214,7 @@ def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
 def _in_the_way(
     errors: list[InvalidPredictionsError], cells: EvaluatedCells, table: Table
 ) -> InvalidPredictionsError:
-    """Return one refusal of all that is in the way of a reading, and commands that mend it all."""
+    """Return one error on everything that prevents the reading, with commands that repair it."""
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
     known = {str(error) for error in errors}
@@ -251,9 +251,9 @@ MOST_READINGS = 8
 
 
 def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
-    """Return a log with a note on its samples, and what is wanted of it.
+    """Return a log with a note on its samples, and the columns to read.
 
-    Rows have ids, and those of one sample are its votes or a cluster.
+    Rows have ids; rows of one sample are its votes or a cluster.
     """
     if not table.log:
         return table, wanted
@@ -273,7 +273,7 @@ def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
 
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
-    """Return what the columns of a table are; a refusal lists them with likely readings."""
+    """Return the chosen columns of a table; a refusal lists the columns with likely readings."""
     schema = {name: kind for name, kind in table.schema.items() if name != FILE_COLUMN}
     try:
         chosen = choose(schema, wanted)
@@ -479,7 +479,7 @@ def _cells(column: object, name: str) -> AnyArray:
 
 
 def parts_of(paths: object) -> list[Path]:
-    """Return the files that paths and patterns name, those of patterns in order."""
+    """Return the files that paths and patterns name; files of a pattern in order of name."""
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
     elif not (isinstance(paths, Sequence) and all(isinstance(p, (str, PathLike)) for p in paths)):
@@ -656,9 +656,9 @@ def read_forecasters(
 class Growing(NamedTuple):
     """Rows of a file that is still being written, by their places in the file, from 0.
 
-    ``waits`` marks rows that have no label yet: the one that they carry means nothing.
-    ``unfinished`` marks that of a last line without its end, which waits, too. ``columns`` are
-    those of the predictions and of the labels.
+    ``waits`` marks rows that have no label yet: the label that they carry has no meaning.
+    ``unfinished`` marks a last line without its end, which waits as well. ``columns`` are the
+    columns of predictions and labels.
     """
 
     data: Predictions
@@ -714,7 +714,7 @@ def read_growing(
 def _doubts_of_known(
     table: Table, chosen: Chosen, whole: EvaluatedCells, waits: BoolArray
 ) -> tuple[str, ...]:  # fmt: skip
-    """Return what guards say of the rows that have a label; a time may be that of the row."""
+    """Return notes of the guards on the rows that have a label; a time may belong to the row."""
     import polars as pl
 
     wanted = replace(whole.wanted, drop_missing=True)

@@ -135,7 +135,7 @@ def open_table(
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """Return what polars raises for files that it cannot read."""
+    """Return the exceptions that polars raises for files that it cannot read."""
     import polars as pl
 
     return pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError
@@ -435,7 +435,7 @@ def _json(path: Path, name: str, log: str) -> Table:
                     frame.head(1).collect()
                     return Table(name, frame)
                 except pl.exceptions.PolarsError:
-                    pass  # read line by line, which says what is wrong
+                    pass  # read line by line, which names the error
     notes: tuple[str, ...] = ()
     try:
         text = path.read_text("utf-8-sig")
@@ -504,7 +504,7 @@ def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
 
 
 def _parsed(text: str, line: int | None = None) -> Any:
-    """Return what JSON says; more than one value raises ``JSONDecodeError``."""
+    """Return parsed JSON; more than one value raises ``JSONDecodeError``."""
     place = "" if line is None else f"line {line}: "
     try:
         return json.loads(text, object_pairs_hook=_object)

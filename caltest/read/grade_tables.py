@@ -61,7 +61,7 @@ class CountTable:
         return list(self.table.schema)
 
     def cells(self, found: Mapping[str, Term], where: str | None = None) -> EvaluatedCells:
-        """Return the cells of columns and expressions by what they are."""
+        """Return the cells of columns and expressions by role."""
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
             listed["where"] = terms(where, self.table.schema)
@@ -169,8 +169,8 @@ def read_grades(
         if name in names[:row]:
             raise InvalidPredictionsError(
                 f"{found['names'].name}: {name} is in {cells.nth(names.index(name))} and in "
-                f"{cells.nth(row)}; every grade has one row: add up its counts, or keep those of "
-                "one year",
+                f"{cells.nth(row)}; every grade has one row: add up its counts, or keep the rows "
+                "of one year",
                 [Reading({"where": "EXPR"})],
             )
     n, events = (_counts(cells, what) for what in ("n", "events"))
@@ -231,7 +231,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
 
 
 def _names(cells: EvaluatedCells) -> list[str]:
-    """Return what grades are called, by default their numbers."""
+    """Return the names of the grades, by default their numbers."""
     if "names:0" not in cells.frame.columns:
         return [str(k) for k in range(1, cells.frame.height + 1)]
     column = cells.frame["names:0"]

@@ -56,10 +56,10 @@ def questioned(
     table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Complete,
     data: Predictions,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Return notes on what the data say against the reading; DoubtfulInputError for a question.
+    """Return notes on evidence against the reading; DoubtfulInputError for a question.
 
-    Guards see all rows of tables of up to 50 000. Of larger ones they see the first 25 000 with all
-    columns, 50 000 evenly spread ones without other columns, and all rows of columns that may
+    Guards see all rows of tables of up to 50 000. In larger tables they see the first 25 000 with
+    all columns, 50 000 evenly spread ones without other columns, and all rows of columns that may
     number rows, or that say one part of a data set at first.
     """
     if wanted.multilabel:
@@ -112,7 +112,7 @@ def questioned(
 
 
 def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
-    """Ask where the predicted class is a threshold of what was called its confidence."""
+    """Ask where the predicted class is a threshold of its supposed confidence."""
     if not cells.of("predicted_label"):
         return None
     found = (column_of_cells(cells.frame[f"{o}:0"]) for o in ("predicted_label", "label"))
@@ -165,7 +165,7 @@ def unlike_answers(
     if (equal & odd).any():
         number = " = ".join(f"TRY_CAST({each} AS DOUBLE)" for each in sql)
         same = f"coalesce({number}, {same})"
-    if (right & ~alike & ~equal).any():  # they are right by what their words have in common
+    if (right & ~alike & ~equal).any():  # right up to words common to all
         same = "EXPR"
     text = (
         f"{several(int(odd.sum()), 'answer')} such as {answer[k]!r} count as wrong and equal the "
@@ -358,7 +358,7 @@ def _far_apart(
             found.append(train_rows(replace(rows, unused=part)))
     size = min(SEEN, rows.n)
     ids = [c.name for c in head if c.n_values > 0.98 * size][:3]
-    # Where ids are unique among the first rows, what tells equal ids apart is one value there
+    # Where ids are unique among the first rows, their distinguishing column is constant
     few = [c.name for c in head if c.n_values == 1]
     if not ids or not few:
         return found

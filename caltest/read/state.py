@@ -58,7 +58,7 @@ def unsealed(content: object, what: str) -> dict[str, Any]:
     mark = content.pop("checksum", None)
     if mark != _checksum(json.dumps(content)):
         raise InvalidPredictionsError(
-            f"{what} is damaged: its checksum is not that of its content; restore the file, or "
+            f"{what} is damaged: its checksum does not match its content; restore the file, or "
             "count anew"
         )
     return content
@@ -94,7 +94,7 @@ class FileStamp:
         return asdict(self)
 
     def trusts(self, other: Self) -> bool:
-        """Whether the other stamp is of the same content, for which both times are needed."""
+        """Return whether another stamp has the same content, which requires both times to agree."""
         return self == other and self.mtime_ns is not None
 
 

@@ -217,7 +217,7 @@ def _numbers_of(cells: pl.Series) -> FloatArray | None:
 
 @dataclass
 class _Head:
-    """First rows of a table, and what was wanted of it."""
+    """First rows of a table, with the columns that were requested."""
 
     frame: pl.DataFrame
     wanted: Wanted
@@ -610,7 +610,7 @@ class _Head:
         return listed[0].column if len(listed) == 1 else None
 
     def in_roles(self, a: str, b: str) -> tuple[str, str]:
-        """Return two columns as the answer and the truth, by what they are called."""
+        """Return two columns as (answer, truth), judged by their names."""
         if self.one_column("predicted_label") or self.one_column("label"):
             return a, b
         second = {key(a), *key(a).split("_")} & TRUTH and not {key(b), *key(b).split("_")} & TRUTH
@@ -619,7 +619,7 @@ class _Head:
         )
 
     def share_words(self, a: str, b: str) -> bool:
-        """Return whether two columns hold the same words but for case and what all share."""
+        """Return whether two columns hold the same words, up to case and words common to all."""
         listed = []
         for name in (a, b):
             words = words_of(self.frame[name])

@@ -57,7 +57,7 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.
 
 
 def over(table: Table, chosen: Chosen) -> Chosen:
-    """Return what was chosen as expressions over the columns of a table as they are."""
+    """Return the chosen columns as expressions over the columns of a table."""
     if all(t.column is not None for listed in chosen.terms.values() for t in listed):
         return chosen
     schema = table.schema
@@ -163,7 +163,7 @@ def cells(
 
 
 def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
-    """Return what polars refuses as one sentence with the expressions that are not plain names."""
+    """Return an error of polars as one sentence with the expressions that are not plain names."""
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
     if "expected" in reason and "rows" in reason:

@@ -49,11 +49,12 @@ LISTED_VALUES, OFFERED = 8, 4
 
 @dataclass(frozen=True)
 class EvaluatedCells:
-    """Cells of expressions, of the rows that ``where`` keeps.
+    """Evaluated cells of the rows that ``where`` keeps.
 
     ``frame`` has the columns ``option:k``, such as ``probs:0``; ``rows`` are the rows' places in
-    the table, from 0; ``first`` is what messages call its first row; ``parts`` are the files, if
-    several, with their numbers of rows; ``part`` says that other rows are read by themselves.
+    the table, from 0; ``first`` is the number of its first row in messages; ``parts`` are the
+    files, if several, with their numbers of rows; ``part`` says that other rows are read
+    separately.
     """
 
     chosen: Chosen
@@ -84,7 +85,7 @@ class EvaluatedCells:
         return self.chosen.terms[option][int(place)].column is not None
 
     def nth(self, place: int) -> str:
-        """Return what messages call a row."""
+        """Return the name of a row in messages."""
         row = int(self.rows[place]) + self.first
         for name, length in self.parts:
             if row < length + self.first:
@@ -126,7 +127,7 @@ class EvaluatedCells:
             row = self.nth(int(lacking.arg_max() or 0))
             limit = "" if not drop else f", more than the share {share:g} that may be left out"
             readings = self._readings_of_gaps(gaps)
-            advice = "say what a blank means" if len(readings) > 1 else "leave out such rows"
+            advice = "choose how a blank is read" if len(readings) > 1 else "leave out such rows"
             raise InvalidPredictionsError(
                 f"{self.name(column)} has no value in {row} ({several(counts[column], 'row')} of "
                 f"{n}{limit}): complete it, or {advice}",
@@ -498,7 +499,7 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def obstacles(self) -> list[InvalidPredictionsError]:
-        """Return what stands in the way of predictions: in the probabilities, in the outcome."""
+        """Return the errors that prevent predictions: in the probabilities, in the outcome."""
         found = []
         columns = len(self.of("probs"))
         shape = np.zeros((self.frame.height, columns) if columns > 1 else self.frame.height)
@@ -748,7 +749,7 @@ def _feature(cells: pl.Series) -> AnyArray:
 
 
 def kind_of(dtype: object) -> str:
-    """Return what a type of polars is called in messages."""
+    """Return the name of a polars type in messages."""
     name = str(dtype)
     names = {
         "Float": "fractions",

@@ -66,11 +66,11 @@ def audit(
     The rows: the confidence of the top class (``TopK(1)``), as a binned error and without bins
     (:class:`CoxScore`, :class:`Kuiper` and :class:`MultiScale` together: slopes, shifts, waves and
     bumps); of more than three classes the largest few (``TopK(k)``); every class against the rest,
-    summarised by the worst (the class whose error is certainly the largest), of more than 1000
-    those of the largest total probability; of ``ordered`` classes their cumulative probabilities
+    summarised by the worst (the class whose error is certainly the largest), above 1000 classes the
+    ones with the largest total probability; for ``ordered`` classes their cumulative probabilities
     (:class:`Cumulative`); the whole vector (``Canonical()``), as a binned error and by its log
-    score (:class:`ScoreGap`), that of ordered classes their ranked probability score; of up to
-    1000 classes the levels of all and one slope (:class:`MulticlassCox`), with the classes that are
+    score (:class:`ScoreGap`), for ordered classes the ranked probability score; of up to 1000
+    classes the levels of all and one slope (:class:`MulticlassCox`), with the classes that are
     wrong, in which direction, and the recalibration that is enough (:func:`worst_class`). For items
     with several outcomes (``items``) whether each is right (:class:`IndividualError`). For two
     classes: the probability of label 1, with and without bins, and the top prediction. With ``by``
@@ -83,16 +83,16 @@ def audit(
     ----------
     probs, labels
         As in :func:`calibration_test`. A :class:`Tally` of ``OneVsRest(1)`` of two classes or of
-        ``TopK(1)`` answers what its sums can, and so do :class:`Tallies`; a note says the rest.
+        ``TopK(1)`` answers the questions that its sums allow, and so do :class:`Tallies`; a note
+        lists the others.
     alpha : float, default 0.05
         Chance of calling a calibrated model miscalibrated, over all rows together (Holm).
     tolerance : float, optional
-        The largest error that can be lived with. The verdict then says whether the error of the
-        first row matters, by bounds that are each wrong with a chance of at most ``alpha``, and
-        whether that of another row does (at ``alpha`` over all such errors). A row that finds
-        nothing says "too little data" where an error of this size (without one 0.1, or the mean
-        prediction of a rarer event) would pass as noise, or leave no trace in more than 20 % of
-        data sets.
+        The largest acceptable error. The verdict then says whether the error of the first row
+        matters, by bounds that are each wrong with a chance of at most ``alpha``, and whether the
+        error of another row does (at ``alpha`` over all such errors). A row that finds nothing says
+        "too little data" where an error of this size (without one 0.1, or the mean prediction of a
+        rarer event) would pass as noise, or leave no trace in more than 20 % of data sets.
     costs : Utility or callable, optional
         :class:`Costs` of actions, ``Costs.threshold(t)`` or another utility. A further row asks
         whether acting on the probabilities gains what they promise (:class:`UtilityCalibration`),
@@ -111,10 +111,10 @@ def audit(
 
     Notes
     -----
-    Of more than 130 000 rows without weights or clusters, what is asked without bins is asked of
-    their :class:`Tally`, and a note says so: cost then no longer grows with n beyond one pass. The
-    score of the whole vector has its limit law where that is as good as 1999 draws: where Σ of
-    fourth moments is below 1/400 of the squared variance.
+    Above 130 000 rows without weights or clusters, questions without bins are answered from their
+    :class:`Tally`, and a note says so: cost then no longer grows with n beyond one pass. The score
+    of the whole vector has its limit law where that is as good as 1999 draws: where Σ of fourth
+    moments is below 1/400 of the squared variance.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What audits and reports say in the user's units, where costs are given."""
+"""The parts of audits and reports in the user's units, where costs are given."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def tables_of(result: Result) -> list[Columns]:
 
 
 def sentences(result: Result) -> list[str]:
-    """Return the words of an answer; those of an audit that are not at the head of the page."""
+    """Return the sentences of a result, without those at the head of the page."""
     if isinstance(result, AuditReport):
         return [WORST_IS_SHOWN, *result.details]
     return result._in_words()
@@ -182,7 +182,7 @@ class Section(Record):
 
     @property
     def pictured(self) -> bool:
-        """Whether the last of the answers is drawn."""
+        """True if the last of the results is drawn."""
         return self.key in DRAWN and bool(self.results[-1].plotter)
 
     @property
@@ -242,7 +242,7 @@ class Report(Result):
 
     @property
     def verdict(self) -> AuditVerdict:
-        """What the audit says."""
+        """Verdict of the audit."""
         return self.audit.verdict
 
     @property
@@ -257,7 +257,7 @@ class Report(Result):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was done to the rows on the way in, and whether the simulation was interrupted."""
+        """How the rows were read and changed, and whether the simulation was interrupted."""
         return tuple(self._remarks())
 
     @property
@@ -592,7 +592,7 @@ CLASSES_LISTED = 10
 
 @dataclass(frozen=True, eq=False)
 class DataSummary(Result):
-    """Of which rows a report is."""
+    """Summary of the data of a report: rows, classes, design."""
 
     event: str
     events: int
@@ -665,7 +665,7 @@ class DataSummary(Result):
 
 @dataclass(frozen=True, eq=False)
 class Measures(Result):
-    """Numbers of one model with their intervals, and what each means."""
+    """Numbers of one model with their intervals and explanations."""
 
     measure: tuple[str, ...]
     value: FloatArray
@@ -730,13 +730,16 @@ class Measures(Result):
 
 
 def _meaning(name: str, view: View) -> str:
-    """Return what a measure means; for more than two classes scores are those of the confidence."""
+    """Return the explanation of a measure.
+
+    With more than two classes scores are top-label scores.
+    """
     words: dict[str, str] = WORDING["measures_of_top"] if view.lens.subject == "top" else {}
     return words.get(name, WORDING["measures"][name])
 
 
 class _Event:
-    """The event in rows that stand for ``times`` rows each, and what can be computed of it."""
+    """The event in rows that stand for ``times`` rows each, and its measures."""
 
     def __init__(self, view: View, level: float) -> None:
         self.view, self.level = view, level
@@ -850,7 +853,7 @@ FOLLOWED = tuple(MEASURES)[:7]
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
-    """Return Cox's line, which needs finite log-odds of what happened."""
+    """Return Cox's line, which needs finite log-odds of the observed labels."""
     if view.problem.impossible.size:
         words = several(view.problem.impossible.size, "outcome")
         raise StatisticError(f"{words} had probability 0, whose log-odds are infinite")
@@ -871,7 +874,7 @@ class ClassTable(Result):
 
     @classmethod
     def of(cls, view: View) -> ClassTable:
-        """List the classes that are furthest from what was predicted."""
+        """Return the classes whose frequency is furthest from the predicted one."""
         if (data := view.data.rows) is None:
             raise StatisticError("needs the rows of all classes: a tally is of one event")
         w = np.ones(data.n) if data.weights is None else data.weights
@@ -918,7 +921,7 @@ def lowess(view: View, level: float) -> ReliabilityFit:
 
     A value of the curve is Σ_i s_i y_i. Its variance is G / (G − 1) · Σ_g (Σ_{i in g} s_i r_i)²,
     r_i the residuals from the curve and g the clusters, or the rows where there are none (Liang &
-    Zeger, Biometrika 73, 1986); the limits are those of t with G − 1 degrees of freedom.
+    Zeger, Biometrika 73, 1986); the limits use Student's t with G − 1 degrees of freedom.
     """
     if view.from_sums:
         raise StatisticError("a smooth curve needs the rows, and a tally has none")

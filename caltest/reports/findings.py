@@ -1,4 +1,7 @@
-"""What an audit asks, from tests to findings, and the verdict on them."""
+"""Questions of an audit, their tests and findings, and the verdict.
+
+:func:`questions` lists them, :class:`Judged` judges one, and the rest writes sentences.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ class AuditQuestion:
 
     @property
     def subject(self) -> Subject:
-        """What is looked at."""
+        """Which probabilities the lens assesses."""
         return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
 
 
@@ -146,13 +149,13 @@ def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
 
 
 def questions(data: RowsOrTally, costs: UtilityLike | None = None) -> list[AuditQuestion]:
-    """Return what is asked about these predictions, the headline first."""
+    """Return the questions about these predictions, the headline first."""
     agenda = [*_agenda(data), *_item_by_item(data), *_in_users_units(data, costs)]
     return _defined([question for question in agenda if _answerable(data, question)], data)
 
 
 def left_out(data: RowsOrTally) -> str:
-    """Return what would be asked about the rows, and tallies do not hold."""
+    """Return a sentence on questions about rows that a tally cannot answer; "" if there is none."""
     return ", ".join(question.lens for question in _agenda(data) if not _answerable(data, question))
 
 
@@ -305,11 +308,11 @@ WRONG_ORDER = 5.0
 
 @dataclass(frozen=True)
 class Judged:
-    """How one of several questions is judged: its adjusted p-value, and those of its parts.
+    """Judgement of one of several questions: its adjusted p-value, and those of its parts.
 
-    ``steps`` is what Holm's method multiplies the p-value of the question by. A part, such as a
-    subgroup, whose p-value within the question is p, has max(adjusted, steps p) among all: so the
-    row, the table of its parts and the sentence about them give one answer.
+    ``steps`` is the factor of Holm's method for the question. A part, such as a subgroup, whose
+    p-value within the question is p, has max(adjusted, steps p) among all: so the row, the table of
+    its parts and the sentence about them agree.
     """
 
     adjusted: float
@@ -325,7 +328,7 @@ class Judged:
 
     @property
     def rejected(self) -> bool:
-        """Whether the question is rejected."""
+        """True if the question is rejected."""
         return self.adjusted <= self.alpha
 
     def part(self, pvalue: float) -> float:
@@ -417,7 +420,7 @@ def _worst(data: RowsOrTally, question: AuditQuestion, worst: int) -> str:
 
 
 def _of_search(search: SegmentSearch) -> CalibrationTestResult:
-    """Return the difference of the worst segment as a test, whose p-value is that of the search."""
+    """Return the difference of the worst segment as a test, with the p-value of the search."""
     shared = {field.name: vars(search)[field.name] for field in fields(Result)}
     names = ("lens", "null", "pvalue", "pvalue_error", "impossible", "clusters")
     return CalibrationTestResult(
@@ -474,7 +477,7 @@ def _judged(
 
 
 def _of_subgroups(parts: Subgroups) -> str:
-    """Say which subgroups are wrong, by how much, and that it is no chance."""
+    """Return a sentence on the rejected subgroups and the size of their errors."""
     wrong = {}
     for j, (name, test, p) in enumerate(zip(parts.names, parts.tests, parts.adjusted, strict=True)):
         means, finding = (parts.predicted[j], parts.observed[j]), parts.findings[j]
@@ -720,7 +723,7 @@ def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
 
 
 def _refuted(data: RowsOrTally) -> str:
-    """Say what outcomes of probability 0 mean."""
+    """Return a sentence on outcomes of probability 0."""
     impossible = data.impossible
     first, row = "", int(impossible[0])
     if data.has_rows and data.rows is not None:
@@ -909,7 +912,7 @@ def _not_rejected(
 
 
 # ------------------------------------------------------------------------------
-# How large an error may be, and what that means beside the largest that can be lived with.
+# How large an error may be, and what that means beside the largest acceptable one.
 
 
 @dataclass(frozen=True)

@@ -54,28 +54,29 @@ def gate(
 ) -> GateResult:
     """Say whether a model may be released: passed, failed, or too few rows to tell.
 
-    Its error is at most ``tolerance``, and that of the same rows by another model, ``against``, is
-    exceeded by at most ``margin``. A check passes when the upper bound is within the limit, fails
-    when the lower bound is beyond it, and cannot tell otherwise; then it says how many rows could.
+    It passes if its error is at most ``tolerance``, and exceeds the error of another model on the
+    same rows, ``against``, by at most ``margin``. A check passes when the upper bound is within the
+    limit, fails when the lower bound is beyond it, and cannot tell otherwise; then it says how many
+    rows could.
 
     Parameters
     ----------
     probs, labels, lens, n_resamples, rng, workers, **facts
         As in :func:`confidence_interval`; also tallies.
     against : array_like of shape (n,) or (n, K), Predictions or Tally, optional
-        What the model in use predicts for the same rows.
+        Predictions of the model in use for the same rows.
     tolerance, margin : float, optional
-        The largest error that can be lived with, and by how much the root mean squared error may be
-        larger than that of ``against``.
+        The largest acceptable error, and the largest acceptable increase of the root mean squared
+        error over ``against``.
     statistic : Statistic, default ECE(UniformBins(15))
         The error that the tolerance limits, and the cells of both checks.
     paired : bool, default True
-        Whether the rows of ``against`` are those of ``probs``; if not, both are
-        :class:`Predictions`, or tallies.
+        Whether ``against`` predicts the rows of ``probs``; if not, both are :class:`Predictions`,
+        or tallies.
     alpha : float, default 0.05
         Chance of a wrong finding, shared equally by the checks.
     names : tuple of str, default ("new", "old")
-        What to call the models.
+        Names of the models.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The verb that makes a report, and what its parts compute."""
+"""Reports: :func:`report`, and the computation of its parts."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def report(
 ) -> Report:
     """Write one page that a reviewer, a regulator or a release meeting can read.
 
-    What was asked and of which data; the verdict, the size of the error and its interval; curves
-    with simultaneous bars and with a band that holds at every sample size; all questions of
+    The question and the data; the verdict, the size of the error and its interval; curves with
+    simultaneous bars and with a band that holds at every sample size; all questions of
     :func:`audit`; classes and subgroups; the measures of the field; the effect of recalibration;
     what was not examined, and why; recipes, and a paragraph to paste.
 
@@ -103,7 +103,7 @@ def report(
         part answers, ``"weather"`` has the attributes diagram and Murphy's decomposition, ``"llm"``
         begins with subgroups, which are tasks, and stated confidences.
     name : str, optional
-        What the report is about: of a model, a file, a study.
+        Title of the report: the name of a model, a file, a study.
     model_version, author, source : str, optional
         Version of the model, author of the report, and where the data come from; they stand in the
         line of provenance.
@@ -115,16 +115,16 @@ def report(
     group : str, optional
         What a subgroup is called: "hospital".
     lens : lens, optional
-        What curves and measures are of, a lens that leaves two classes; by default as in
+        Lens of curves and measures, which leaves two classes; by default as in
         :func:`calibration_test`. The audit asks through its own.
     recalibrated : array_like or Predictions, optional
         Predictions for the same rows after recalibration on *other* rows.
     also : sequence of statistics, optional
         More tests, such as ``[ct.HosmerLemeshow()]``, which no profile has by itself.
     tolerance : float, optional
-        The largest error that can be lived with: the verdict then says whether the error matters.
+        The largest acceptable error: the verdict then says whether the error matters.
     costs : Utility or callable, optional
-        What actions cost, as in :func:`audit`: the utility promised and gained, and for two classes
+        Costs of actions, as in :func:`audit`: the utility promised and gained, and for two classes
         the decision curve with simultaneous limits, stand on the first screen.
     alpha : float, default 0.05
         As in :func:`audit`; intervals, bars and the band are of level 1 − ``alpha``. With a
@@ -143,7 +143,7 @@ def report(
 
     Notes
     -----
-    The cost is that of :func:`audit` and up to as much again. Above 200 000 rows there are no
+    The cost is the cost of :func:`audit` and up to as much again. Above 200 000 rows there are no
     smooth curves (:class:`ICI` and its like).
 
     References
