@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from caltest._base.arrays import RNG, IntArray, largest, quarters
+from caltest._base.arrays import RNG, AnyArray, IntArray, largest, quarters
 from caltest._base.containers import is_table, opened
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
@@ -238,7 +238,9 @@ def admitted(
             [Reading({"clusters": None})],
         )
     data = data if data.horizon is None else in_time_order(data)
-    notes: list[str] = [*_nested(data), *_doubts(data, in_order)]
+    notes: list[str] = list(_doubts(data, in_order))
+    if data.by is not None and data.clusters is not None and data.crossed is None:
+        notes = [*_nested(data.by, data.clusters), *notes]
     excused = data.induced or data.clusters is not None or data.followup is not None
     copies = data.copies
     if not (copies or excused):
@@ -259,16 +261,14 @@ def admitted(
 DEPENDENT_SUBGROUPS = 10
 
 
-def _nested(data: Predictions) -> list[str]:
+def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
     """Return a note where clusters lie within the subgroups of a column, as patients in hospitals.
 
     Clusters alone do not allow for what rows of one subgroup share beyond them.
     """
-    if data.by is None or data.clusters is None or data.crossed is not None:
-        return []
-    clusters = by_appearance(data.clusters)
+    clusters = by_appearance(clusters)
     count = int(clusters.max()) + 1
-    for column in data.by.reshape(data.n, -1).T:
+    for column in by.reshape(len(by), -1).T:
         levels = by_appearance(column)
         size = int(levels.max()) + 1
         if (
@@ -330,7 +330,9 @@ def neighbours(data: Predictions) -> float:
             if data.n_classes == 2:
                 outcomes.append((data.probs[:, 0], data.labels == 0))
             for p, outcome in outcomes:
-                x, part = outcome - p, _within_subgroups(data, quarters(p))
+                x, part = outcome - p, quarters(p)
+                if data.by is not None:
+                    part = _within_subgroups(data.by, part)
                 # Less the mean of like predictions: miscalibration alone makes neighbours agree
                 x -= (np.bincount(part, x) / np.maximum(np.bincount(part), 1))[part]
                 products = x[1:] * x[:-1]
@@ -339,17 +341,15 @@ def neighbours(data: Predictions) -> float:
     return _NEIGHBOURS[data]
 
 
-def _within_subgroups(data: Predictions, part: IntArray) -> IntArray:
+def _within_subgroups(by: AnyArray, part: IntArray) -> IntArray:
     """Return parts (n,) of rows, each within one subgroup, where these are not too small.
 
     A subgroup whose rows follow each other may be miscalibrated, and its rows independent.
     """
-    if data.by is None:
-        return part
-    for column in data.by.reshape(data.n, -1).T:
+    for column in by.reshape(len(by), -1).T:
         finer = np.unique(column, return_inverse=True)[1].ravel()
         finer = np.unique(part * (int(finer.max()) + 1) + finer, return_inverse=True)[1].ravel()
-        part = finer if IN_A_PART * (int(finer.max()) + 1) <= data.n else part
+        part = finer if IN_A_PART * (int(finer.max()) + 1) <= len(by) else part
     return part
 
 
@@ -442,7 +442,9 @@ def take_models(
             own = shared
         elif not (isinstance(labels, str) or isinstance(model, Predictions)):
             own = None if has_labels(model, shared) else shared
-        data[str(name)] = noted(take_model(verb, name, model, own, facts), notes.get(name))
+        data[str(name)] = take_model(verb, name, model, own, facts)
+        if name in notes:
+            data[str(name)] = noted(data[str(name)], notes[name])
     data = match_rows(data)
     (first, a), *others = data.items()
     for name, b in others:
@@ -476,7 +478,8 @@ def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts
         data = take_rows(verb, probs, labels, facts)
     except InvalidPredictionsError as error:
         raise error.of_file(f"model {name}") from None
-    refuse_few_blocks(verb, data)
+    if data.horizon is not None:
+        refuse_few_blocks(verb, data)
     return data
 
 
@@ -563,7 +566,7 @@ class Analysis:
     def induced(self) -> Predictions:
         """The induced predictions, for rows."""
         assert isinstance(self.problem, RowProblem)
-        return self.problem.predictions
+        return self.problem.data
 
     @property
     def from_sums(self) -> bool:
@@ -594,7 +597,7 @@ class Analysis:
     def facts(self) -> Fields:
         """Fields of every result on its data and their design."""
         # A lens may drop rows, and weights and clusters with them: what it shows counts
-        rows = self.problem.predictions if isinstance(self.problem, RowProblem) else None
+        rows = self.problem.data if isinstance(self.problem, RowProblem) else None
         source = self.data if rows is None else rows
         folds = self.lens.summary if isinstance(self.lens, Aligned) else None
         series = summary_of(self.rows) if rows is not None and rows.horizon is not None else None

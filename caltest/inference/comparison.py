@@ -44,7 +44,7 @@ from caltest.inference.dependence import (
     freedom_of,
     variance_of_difference,
 )
-from caltest.inference.interval import confidence_interval
+from caltest.inference.interval import interval_of
 from caltest.inference.null import holm
 from caltest.inference.squared_error import SquaredError, added, base_variance, summed
 from caltest.nulls import Run, Workers, simulate
@@ -388,8 +388,10 @@ class Model:
         prepared, estimate = evaluated(statistic, Analysis.through(lens, data).problem)
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            again = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
-            test = calibration_result(again, statistic, lens, "auto", settings.run)
+            asked = data
+            if not isinstance(data, Predictions):  # sampled rows where sums leave it open
+                asked = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
+            test = calibration_result(asked, statistic, lens, "auto", settings.run)
         error, tested, rows, times = None, statistic, prepared.data, None
         crossed: CrossedError | None = None
         if settings.method == "z":
@@ -414,16 +416,14 @@ class Model:
                 estimate = crossed.estimate
             # The estimate is the value of the statistic itself, which a tally knows more exactly.
             error = replace(SquaredError.of(cells, rows, times), estimate=estimate)
-            if error.alone == error.n:
+            if error.alone == error.copies.sum():
                 raise StatisticError(
                     f"no two rows of {name} share a cell of {name_of(tested.bins)}, so "
                     "that noise and error cannot be told apart: take fewer bins"
                 )
         interval = None
         try:  # of the model's own error, where one is known that covers
-            bounds = confidence_interval(
-                data, None, statistic, lens=lens, level=settings.level, **settings.run
-            )
+            bounds = interval_of(settings.level, data, statistic, lens, settings.run)
             if bounds.low is not None and bounds.high is not None:
                 interval = bounds.low, bounds.high
         except StatisticError:
@@ -485,10 +485,10 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
     pvalue, (low, high) = difference.pvalue(), difference.limits(settings.level)
     alone = "alone in their cell" if sides[0].error.parts.rows else "without other clusters there"
     notes = [
-        f"{m.error.alone} of {m.error.n} rows of {m.name} are {alone} and count "
+        f"{m.error.alone} of {int(m.error.copies.sum())} rows of {m.name} are {alone} and count "
         "nothing: take fewer bins"
         for m in (a, b)
-        if m.error is not None and m.error.alone > MANY_ALONE * m.error.n
+        if m.error is not None and m.error.alone > MANY_ALONE * m.error.copies.sum()
     ]
     better, side = (a, sides[0]) if difference.value < 0.0 else (b, sides[1])
     # Without rows alone in their cells it would differ: then these decide, and bins are too small

@@ -118,15 +118,21 @@ def confidence_interval(
     one_of("method", method, INTERVAL_METHODS)
     one_of("side", side, SIDES)
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
-    if isinstance(data, Predictions) and data.by is not None:
+    if not (isinstance(data, Predictions) and data.by is not None):
+        return interval_of(float(level), data, statistic, lens, run, side, method)
 
-        def ask(level: float, part: Predictions) -> ConfidenceIntervalResult:
-            return confidence_interval(
-                part, None, statistic, lens=lens, level=level, method=method, side=side, **run
-            )
+    def ask(level: float, part: Predictions) -> ConfidenceIntervalResult:
+        return interval_of(level, part, statistic, lens, run, side, method)
 
-        return _in_subgroups(data, ask, float(level))
-    question = (float(level), side, run, method)
+    return _in_subgroups(data, ask, float(level))
+
+
+def interval_of(
+    level: float, data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, run: Run,
+    side: Side = "two-sided", method: IntervalMethod = "auto",
+) -> ConfidenceIntervalResult:  # fmt: skip
+    """Return the interval from validated data without subgroups, options as in the verb."""
+    question = (level, side, run, method)
     request = interval_problem("confidence_interval", data, statistic, lens, *question)
     prepared, estimate = request.prepared, request.estimate
     bounds = _fitting(request, method)(request)
@@ -138,7 +144,7 @@ def confidence_interval(
     return request.analysis.result(
         ConfidenceIntervalResult, statistic, prepared=prepared, method=bounds.method,
         estimate=estimate, low=_within(low, estimand), high=_within(high, estimand),
-        level=float(level), side=side, null_mean=floor, bias=estimate - bounds.corrected,
+        level=level, side=side, null_mean=floor, bias=estimate - bounds.corrected,
         corrected=bounds.corrected, contains_zero=bounds.contains_zero, pvalue=bounds.pvalue,
         n_cells=None if cells is None or cells.bins is None else len(cells),
         n_resamples=bounds.n_draws, ended=bounds.ended, notes=bounds.notes,
@@ -195,7 +201,7 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
         if estimand.size != "largest":
             return by_inversion
         # Clopper & Pearson count independent rows that weigh alike
-        if not (request.designed or problem.weight is not None):
+        if not (problem.designed or problem.weight is not None):
             return by_cells
     if not problem.exact:
         raise StatisticError(
@@ -204,8 +210,8 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
             "method='inversion'"
         )
     raise StatisticError(
-        f"no interval of {name_of(request.statistic)} for {request.induced.n_classes} classes"
-        f"{' with clusters or weights' if request.designed else ''} is known to cover: take "
+        f"no interval of {name_of(request.statistic)} for {problem.data.n_classes} classes"
+        f"{' with clusters or weights' if problem.designed else ''} is known to cover: take "
         "ECE(bins) or DebiasedL2(bins), or method='bootstrap' if the statistic is an average"
     )
 
@@ -284,16 +290,6 @@ class IntervalProblem:
         return round(alpha, 12) or alpha
 
     @property
-    def induced(self) -> Predictions:
-        """The data behind the lens."""
-        return self.prepared.data
-
-    @property
-    def designed(self) -> bool:
-        """True if rows have clusters or weights."""
-        return self.prepared.problem.designed
-
-    @property
     def cells(self) -> Cells:
         """The partition of a binned statistic."""
         assert self.prepared.cells is not None
@@ -330,7 +326,7 @@ def by_inversion(request: IntervalProblem) -> Bounds:
     floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
     alike = noise.parts is None and noise.squared_mass is None
     # Few cells: the exact law decides about 0, as the test does; for many, draws are quicker.
-    if alike and request.induced.n_classes == 2 and len(cells) <= EXACT_CELLS:
+    if alike and request.prepared.problem.data.n_classes == 2 and len(cells) <= EXACT_CELLS:
         squared = estimand.size == "squared"
         plain = BinnedError.of(cells, "sqeuclidean" if squared else "tv")
         law, exact = plain.cell_law(), plain.observed
@@ -362,7 +358,7 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 def noise_of(request: IntervalProblem) -> CellNoise:
     """Return residual sums of the cells, with draws of their noise."""
     rng = np.random.default_rng(request.run["rng"])
-    return cell_noise(request.induced, request.cells, _n_draws(request), rng)
+    return cell_noise(request.prepared.problem.data, request.cells, _n_draws(request), rng)
 
 
 def _n_draws(request: IntervalProblem) -> int:
@@ -375,8 +371,8 @@ def _n_draws(request: IntervalProblem) -> int:
         )
     numbers = len(request.cells) * request.prepared.problem.d
     # Redrawn labels cost n a draw, which bounds their number as cells do
-    if request.designed:
-        numbers = max(numbers, request.induced.n // 64)
+    if request.prepared.problem.designed:
+        numbers = max(numbers, request.prepared.problem.data.n // 64)
     elif not request.cells.lawful:
         numbers = max(numbers, request.cells.order.size // 64)
     # Quantiles of rare tails rest on 20 draws beyond them at least
@@ -519,8 +515,8 @@ def noise_floor(request: IntervalProblem) -> float:
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
     prepared, estimate = request.prepared, request.estimate
-    if request.induced.n_clusters is not None:  # marginal law
-        prepared = prepare(request.statistic, replace(request.induced, clusters=None))
+    if request.prepared.problem.data.n_clusters is not None:  # marginal law
+        prepared = prepare(request.statistic, replace(request.prepared.problem.data, clusters=None))
     plain = replace(prepared, usual_null=None) if prepared.usual_null else prepared
     return null_distribution(request.statistic, plain, estimate, "auto", request.run)[0].mean()
 
@@ -600,7 +596,7 @@ def equivalence_test(
     largest = estimand is not None and estimand.size == "largest"
     unknown = estimand is None or estimand.size == "signed" or request.prepared.cells is None
     weighted = request.prepared.problem.weight is not None
-    if unknown or (largest and (request.designed or weighted)):
+    if unknown or (largest and (request.prepared.problem.designed or weighted)):
         raise StatisticError(
             f"no upper bound of {name_of(statistic)} is known to hold for these data: take "
             "ECE(bins) or DebiasedL2(bins)"

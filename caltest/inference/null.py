@@ -216,7 +216,7 @@ def replicates_of(
     ``factor`` is κ, by which squared residuals are inflated; ``stop_when`` maps values to booleans
     and ends the run early. StatisticError if the scheme does not fit the data.
     """
-    data = prepared.data
+    data = prepared.problem.data
     if (only := prepared.problem.only_null) is not None:
         _refuse_other(only, scheme)
     if data.n_clusters is not None and not scheme.takes_clusters:

@@ -504,7 +504,7 @@ class View(Analysis):
 
         Warnings of a statistic with one possible value are dropped.
         """
-        rows = part.predictions if isinstance(part, RowProblem) else part
+        rows = part.data if isinstance(part, RowProblem) else part
         lens, data = (None, rows.tally) if isinstance(rows, MicroCells) else (Canonical(), rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)

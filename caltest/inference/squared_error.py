@@ -83,7 +83,8 @@ class SquaredError:
 
     ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b, ``mass`` (L,) the W_b,
     ``centred`` (P, d) S_ub − W_ub S_b / W_b; ``omitting`` (U,) is T when unit u is left out and
-    cells are kept, ``changes`` (n, K) by how much T changes when row i has label k.
+    cells are kept, ``changes`` (n, K) by how much T changes when row i has label k. ``copies`` (n,)
+    and ``times`` (U,) are how many rows and units each row and unit stands for.
     """
 
     estimate: float
@@ -94,6 +95,8 @@ class SquaredError:
     centred: FloatArray
     omitting: FloatArray
     changes: FloatArray
+    copies: FloatArray
+    times: FloatArray
 
     @classmethod
     def of(
@@ -136,22 +139,11 @@ class SquaredError:
             change = np.column_stack([change, np.zeros(n)])
         changes = change - change[np.arange(n), induced.labels, None]
         centred = x - sums[part_cell] * (mass / total[part_cell])[:, None]
-        return cls(whole / everything, cell, parts, weights, total, centred, omitting, changes)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.copies.sum())
-
-    @property
-    def copies(self) -> FloatArray:
-        """Number of rows that each row stands for, shape (n,)."""
-        return self.parts.times[self.parts.of_row]
-
-    @property
-    def times(self) -> FloatArray:
-        """Number of units that each unit stands for, shape (U,)."""
-        return self.parts.times if self.parts.rows else np.ones(self.omitting.size)
+        copies, alike = m[parts.of_row], m if parts.rows else np.ones(omitting.size)
+        return cls(
+            whole / everything, cell, parts, weights, total, centred, omitting, changes, copies,
+            alike,
+        )  # fmt: skip
 
     def in_cells(self, values: FloatArray) -> FloatArray:
         """Return the sums in the cells (L,) of values of the parts (P,)."""

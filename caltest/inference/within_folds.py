@@ -106,7 +106,7 @@ class WithinFolds(Statistic):
 
     def _by_fold(self, problem: FoldProblem) -> PreparedFolds:
         """Prepare the statistic for each fold, without folds in which it cannot vary."""
-        data = problem.predictions
+        data = problem.data
         mass = np.ones(data.n) if data.weights is None else data.weights
         parts, places, shares, refused = list[Prepared](), [], [], None
         for k in np.unique(problem.folds):

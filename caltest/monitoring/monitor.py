@@ -166,7 +166,7 @@ class Monitor(Watch):
             probs, labels = [probs], [labels]
         data = take_rows("Monitor", probs, labels, facts, in_order=True, stakes=True)
         lens = as_lens(self.lens, data)
-        induced = RowProblem.of(lens(data)).predictions
+        induced = RowProblem.of(lens(data)).data
         weights = np.ones(induced.n) if induced.weights is None else induced.weights
         refuse_large(weights)
         new = self._begun(data, lens, induced.n_classes, time)

@@ -102,9 +102,12 @@ class Problem(ABC):
 
     ``probs`` (U, K) are predictions, of a unit of several rows their mean; ``labels`` (U,) the
     observed labels, or numbers of events; ``count`` (U,) the rows of a unit, None where each is
-    one; ``weight`` (U,) the weight of each of its rows, None where all count alike.
+    one; ``weight`` (U,) the weight of each of its rows, None where all count alike; ``n`` is the
+    number of rows, and ``data`` the origin: predictions, or the micro-cells of a tally.
     """
 
+    data: Any
+    n: int
     probs: FloatArray
     labels: IntArray
     count: FloatArray | None
@@ -118,11 +121,8 @@ class Problem(ABC):
     designed: bool = False
     #: The only null it has; None where labels are drawn, or have a law.
     only_null: Scheme | None = None
-
-    @property
-    @abstractmethod
-    def n(self) -> int:
-        """Number of rows."""
+    #: Remarks for results on the source of the numbers.
+    remarks: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -151,11 +151,6 @@ class Problem(ABC):
                 "through a two-class lens such as TopK(1) or OneVsRest(c)"
             )
         return np.ascontiguousarray(self.probs[:, 0])
-
-    @property
-    @abstractmethod
-    def data(self) -> Any:
-        """Origin of the problem: predictions, or the micro-cells of a tally."""
 
     @property
     @abstractmethod
@@ -311,11 +306,6 @@ class Problem(ABC):
 
         Σ m with m = 1 − max p, of weighted rows (Σ w m)² / Σ w² m.
         """
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Remarks for results on the source of the numbers."""
-        return ()
 
 
 def gathered(squares: FloatArray, which: Squares) -> FloatArray:

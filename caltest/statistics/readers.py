@@ -135,10 +135,13 @@ class Reader:
     def sums(self, block: AnyArray) -> ResidualSums:
         """Return the residual sums of the cells, squares and scores."""
         lanes, n_cells, squares = block.shape[1], self.starts.size - 1, self.statistic.squares
-        mass: AnyArray = np.empty(lanes, dtype=self._plain)
+        # Counts of a cell, or what is added in their place
+        counts = not (self.residuals or self.weights.size)
+        mass: AnyArray = np.empty(lanes, dtype=np.int32 if counts else np.float64)
         sums = np.empty((n_cells, 1, lanes))
         squared = self.residuals and squares is not None
-        added = np.empty((1 if squared else len(self.steps), self._n_places, lanes))
+        n_places = n_cells if squares == "cells" else 1  # of squares and scores
+        added = np.empty((1 if squared else len(self.steps), n_places, lanes))
         add_up(
             block, self.starts, self.expected, self.weights, self.steps, squared, mass, sums, added
         )
@@ -148,16 +151,6 @@ class Reader:
         if squares is not None:
             return ResidualSums(gaps, added[0].T)
         return ResidualSums(gaps, linear=added[:, 0].T if len(added) else ABSENT)
-
-    @property
-    def _n_places(self) -> int:
-        """Number of places where squares and scores are added up: every cell, or one."""
-        return self.starts.size - 1 if self.statistic.squares == "cells" else 1
-
-    @property
-    def _plain(self) -> type:
-        """Integer type that holds the counts of a cell."""
-        return np.float64 if self.residuals or self.weights.size else np.int32
 
 
 @lane_kernel

@@ -68,9 +68,19 @@ class Flips:
 class RowProblem(Problem):
     """Predictions seen through a lens; outcomes are label vectors (B, n), or :class:`Flips`."""
 
-    predictions: Predictions = field(repr=False)
+    data: Predictions = field(repr=False)
+    #: Predictions (n, K), labels (n,), and the weight of every row, (n,), or None.
+    probs: FloatArray = field(init=False, repr=False)
+    labels: IntArray = field(init=False, repr=False)
+    weight: FloatArray | None = field(init=False, repr=False)
+    n: int = field(init=False, repr=False)
     exact = True
     count = None
+
+    def __post_init__(self) -> None:
+        data = self.data
+        rows = {"probs": data.probs, "labels": data.labels, "weight": data.weights, "n": data.n}
+        vars(self).update(rows)  # a frozen instance is filled in once
 
     @staticmethod
     def of(data: Predictions) -> RowProblem:
@@ -79,36 +89,13 @@ class RowProblem(Problem):
         return row_problem(OneVsRest(1)(data) if plain else data)
 
     @property
-    def probs(self) -> FloatArray:  # type: ignore[override]
-        """Predictions (n, K)."""
-        return self.predictions.probs
-
-    @property
-    def weight(self) -> FloatArray | None:  # type: ignore[override]
-        """Weight of every row, (n,), or None."""
-        return self.predictions.weights
-
-    @property
     def n_clusters(self) -> int | None:  # type: ignore[override]
         """Number of clusters; None where rows are independent."""
-        return self.predictions.n_clusters
-
-    @property
-    def n(self) -> int:
-        return self.predictions.n
-
-    @property
-    def data(self) -> Predictions:
-        return self.predictions
-
-    @property
-    def labels(self) -> IntArray:  # type: ignore[override]
-        """Observed labels (n,)."""
-        return self.predictions.labels
+        return self.data.n_clusters
 
     @property
     def impossible(self) -> IntArray:
-        return self.predictions.impossible
+        return self.data.impossible
 
     @property
     def events(self) -> IntArray:
@@ -119,7 +106,7 @@ class RowProblem(Problem):
         return self.weight is not None or self.n_clusters is not None
 
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
-        return self.predictions, np.ones(self.n), np.arange(self.n)
+        return self.data, np.ones(self.n), np.arange(self.n)
 
     @property
     def observed(self) -> IntArray:
@@ -209,7 +196,7 @@ class RowProblem(Problem):
     def _of_flips(
         self, m: FloatArray, cells: Cells | None, squares: Squares, tables: FloatArray | None
     ) -> ResidualSums:
-        residuals = self.predictions.residuals[:, : self.d]
+        residuals = self.data.residuals[:, : self.d]
         sums = added = linear = ABSENT
         if cells is not None:
             sums = np.stack([cells.sum(m * column, axis=1) for column in residuals.T], axis=-1)
@@ -241,7 +228,7 @@ class RowProblem(Problem):
 
     def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
         if isinstance(outcomes, Flips):
-            residuals = outcomes.multipliers[:, :, None] * self.predictions.residuals[:, : self.d]
+            residuals = outcomes.multipliers[:, :, None] * self.data.residuals[:, : self.d]
         else:
             residuals = (outcomes[:, :, None] == np.arange(self.d)) - self.probs[:, : self.d]
             residuals = residuals if self.weight is None else self.weight[:, None] * residuals
@@ -263,7 +250,7 @@ class RowProblem(Problem):
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return a resampler, which draws and counts in one pass where that is possible."""
         if isinstance(scheme, WildSigns):
-            signs = scheme.drawer(self.predictions)
+            signs = scheme.drawer(self.data)
             return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
         if not isinstance(scheme, LabelScheme):
             raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
@@ -271,11 +258,11 @@ class RowProblem(Problem):
         if counted and self.n_classes > 2 and isinstance(scheme, RedrawLabels) and factor == 1.0:
             sides = [CountedRedraws.of(self, each) for each in counted]
             return Beside(sides) if joint else sides[0]
-        draw = scheme.drawer(self.predictions)
+        draw = scheme.drawer(self.data)
         if counted and isinstance(draw, Lanes):
             return Redraws.of(draw, counted, factor, joint)
         values = partial(statistic.values, factor=factor)
-        return Batches.of(scheme, self.predictions, values, draw)
+        return Batches.of(scheme, self.data, values, draw)
 
     @property
     def surprises(self) -> float:
@@ -526,12 +513,12 @@ class FollowupProblem(RowProblem):
     @cached_property
     def censoring(self) -> Censoring:
         """Censoring times and weights of the rows."""
-        return self.predictions.censoring
+        return self.data.censoring
 
     @cached_property
     def drawer(self) -> FollowLanes:
         """Lanes that draw outcomes under the null."""
-        return RedrawFollowup().drawer(self.predictions)
+        return RedrawFollowup().drawer(self.data)
 
     @property
     def events(self) -> FloatArray:  # type: ignore[override]

@@ -103,7 +103,7 @@ class _MeanScore(Statistic):
     def per_row(self, probs: object, labels: object = None) -> FloatArray:
         """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
         data = read_arguments(probs, labels, rounded=False).labelled("per_row")
-        return self.of_rows(RowProblem.of(data).predictions)
+        return self.of_rows(RowProblem.of(data).data)
 
     def of_rows(self, rows: Predictions) -> FloatArray:
         """Return the score of every row of an induced problem, shape (n,)."""

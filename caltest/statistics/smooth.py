@@ -73,7 +73,7 @@ def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> 
     problem = RowProblem.of(
         read_arguments(probs, labels, rounded=False).labelled("smooth_curve").in_ratios()
     )
-    data = problem.predictions
+    data = problem.data
     residuals = data.residuals[:, :1].T
     solution = SmoothECE().prepare(problem).solve(residuals)
     error, width = (float(value[0]) for value in solution)

@@ -200,7 +200,7 @@ class TallyProblem(MicroCells):
         return self.tally.grid
 
     @property
-    def n(self) -> int:
+    def n(self) -> int:  # type: ignore[override]
         return self.tally.n
 
     @property
@@ -361,7 +361,7 @@ class TallyProblem(MicroCells):
         return float((w @ rare) ** 2 / max(w**2 @ rare, 1e-300))
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
         return (f"from sums over micro-cells of like predictions (Tally, grid {self.grid})",)
 
     def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
@@ -467,7 +467,7 @@ class ClusteredProblem(MicroCells):
         return self.tally.n_cells
 
     @property
-    def n(self) -> int:
+    def n(self) -> int:  # type: ignore[override]
         return self.tally.n
 
     @cached_property
@@ -558,7 +558,7 @@ class ClusteredProblem(MicroCells):
         return float(self.count @ self.probs.min(axis=1))
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
         return (f"from sums of {self.n_clusters} clusters, whose signs are drawn",)
 
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
