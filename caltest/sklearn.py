@@ -208,7 +208,7 @@ def out_of_fold(
     split = PredefinedSplit(fold)
     probs = cross_val_predict(clone(estimator), X, truth, cv=split, method="predict_proba")
     return Predictions.of(
-        probs, _codes(classes, truth), [str(c) for c in classes], folds=fold, rounded=False,
+        probs, _numbered(classes, truth), [str(c) for c in classes], folds=fold, rounded=False,
         as_is=True,  # the order of the classes is known
     )  # fmt: skip
 
@@ -269,7 +269,9 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.estimator_ = model.fit(X, truth, **weights)
         self.classes_ = np.asarray(self.estimator_.classes_)
         method = VectorScaling() if self.method is None else self.method
-        self.recalibrated_ = method.fit(probs, _codes(self.classes_, truth), weights=sample_weight)
+        self.recalibrated_ = method.fit(
+            probs, _numbered(self.classes_, truth), weights=sample_weight
+        )
         return self
 
     def predict_proba(self, X: object) -> FloatArray:
@@ -295,7 +297,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return int(self.estimator_.n_features_in_)
 
 
-def _codes(classes: AnyArray, y: AnyArray) -> IntArray:
+def _numbered(classes: AnyArray, y: AnyArray) -> IntArray:
     """Return the places of the labels among the classes."""
     order = np.argsort(classes, kind="stable")
     codes = order[np.minimum(np.searchsorted(classes[order], y), classes.size - 1)]
@@ -329,7 +331,7 @@ def _problem(
         if pos_label is not None and lens is None:
             places = (j for j, c in enumerate(classes.tolist()) if c == pos_label)
             lens = OneVsRest(next(places, str(pos_label)))
-        codes, names = _codes(classes, y), [str(c) for c in classes]
+        codes, names = _numbered(classes, y), [str(c) for c in classes]
         data = Predictions.of(probs, codes, names, weights=weights, rounded=False, as_is=True)
         return _in_ratios(data), {"lens": lens, **options}
     if pos_label is None and order is not None:

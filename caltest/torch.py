@@ -243,7 +243,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         )
 
     def _tallied(self, preds: object, target: object) -> Tally | None:
-        probs, labels = _rows(preds, target, self.ignore_index, self.from_logits)
+        probs, labels = _kept_rows(preds, target, self.ignore_index, self.from_logits)
         if not len(probs):
             return None
         with warnings.catch_warnings():
@@ -276,7 +276,7 @@ def _carried(totals: Tensor) -> Tensor:
     return torch.from_numpy(carried(totals.cpu().numpy())).to(totals.device)
 
 
-def _rows(
+def _kept_rows(
     preds: object, target: object, ignored: int | None, from_logits: bool
 ) -> tuple[FloatArray, AnyArray]:
     """Return predictions (n,) or (n, K) and labels (n,), without elements to ignore."""

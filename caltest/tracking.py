@@ -42,7 +42,7 @@ def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None
         import mlflow
     except ImportError as error:
         raise ImportError("log_to_mlflow needs MLflow: pip install 'caltest[mlflow]'") from error
-    mlflow.log_metrics(_numbers(result, name), step=step)
+    mlflow.log_metrics(_metrics_of(result, name), step=step)
     with _files(result) as folder:
         mlflow.log_artifacts(str(folder), artifact_path=name)
 
@@ -62,7 +62,7 @@ def log_to_wandb(
     if run is None:
         raise RuntimeError("there is no active run of W&B: call wandb.init() first, or pass run=")
     with _files(result) as folder:
-        content: dict[str, object] = dict(_numbers(result, name))
+        content: dict[str, object] = dict(_metrics_of(result, name))
         if (folder / "figure.png").exists():
             content[f"{name}/figure"] = wandb.Image(str(folder / "figure.png"))
         run.log(content, step=step)
@@ -113,7 +113,7 @@ def mlflow_metric(
 OF_MLFLOW = ("estimate", "noise_floor", "pvalue")
 
 
-def _numbers(result: Result, name: str) -> dict[str, float]:
+def _metrics_of(result: Result, name: str) -> dict[str, float]:
     """Return the numbers of a result, and of the rows and tests in it, by names of metrics."""
     metrics: dict[str, float] = {}
 

@@ -47,7 +47,7 @@ def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
     return x
 
 
-def _cut(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
+def _cell_numbers(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
     return np.searchsorted(edges, x, side="left" if closed == "right" else "right")
 
 
@@ -99,7 +99,7 @@ class UniformBins(Written):
 
     def _along_axis(self, x: FloatArray) -> IntArray:
         tolerance = EDGE_TOLERANCE if self.closed == "right" else -EDGE_TOLERANCE
-        return _cut(x, self.edges + tolerance, self.closed)
+        return _cell_numbers(x, self.edges + tolerance, self.closed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +134,7 @@ class EdgeBins(Written):
         one_of("closed", self.closed, ("right", "left"))
 
     def __call__(self, probs: FloatArray) -> IntArray:
-        return _cut(one_coordinate(probs, self), np.array(self.edges), self.closed)
+        return _cell_numbers(one_coordinate(probs, self), np.array(self.edges), self.closed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,9 +167,9 @@ class QuantileBins(Written):
         j = np.arange(1, self.n_bins)
         if self.closed == "right":
             edges = ordered[-(-j * x.size // self.n_bins) - 1]
-            return _cut(x, np.unique(edges), "right")
+            return _cell_numbers(x, np.unique(edges), "right")
         edges = ordered[j * x.size // self.n_bins]
-        return _cut(x, np.unique(edges[edges > ordered[0]]), "left")
+        return _cell_numbers(x, np.unique(edges[edges > ordered[0]]), "left")
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,4 +277,4 @@ class CutBins(Written):
         else:
             ranks = np.round(np.linspace(0, x.size, m, endpoint=False)).astype(np.int64)
             inner = ordered[np.minimum(ranks, x.size - 1)][1:]
-        return _cut(x, inner, self.closed)
+        return _cell_numbers(x, inner, self.closed)

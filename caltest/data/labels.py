@@ -73,12 +73,12 @@ def matches(names: Sequence[object], words: Iterable[object]) -> dict[str, str]:
     columns, labels = list(map(str, names)), sorted({*map(str, words)})
     if {*labels} <= {*columns}:
         return {word: word for word in labels}
-    of = {_plain(name): name for name in columns}
-    known = len(of) == len(columns) and all(_plain(word) in of for word in labels)
-    return {word: of[_plain(word)] for word in labels} if known else {}
+    of = {_folded_name(name): name for name in columns}
+    known = len(of) == len(columns) and all(_folded_name(word) in of for word in labels)
+    return {word: of[_folded_name(word)] for word in labels} if known else {}
 
 
-def _plain(name: str) -> str:
+def _folded_name(name: str) -> str:
     return re.sub(r"[\s_]+", "_", name.strip().casefold())
 
 

@@ -480,11 +480,11 @@ def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
     """Return a lens, the default one for None; StatisticError for anything else."""
     if lens is None and data.folds is None:
         return default_lens(data)
-    plain = _plain(lens.lens if isinstance(lens, Aligned) else lens, data)
+    plain = _applicable_lens(lens.lens if isinstance(lens, Aligned) else lens, data)
     return plain if data.folds is None else Aligned.of(plain, data)
 
 
-def _plain(lens: LensLike | None, data: Predictions) -> Lens:
+def _applicable_lens(lens: LensLike | None, data: Predictions) -> Lens:
     if lens is None:
         return default_lens(data)
     if data.followup is not None and lens != default_lens(data):

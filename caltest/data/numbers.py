@@ -395,10 +395,10 @@ def n_copies(probs: FloatArray, labels: IntArray) -> int:
         rows = np.flatnonzero((lots % np.uint64(n // ROWS_INSPECTED + 1) == 0) & (p < 1.0))
     if rows.size < 2 or not _copied(probs[rows], labels[rows]):
         return 0
-    return n - np.unique(row_numbers(np.column_stack([_told_apart(probs), labels]))).size
+    return n - np.unique(row_numbers(np.column_stack([_row_keys(probs), labels]))).size
 
 
-def _told_apart(probs: FloatArray) -> IntArray:
+def _row_keys(probs: FloatArray) -> IntArray:
     step = max(1, probs.shape[1] // COLUMNS_COMPARED)
     few = probs[:, ::step] if step > 1 else probs
     return np.column_stack([few, largest(probs)]).view(np.int64)
@@ -409,7 +409,7 @@ def _copied(probs: FloatArray, labels: IntArray) -> bool:
     p = np.ascontiguousarray(probs[:, 1]) if two else largest(probs)
     if (np.diff(np.sort(p)) > 0.0).all():
         return False
-    numbers = p.view(np.int64) if two else row_numbers(_told_apart(probs)).view(np.int64)
+    numbers = p.view(np.int64) if two else row_numbers(_row_keys(probs)).view(np.int64)
     order = np.lexsort((numbers, p))
     outcome = labels if two else labels == probs.argmax(axis=1)
     equal = np.diff(numbers[order]) == 0

@@ -107,7 +107,7 @@ def promise(
     difference = float((realised - table.promised).mean())
     known = utility.ends if isinstance(utility, Utility) else (np.inf, -np.inf)
     ends = min(known[0], table.gains.min()), max(known[1], table.gains.max())
-    low, high = _limits(realised, *ends, PSEUDO_ROWS, level)
+    low, high = _student_limits(realised, *ends, PSEUDO_ROWS, level)
     actions, shares = _actions(utility, data.probs)
     impossible = int(np.count_nonzero(data.probs[np.arange(data.n), data.labels] == 0.0))
     notes = [
@@ -197,7 +197,7 @@ def decision_curve(
     gains, p = _gains(data, t), data.probs[:, 1]
     odds = t / (1.0 - t)
     ends = np.stack([np.ones_like(odds), -odds])
-    mean, error, critical, point = _curve(gains, ends, PSEUDO_ROWS, level, rng)
+    mean, error, critical, point = _band_of_means(gains, ends, PSEUDO_ROWS, level, rng)
     always = np.where(data.labels[:, None] == 1, 1.0, -odds)
     useful = t[_shown_useful(gains, gains - always, odds, level, rng)]
     acts = p[:, None] >= t
@@ -220,7 +220,7 @@ def decision_curve(
         other = gains_of_other.mean(axis=0)
         difference = (gains - gains_of_other).mean(axis=0)
         reach = np.maximum(1.0, odds)
-        centre, spread, wide, _ = _curve(
+        centre, spread, wide, _ = _band_of_means(
             gains - gains_of_other,
             np.stack([reach, -reach]),
             PSEUDO_ROWS_OF_A_DIFFERENCE,
@@ -329,7 +329,7 @@ def _redrawn_pvalue(
     return (1.0 + reached) / (1.0 + n_resamples)
 
 
-def _limits(
+def _student_limits(
     gains: FloatArray, least: float, most: float, pseudo: float, level: float
 ) -> tuple[float, float]:
     """Return Student's limits (low, high) of a mean, with pseudo-observations at both ends.
@@ -359,7 +359,7 @@ def _moments(
     return mean, error, covariance, float(student.ppf(0.5 + 0.5 * level, n - 1.0))
 
 
-def _curve(
+def _band_of_means(
     gains: FloatArray, ends: FloatArray, pseudo: float, level: float, rng: RNG
 ) -> tuple[FloatArray, FloatArray, float, float]:
     """Return means (T,), standard errors (T,), and simultaneous and pointwise critical values.
@@ -391,7 +391,7 @@ def _shown_useful(
     reach = np.maximum(1.0, odds)
     ends = np.stack([np.append(np.ones_like(odds), reach), np.append(-odds, -reach)])
     both = np.hstack([gains, over_always])
-    mean, error, critical, _ = _curve(both, ends, PSEUDO_ROWS, level, rng)
+    mean, error, critical, _ = _band_of_means(both, ends, PSEUDO_ROWS, level, rng)
     return np.asarray((mean - critical * error > 0.0).reshape(2, -1).all(axis=0))
 
 

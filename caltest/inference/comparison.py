@@ -180,11 +180,11 @@ def compare(
 
         def ask(*parts: Predictions) -> ComparisonResult:
             again = take_models("compare", dict(zip(names, parts, strict=True)), None, {}, UNPAIRED)
-            settings, models = _models(again, statistic, lens, method, True, level, margin, run)
+            settings, models = _tested(again, statistic, lens, method, True, level, margin, run)
             return compared(settings, *models)
 
         return with_subgroups(ask, *(d for d in data.values() if isinstance(d, Predictions)))
-    settings, models = _models(data, statistic, lens, method, paired, level, margin, run)
+    settings, models = _tested(data, statistic, lens, method, paired, level, margin, run)
     return compared(settings, *models)
 
 
@@ -233,7 +233,7 @@ def compare_models(
     data = take_models("compare_models", dict(models), labels, facts) if models else {}
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     method = "z" if method == "auto" else method
-    settings, members = _models(data, statistic, lens, method, True, level, margin, run)
+    settings, members = _tested(data, statistic, lens, method, True, level, margin, run)
     # From the best calibrated on, so that letters run down the table
     ranked = sorted(members, key=lambda m: m.estimate)
     pairs = [compared(settings, a, b) for a, b in combinations(ranked, 2)]
@@ -247,7 +247,7 @@ def compare_models(
         pairs=tuple(pairs),
         adjusted=tuple(adjusted),
         verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
-        indistinguishable=tuple(_groups(names, together)),
+        indistinguishable=tuple(_letter_groups(names, together)),
         level=level,
         **{name: vars(first)[name] for name in SHARED_BY_PAIRS},
         ended=ending(*(pair.ended for pair in pairs)),
@@ -277,7 +277,7 @@ def _refuse_settings(verb: str, level: float, margin: float, method: str, facts:
     one_of("method", method, ("auto", *HYPOTHESES))
 
 
-def _models(
+def _tested(
     data: Mapping[str, RowsOrTally], statistic: StatisticLike, lens: LensLike | None,
     method: ComparisonMethod, paired: bool, level: float, margin: float, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
@@ -316,7 +316,7 @@ def _of_tallies(
     return dict(zip(names, (first, second), strict=True))
 
 
-def _groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
+def _letter_groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
     """Return the maximal sets in which every pair is together (insert and absorb, Piepho 2004)."""
     sets = [frozenset(names)]
     for a, b in combinations(names, 2):

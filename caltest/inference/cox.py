@@ -196,13 +196,13 @@ def _read(
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens)
     if not analysis.from_sums:
         refuse_few_blocks("cox_recalibration", analysis.rows)
-        return analysis, (*_of_rows(analysis.induced), analysis.induced.weights)
+        return analysis, (*_logits_and_events(analysis.induced), analysis.induced.weights)
     if analysis.data.weights is not None:
         raise StatisticError("cox_recalibration takes weighted rows, but no tally of them")
     return analysis, _of_sums(analysis.problem)
 
 
-def _of_rows(rows: Predictions) -> tuple[FloatArray, FloatArray]:
+def _logits_and_events(rows: Predictions) -> tuple[FloatArray, FloatArray]:
     """Return log-odds (n,) and events (n,); refuse rows without finite estimates."""
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
@@ -226,7 +226,7 @@ def _of_sums(micro: Problem) -> Likelihood:
 
     Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
     """
-    _of_rows(micro.expand()[0])
+    _logits_and_events(micro.expand()[0])
     probs, times = micro.quadrature
     z = logit_table(probs)[:, 0]
     design = np.column_stack([np.ones(z.size), z])
@@ -329,7 +329,7 @@ Link = Literal["logit", "cloglog"]
 Fits = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
-def _mean(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
+def _inverse_link(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
     """Return the mean μ of linear predictors, and its derivative, same shape."""
     if link == "logit":
         mu = scipy.special.expit(eta)
@@ -348,7 +348,7 @@ def _fit(
     """
     beta, w = np.zeros(design.shape[1]), censoring.weights
     for _ in range(100):
-        mu, slope = _mean(z + design @ beta, link)
+        mu, slope = _inverse_link(z + design @ beta, link)
         ratio = slope / np.maximum(mu * (1.0 - mu), 1e-300)
         scores = (w * ratio * (events - mu))[:, None] * design
         information = (design * (w * slope * ratio)[:, None]).T @ design

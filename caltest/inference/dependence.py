@@ -310,7 +310,7 @@ class CrossedError:
 def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
     """Return V of T_A − T_B; rows that share both clusters contribute at first order."""
     both = zip(a.omitting, b.omitting, strict=True)
-    first, second = (_jackknife(x - y) for x, y in both)
+    first, second = (_jackknife_variance(x - y) for x, y in both)
     w = np.ones(data.n) if data.weights is None else data.weights
     linear = a.linear - b.linear
     linear = linear - w * linear.sum() / w.sum()
@@ -334,5 +334,5 @@ def by_student(
     return value - reach, value + reach, 1.0 if abs(value) <= 1e-14 else pvalue
 
 
-def _jackknife(values: FloatArray) -> float:
+def _jackknife_variance(values: FloatArray) -> float:
     return float((values.size - 1) / values.size * ((values - values.mean()) ** 2).sum())

@@ -133,7 +133,7 @@ def reliability_fit(
         raise StatisticError(f"fit={fit!r} needs the rows: from a tally comes fit='band'")
     else:
         induced = view.induced
-        at, p = _points(view.problem, points), induced.probs[:, 0]
+        at, p = _abscissae(view.problem, points), induced.probs[:, 0]
         low = high = np.full(at.size, np.nan)
         statistic: CORP | SmoothECE = CORP()
         curves: Callable[[IntArray], FloatArray]
@@ -173,7 +173,9 @@ def reliability_fit(
     )
 
 
-def _points(problem: Problem, points: int, ends: tuple[float, float] | None = None) -> FloatArray:
+def _abscissae(
+    problem: Problem, points: int, ends: tuple[float, float] | None = None
+) -> FloatArray:
     """Return quantiles of the predictions and equally spaced points between the limits, (m,)."""
     p = problem.probs[:, 0]
     least, most = ends or (p.min(), p.max())
@@ -196,7 +198,7 @@ def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     x, least, most = (values[first] for values in (problem.probs[:, 0], least, most))
     grid = np.unique(np.append(least, most))
     if x.size > points:
-        grid = _points(problem, points, (least.min(), most.max()))
+        grid = _abscissae(problem, points, (least.min(), most.max()))
     hits = levels.sum(problem.events)
     at, low, high = honest_band(x, levels.counts, hits, level, grid, (least, most))
     return at, CORP().prepare(RowProblem(rows)).fit(rows.labels)(at), low, high

@@ -112,7 +112,10 @@ def grade_tests(
     if np.unique(p[size > 0]).size > 1:
         for tail, value in zip(exact, _poisson_binomial(size, p, int(D[-1])), strict=True):
             tail[-1] = value
-    pvalues = {"exact": _of(exact, alternative), "jeffreys": _of(posterior, alternative)}
+    pvalues = {
+        "exact": _sided(exact, alternative),
+        "jeffreys": _sided(posterior, alternative),
+    }
     if method == "exact":
         low, high = clopper_pearson(D, N, 1.0 - alpha)
     else:  # equal tails of Beta(D + ½, N − D + ½), closed where all rows are alike
@@ -150,7 +153,7 @@ def grade_tests(
     return GradeTests(*answer, n=int(N[-1]), n_classes=2, notes=notes)
 
 
-def _of(tails: Tails, alternative: str) -> FloatArray:
+def _sided(tails: Tails, alternative: str) -> FloatArray:
     # A two-sided test may be wrong on either side: each tail has half of alpha
     greater, less = tails
     if alternative == "two-sided":

@@ -143,7 +143,7 @@ def interval_of(
     high = bounds.high if side != "lower" else np.inf
     return request.analysis.result(
         ConfidenceIntervalResult, statistic, prepared=prepared, method=bounds.method,
-        estimate=estimate, low=_within(low, estimand), high=_within(high, estimand),
+        estimate=estimate, low=_cut_to_range(low, estimand), high=_cut_to_range(high, estimand),
         level=level, side=side, null_mean=floor, bias=estimate - bounds.corrected,
         corrected=bounds.corrected, contains_zero=bounds.contains_zero, pvalue=bounds.pvalue,
         n_cells=None if cells is None or cells.bins is None else len(cells),
@@ -216,7 +216,7 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
     )
 
 
-def _within(bound: float, estimand: Estimand | None) -> float | None:
+def _cut_to_range(bound: float, estimand: Estimand | None) -> float | None:
     """Return a bound cut to the range of the error; None where it is open and the range unknown."""
     if estimand is not None:
         return float(min(max(bound, estimand.smallest), estimand.largest))

@@ -221,7 +221,7 @@ def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
         (calibration, calibration_without),
         (individual - calibration, without - calibration_without),
     ):
-        intervals.append(_jackknife(estimate, each, level))
+        intervals.append(_jackknife_interval(estimate, each, level))
     return intervals[0], intervals[1]
 
 
@@ -234,7 +234,7 @@ def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArra
     return value, np.divide(gained, pairs, out=np.zeros_like(pairs), where=pairs > 1e-12)
 
 
-def _jackknife(estimate: float, without: FloatArray, level: float) -> Interval:
+def _jackknife_interval(estimate: float, without: FloatArray, level: float) -> Interval:
     """Return (estimate, low, high) with a t interval from delete-one values."""
     from scipy.special import stdtrit
 

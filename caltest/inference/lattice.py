@@ -252,7 +252,7 @@ class Lattice:
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the sums of vectors (m, n) over all segments, (m, S)."""
         out = np.empty((len(values), self.size))
-        _sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
+        _corner_sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
         return out
 
 
@@ -299,7 +299,7 @@ def _grouped(
 
 
 @kernel
-def _sums(values, corners, codes, sizes, blocks, maps, parts, out):  # type: ignore[no-untyped-def]
+def _corner_sums(values, corners, codes, sizes, blocks, maps, parts, out):  # type: ignore[no-untyped-def]
     # O(rows with a value × g²/2 + S) a vector. A table of two groups is small enough for the
     # nearest cache; sums of rectangles are differences of sums from its corner.
     picked, weight = np.empty_like(codes), np.empty(codes.shape[1])

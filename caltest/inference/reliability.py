@@ -125,7 +125,7 @@ def reliability_curve(
         for induced in groups
     ]
     curves = [of_class for group in cells for of_class in group]
-    table = _table(curves, binning)
+    table = _columns_of_curves(curves, binning)
     low = high = np.full(table["count"].size, np.nan)
     n_draws, ended = 0, "complete"
     if band is not None:
@@ -240,7 +240,7 @@ def _bars(
     return low, high, 0, "complete"
 
 
-def _table(curves: list[Cells], bins: Binning) -> dict[str, Any]:
+def _columns_of_curves(curves: list[Cells], bins: Binning) -> dict[str, Any]:
     """Return the columns of all curves, concatenated, in the order of their cells."""
     tables = []
     for component, cells in enumerate(curves):
@@ -285,12 +285,12 @@ def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) 
     """
     laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws()]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
-    low, high = np.array([_quantiles(cdf, side) for _, cdf in laws]).T
+    low, high = np.array([_central_range(cdf, side) for _, cdf in laws]).T
     first = np.array([first for first, _ in laws])
     return (first + low) / cells.mass, (first + high) / cells.mass
 
 
-def _quantiles(cdf: FloatArray, side: float) -> tuple[int, int]:
+def _central_range(cdf: FloatArray, side: float) -> tuple[int, int]:
     low = int(np.searchsorted(cdf, side, side="right"))
     high = int(np.searchsorted(cdf, 1.0 - side - 1e-12, side="left"))
     return low, min(high, cdf.size - 1)
@@ -302,7 +302,7 @@ def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
     def covered(side: float) -> float:
         product = 1.0
         for _, cdf in laws:
-            low, high = _quantiles(cdf, side)
+            low, high = _central_range(cdf, side)
             product *= cdf[high] - (cdf[low - 1] if low else 0.0)
         return product
 
@@ -375,7 +375,7 @@ def simulated_bars(
         assert isinstance(data, Predictions)
         assert isinstance(scheme, RowScheme)
         named = replace(data, ids=np.arange(data.n))  # rows are known by their names when drawn
-        values, ended = simulate(partial(_sums, cells), scheme.sampler(named), **run)
+        values, ended = simulate(partial(_gap_sums, cells), scheme.sampler(named), **run)
         sums, sizes = np.split(values, 2, axis=1)
         with np.errstate(invalid="ignore"):
             gaps = sums / sizes
@@ -438,7 +438,7 @@ def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatA
     return np.concatenate(gaps, axis=1)
 
 
-def _sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
+def _gap_sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
     """Return sums of observed − predicted in all cells, then the sizes of the cells, (2 L,)."""
     sums, sizes = [], []
     for j, of_class in enumerate(cells):

@@ -161,11 +161,11 @@ def segment_search(
     more: Any = facts if features is None else facts | {"features": features}
     analysis = _asked(probs, labels, more, lens, rng)
     data, notes = _event(analysis), list[str]()
-    columns, left = _columns(analysis, data)
+    columns, left = _searched_columns(analysis, data)
     if learner is not None:
         data, columns, note = taught(learner, data, columns, rng)
         notes.append(note)
-    cut, dropped = _cells(data, columns, min_rows)
+    cut, dropped = _cells_of_columns(data, columns, min_rows)
     dropped += left
     notes += [f"left out: {', '.join(dropped)}"] if dropped else []
     if max_depth is None and len(cut) > MANY_COLUMNS:
@@ -201,8 +201,8 @@ def searchable(rows: Predictions) -> tuple[str, ...]:
     """Return the names of the columns of a table that are searched by default."""
     analysis = _asked(rows, None, {}, None, None)
     data = _event(analysis)
-    columns, _ = _columns(analysis, data)
-    cut, _ = _cells(data, columns, MIN_ROWS)
+    columns, _ = _searched_columns(analysis, data)
+    cut, _ = _cells_of_columns(data, columns, MIN_ROWS)
     features = {*rows.features.named} if rows.features else set()
     return tuple(column.feature.name for column in cut if column.feature.name in features)
 
@@ -213,7 +213,7 @@ def _event(analysis: Analysis) -> Predictions:
     return data if data.induced else OneVsRest(1)(data)
 
 
-def _columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
+def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
     """Return the columns to search (prediction, predicted class, features), and names left out."""
     if data.features is None:
         raise StatisticError(
@@ -243,7 +243,7 @@ def _matches(values: FloatArray, top: FloatArray) -> bool:
     return np.unique(codes * (top.max() + 1.0) + top).size == classes
 
 
-def _cells(
+def _cells_of_columns(
     data: Predictions, columns: list[Feature], min_rows: int
 ) -> tuple[list[CutFeature], list[str]]:
     """Return columns with their cells, and names left out.

@@ -162,7 +162,7 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
         low, high = map(float, u**2 / (u**2 + (1.0 - u) ** 2))
         a = float(EXPERT_SHIFTS[k + 1])
         words = f"predictions from {in_percent(low)} to {in_percent(high)} {_shifted(a)}"
-        return float(cells[i, k]), words, partial(_line, b=1.0, a=a, low=low, high=high)
+        return float(cells[i, k]), words, partial(_logistic, b=1.0, a=a, low=low, high=high)
     if j >= N_LINES:
         return float(flat[j]), *_random(NOISE[j - N_LINES], "are random", 0.5)
     b, a = map(float, LINES[j])
@@ -174,7 +174,7 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
             side = "high" if (b > 1.0) == (centre > 0.5) else "low"
             where = "below" if centre > 0.5 else "above"
             words = f"too {side} {where} {in_percent(centre)}, slope {b:.2f}"
-    return float(flat[j]), words, partial(_line, b=b, a=a)
+    return float(flat[j]), words, partial(_logistic, b=b, a=a)
 
 
 def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
@@ -184,20 +184,20 @@ def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
     groups = state[SCALARS + 2 * flat.size :].reshape(K, 17)[1:, 1:]
     nested = float(np.log(NESTED_SHARE * groups.max())) + float(state[TREE])
     if nested > earned and mode != CHANGE:
-        return nested, "some classes too high against others", partial(_line, b=1.0, a=0.0)
+        return nested, "some classes too high against others", partial(_logistic, b=1.0, a=0.0)
     if j < 16:
         b = float(POWERS[j])
         words = f"{_confidence(b)}, probabilities to the power {b:.2f}"
-        return earned, words, partial(_line, b=b, a=0.0)
+        return earned, words, partial(_logistic, b=b, a=0.0)
     if j < 22:
         return earned, *_random(NOISE[j - 16], "are random", 1.0 / K)
     if r < 16:
         a = float(np.log(CLASS_FACTORS[r]))
-        return earned, f"class {c} {_shifted(a)}", partial(_line, b=1.0, a=a)
+        return earned, f"class {c} {_shifted(a)}", partial(_logistic, b=1.0, a=a)
     return earned, *_random(NOISE[r - 16], f"are class {c} whatever was said", 1.0)
 
 
-def _line(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0) -> FloatArray:
+def _logistic(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0) -> FloatArray:
     q = 1.0 / (1.0 + np.exp(-b * np.log(p / (1.0 - p)) - a))
     return np.where((p >= low) & (p <= high), q, p)
 
@@ -241,7 +241,7 @@ EVERY = 32
 LOG_ODDS_CLIP = 1e-12
 
 
-def _signed(least: int, most: int) -> FloatArray:
+def _signed_powers(least: int, most: int) -> FloatArray:
     steps = 2.0 ** np.arange(least, most + 1)
     return np.append(-steps[::-1], steps)
 
@@ -249,7 +249,7 @@ def _signed(least: int, most: int) -> FloatArray:
 def _lines() -> FloatArray:
     """Return the experts σ(bz + a) as rows (slope, shift, share), shape (L, 3), sorted by slope."""
     # Shifts ± 2⁻⁸ … 2 and slopes exp(± 2⁻⁷ … 1): close together where errors are small.
-    shifts, slopes = _signed(-8, 1), np.exp(_signed(-7, 0))
+    shifts, slopes = _signed_powers(-8, 1), np.exp(_signed_powers(-7, 0))
     rows = [(1.0, a, 0.2 / 20) for a in shifts]
     for centre, share in ((0.0, 0.5), (-4.0, 0.125), (-2.0, 0.125), (2.0, 0.125), (4.0, 0.125)):
         rows += [(b, (1.0 - b) * centre, 0.3 * share / 16) for b in slopes]
@@ -279,7 +279,7 @@ N_LINES, N_FLAT = len(LINES), len(EXPERT_PRIOR)
 LEAVES, TREE_SHARE = 32, 0.25
 
 
-EXPERT_SHIFTS = np.append(0.0, _signed(-3, 1))
+EXPERT_SHIFTS = np.append(0.0, _signed_powers(-3, 1))
 
 
 SHIFT_FACTORS, SHIFT_PRIOR = (
@@ -309,7 +309,7 @@ TWO_CLASSES = STOP_AT + 2 * LEAVES
 
 
 #: More classes: exponents of all, shifts of one class, and the shares of the pools.
-POWERS, CLASS_FACTORS = np.exp(_signed(-7, 0)), np.exp(_signed(-6, 1))
+POWERS, CLASS_FACTORS = np.exp(_signed_powers(-7, 0)), np.exp(_signed_powers(-6, 1))
 
 
 NESTED_SHARE, TOP_SHARE = 0.15, 0.2

@@ -150,7 +150,7 @@ def simulate(
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
-    tasks = ((root.spawn(1)[0], size) for _, size in _parts(n_resamples, REPLICATES_A_STREAM))
+    tasks = ((root.spawn(1)[0], size) for _, size in _chunks(n_resamples, REPLICATES_A_STREAM))
     # A function of somebody else's need not be safe in threads: one, unless told otherwise.
     workers = 1 if workers is None else workers
     return _gathered(partial(_block, evaluate, sampler), tasks, n_resamples, workers, stop_when)
@@ -173,7 +173,7 @@ def simulate_by(
     first, second = child.generate_state(2, np.uint64)
     block, tasks = (
         partial(_chunk, shortcut, (int(first), int(second))),
-        _parts(n_resamples, at_once),
+        _chunks(n_resamples, at_once),
     )
     return _gathered(block, tasks, n_resamples, workers, stop_when)
 
@@ -199,7 +199,7 @@ def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
     return root
 
 
-def _parts(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
+def _chunks(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
     """Return (start, size) of consecutive parts that cover ``n_resamples`` replicates."""
     starts = range(0, n_resamples, at_once)
     return [(start, min(at_once, n_resamples - start)) for start in starts]

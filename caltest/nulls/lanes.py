@@ -363,7 +363,7 @@ def _guides(times: IntArray, slots: IntArray) -> AnyArray:
 
 
 @inlined
-def _place(law, guide, word, shift, size):  # type: ignore[no-untyped-def]
+def _place_in_law(law, guide, word, shift, size):  # type: ignore[no-untyped-def]
     # The first place whose distribution function is above a word, or size.
     at = np.int64(guide[word >> shift])
     while at < size and law[at] <= word:
@@ -409,12 +409,12 @@ def draw_followup(  # type: ignore[no-untyped-def]
                 for j in range(m):
                     happens = size
                     if event[j]:
-                        happens = _place(first, to_first, when[j], shift, size)
+                        happens = _place_in_law(first, to_first, when[j], shift, size)
                     elif share > 0 and kind_word[j] < share:
-                        happens = _place(second, to_second, when[j], shift, size)
+                        happens = _place_in_law(second, to_second, when[j], shift, size)
                     lost = size
                     if leaves[j] < beyond:
-                        lost = _place(lost_law, to_lost, leaves[j], shift, size)
+                        lost = _place_in_law(lost_law, to_lost, leaves[j], shift, size)
                     if lost < happens:
                         ends_q[start + j] = -1
                         censored_q[lost] += 1

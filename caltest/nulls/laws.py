@@ -241,10 +241,10 @@ class BrownianNull(NullDistribution):
         return float(_tail(self.extent, np.array([t / self.scale]))[0])
 
     def ppf(self, q: float) -> float:
-        return float(self.scale * _quantiles(self.extent, np.array([1.0 - q]))[0])
+        return float(self.scale * _points_of_tails(self.extent, np.array([1.0 - q]))[0])
 
     def rvs(self, size: int, rng: RNG = None) -> FloatArray:
-        return self.scale * _quantiles(self.extent, np.random.default_rng(rng).random(size))
+        return self.scale * _points_of_tails(self.extent, np.random.default_rng(rng).random(size))
 
 
 def _tail(extent: Extent, x: FloatArray) -> FloatArray:
@@ -265,7 +265,7 @@ def _tail(extent: Extent, x: FloatArray) -> FloatArray:
     return np.where(small, 1.0 - lower, upper)
 
 
-def _quantiles(extent: Extent, tails: FloatArray) -> FloatArray:
+def _points_of_tails(extent: Extent, tails: FloatArray) -> FloatArray:
     """Return the points at which the tail probabilities ``tails`` are reached, by bisection."""
     low, high = np.zeros(tails.size), np.full(tails.size, 64.0)
     for _ in range(64):

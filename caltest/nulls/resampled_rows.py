@@ -111,7 +111,7 @@ def resampled_cells(
     rows = np.ascontiguousarray(probs[order], dtype=np.float64)
     counts = RowCounts.of(outcomes[order])
     if isinstance(bins, QuantileBins):
-        return RowResamples(counts, partial(_quantiles, rows, bins.n_bins, code, largest), root)
+        return RowResamples(counts, partial(_of_quantiles, rows, bins.n_bins, code, largest), root)
     if isinstance(bins, VarianceTree):
         tree = bins.split == "mean", *bins.limits
         return RowResamples(counts, partial(_trees, rows, tree, code, largest), root)
@@ -170,7 +170,7 @@ def _joint(
     return errors
 
 
-def _quantiles(
+def _of_quantiles(
     rows: FloatArray, n_bins: int, code: int, largest: bool, counts: DrawnCounts
 ) -> FloatArray:
     errors = np.zeros(counts.shape[2])

@@ -154,7 +154,7 @@ def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Pict
     return picture
 
 
-def _place(ax: Axes) -> SubplotSpec:
+def _grid_place(ax: Axes) -> SubplotSpec:
     """Return the place of some axes in a grid; for axes without one, a grid of their own."""
     if (spec := ax.get_subplotspec()) is not None:
         return spec
@@ -165,7 +165,7 @@ def _place(ax: Axes) -> SubplotSpec:
 
 def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list[Axes]:
     """Divide the place of some axes among ``count`` panels, and last an empty strip below them."""
-    grid = _place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
+    grid = _grid_place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
     panels: list[Axes] = []
     for j in range(count):
         place, first = grid[j // columns, j % columns], panels[0] if panels else None
@@ -178,7 +178,7 @@ def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list
 
 def above(ax: Axes, share: float) -> Axes:
     """Return new axes in the upper part of the place of some axes, which keep the lower part."""
-    parts = _place(ax).subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
+    parts = _grid_place(ax).subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
     ax.set_subplotspec(parts[1])
     return ax.figure.add_subplot(parts[0], sharex=ax)
 

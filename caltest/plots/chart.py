@@ -484,7 +484,7 @@ def heading(
     ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
 ) -> Annotation:
     """Write over the axes, or over what is already there, in as many lines as it takes."""
-    return _text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
+    return _aligned_text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
 
 
 def foot(
@@ -494,10 +494,10 @@ def foot(
     if not with_recipe:
         return None
     below = under or (ax.xaxis.label if ax.axison else "axes fraction")
-    return _text(ax, recipe, 0.0, below, start, va="top", color="#555555")
+    return _aligned_text(ax, recipe, 0.0, below, start, va="top", color="#555555")
 
 
-def _text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
+def _aligned_text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
              **style: str) -> Annotation:  # fmt: skip
     """Write lines that begin at the left end of the axis labels of ``ax`` or ``start``."""
 

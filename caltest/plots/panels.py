@@ -96,7 +96,7 @@ def reliability(
         components = np.sort(np.argsort([t.pvalue for t in curve.tests], kind="stable")[:most])
     parts = [curve.of(int(j)) for j in components]
     whole = not deviation or several or curve.subject != "top"
-    frame = _frame(parts, scale, deviation, whole, top)
+    frame = _shared_frame(parts, scale, deviation, whole, top)
     tallest = max(c.count.max() / c.count.sum() for c in parts)
     draw = partial(_panel, frame=frame, tallest=float(tallest), truth=truth)
     heights = [frame.height(c.observed, c.predicted) for c in parts]
@@ -194,7 +194,7 @@ def _meaning(curve: ReliabilityCurve, together: str = "") -> str:
     return f"{100 * curve.level:g} % {meaning}{together if curve.simultaneous else ''}"
 
 
-def _frame(
+def _shared_frame(
     curves: Sequence[ReliabilityCurve], scale: Scale, deviation: bool, whole: bool,
     top: float | None = None,
 ) -> Frame:  # fmt: skip
@@ -246,8 +246,8 @@ def comparison(
     if len(names) != len(curves):
         raise StatisticError(f"{len(curves)} curves need as many names, not {len(names)}")
     chart, first = Chart.of(ax, 3.0), curves[0]
-    frame = _frame(curves, Scale(), deviation=True, whole=first.subject != "top")
-    _models(chart, frame, first.subject)
+    frame = _shared_frame(curves, Scale(), deviation=True, whole=first.subject != "top")
+    _axes_of_models(chart, frame, first.subject)
     spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
     pale = Style(lw=0.9, alpha=0.55, zorder=1.5)
     for name, curve, shift, style in zip(names, curves, spread, STYLES, strict=False):
@@ -268,7 +268,7 @@ def comparison(
     return chart.finish(first.recipe, recipe)
 
 
-def _models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
+def _axes_of_models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
     """Draw the axes of a diagram of several models, and the line of no deviation."""
     frame.begin(chart, None)
     chart.rule("", lw=0.7, zorder=1)
@@ -288,7 +288,7 @@ def difference(
     top, away = scales.reach(count, *heights), (curve.low > 0.0) | (curve.high < 0.0)
     ends = scales.tenths(x.min(), x.max()) if curve.subject == "top" else (0.0, 1.0)
     frame = Frame(ends, (-top, top))
-    _models(chart, frame, curve.subject, "difference of deviations")
+    _axes_of_models(chart, frame, curve.subject, "difference of deviations")
     bins = x, *heights, count, away
     chart.artists |= scales.cells(
         chart.ax, frame, *bins, neighbours=curve.cell, bar={"color": BLUE}

@@ -144,7 +144,7 @@ def _attributes(curve: ReliabilityCurve) -> Drawing:
     return picture
 
 
-def _groups(test: CalibrationTestResult) -> Drawing:
+def _subgroup_plot(test: CalibrationTestResult) -> Drawing:
     assert test.subgroups is not None
     return _plotted(test.subgroups.first(MOST_GROUPS))
 
@@ -157,7 +157,7 @@ MOST_GROUPS = 25
 DRAWN: dict[str, Callable[[Any], Drawing]] = {
     **dict.fromkeys(("curve", "band", "smooth", "cox", "sites", "decomposition"), _plotted),
     **dict.fromkeys(("murphy", "where", "recalibration", "costs"), _plotted),
-    **{"attributes": _attributes, "groups": _groups},
+    **{"attributes": _attributes, "groups": _subgroup_plot},
 }
 
 

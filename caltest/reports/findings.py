@@ -639,7 +639,7 @@ def report_of(
         verdict = AuditVerdict.MISCALIBRATED
         direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), event)
         of_all = [r for r in rows if r.subject == "event" and r.aspect in ("error", "shape")]
-        line = _line(data, alpha) if any(row.verdict.rejects for row in of_all) else None
+        line = _cox_line(data, alpha) if any(row.verdict.rejects for row in of_all) else None
         summary[1:1] = [] if line is None else [_extreme(data, line)]
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance)
@@ -691,7 +691,7 @@ def report_of(
     )
 
 
-def _line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
+def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
     """Return Cox's line of the event of two classes where its slope is not 1."""
     p = problem_through(data, OneVsRest(1)).probs
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone

@@ -166,7 +166,7 @@ def report(
     rows, whole = data.rows, whole_rows(data)
     grouped = None if rows is None or rows.by is None else replace(rows, features=None)
     featured = None if rows is None or rows.features is None else replace(rows, by=None)
-    after = None if recalibrated is None else _after(recalibrated, data)
+    after = None if recalibrated is None else _recalibrated_rows(recalibrated, data)
     draws = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     view = View.through(lens, rows_where_needed(whole, [(None, lens)]))
     view.needs_two_classes("a report")
@@ -209,7 +209,7 @@ def report(
     )
 
 
-def _after(recalibrated: object, data: RowsOrTally) -> Predictions:
+def _recalibrated_rows(recalibrated: object, data: RowsOrTally) -> Predictions:
     """Return the recalibrated rows, with the design of the others where they are an array."""
     if (rows := data.rows) is None:
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
@@ -268,7 +268,7 @@ def bins_of(view: View) -> Binning | int:
     return n_bins
 
 
-def _curve(request: ReportRequest) -> list[Result]:
+def _curve_part(request: ReportRequest) -> list[Result]:
     bins = bins_of(request.view)
     view, level = request.view, request.level
     return [
@@ -310,7 +310,7 @@ def _classes(request: ReportRequest) -> list[Result]:
     return [ClassTable.of(request.view)]
 
 
-def _groups(request: ReportRequest) -> list[Result]:
+def _subgroup_part(request: ReportRequest) -> list[Result]:
     if request.grouped is None or not request.grouped.subgroups():
         raise _absent("groups")
     test = calibration_test(request.grouped, lens=request.view.lens, **request.draws)
@@ -355,13 +355,13 @@ REPORT_PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
     "smooth": lambda r: [lowess(r.view, r.level)],
     "sites": _sites,
     "measures": lambda r: [Measures.of(r.view, r.level)],
-    "curve": _curve,
-    "attributes": _curve,
+    "curve": _curve_part,
+    "attributes": _curve_part,
     "band": _band,
     "cox": lambda r: [cox_line(r.view, r.level)],
     "lenses": lambda r: [r.audit],
     "classes": _classes,
-    "groups": _groups,
+    "groups": _subgroup_part,
     "decomposition": lambda r: [corp_decomposition(r.view.data, lens=r.view.lens)],
     "murphy": lambda r: [brier_decomposition(r.view.data, lens=r.view.lens)],
     "where": _where,

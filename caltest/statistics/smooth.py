@@ -456,7 +456,7 @@ class SmoothGaps(LabelStatistic):
         gaps = np.abs(curves - self.ordered)
         w = None if self.data.weights is None else self.data.weights[self.order]
         if isinstance(self.summary, float):
-            return _quantiles(gaps, self.summary, w)
+            return _row_quantiles(gaps, self.summary, w)
         if self.summary == "mean":
             return np.asarray(np.average(gaps, axis=1, weights=w))
         squares = np.average(gaps**2, axis=1, weights=w)
@@ -468,7 +468,7 @@ class SmoothGaps(LabelStatistic):
         return np.asarray(squares / (constant**2 + spread))
 
 
-def _quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
+def _row_quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
     """Return the q-quantile of each row, (B,); with weights as Akinshin (2023, type 7)."""
     if w is None or q == 1.0:
         return np.asarray(np.quantile(rows, q, axis=1))
@@ -515,7 +515,7 @@ class _SmoothGaps(Statistic):
             anchors = _anchors(np.unique(x), delta)
             # As R's lowess.c rounds the span.
             nearest = min(p.size, max(2, int(span * p.size + 1e-7)))
-            windows = [_line(x, w, float(at), nearest) for at in anchors]
+            windows = [_local_line(x, w, float(at), nearest) for at in anchors]
         from scipy.sparse import csr_array
 
         starts = np.append(0, np.cumsum([weights.size for _, weights in windows]))
@@ -582,7 +582,7 @@ def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[in
     return first, solution[:2] / size[:2, None] * root.T
 
 
-def _line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
+def _local_line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     """Return the first row of a local line at a point, and the weights of the outcomes (m,).
 
     ``x`` (n,) increasing, ``w`` (n,) weights, ``at`` the point, ``nearest`` the number of rows in

@@ -255,7 +255,7 @@ def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore
             lanes[REST + i] = x if upper else other
             lanes[RARE + i] = 1.0 - event if upper else event
             lanes[UPPER + i] = 1.0 if upper else 0.0
-        _place(lanes, bits, size)
+        _place_in_grid(lanes, bits, size)
         _logarithms(lanes, bits)
         _total(lanes, bits, totals_out)
         for i in range(m):
@@ -268,7 +268,7 @@ def _add_up(p, rest, events, size, lanes, sums_out, totals_out):  # type: ignore
 
 
 @inlined
-def _place(lanes, bits, size):  # type: ignore[no-untyped-def]
+def _place_in_grid(lanes, bits, size):  # type: ignore[no-untyped-def]
     last = 2.0 * (OCTAVES + size - 1)
     for i in range(ABREAST):
         lanes[Y + i] = lanes[X + i] * size

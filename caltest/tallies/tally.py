@@ -1001,7 +1001,7 @@ def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     if head is None:
         raise InvalidPredictionsError("the data frame has no rows")
     with named("first rows"):
-        reading.choose_in(_table(head))
+        reading.choose_in(_table_of_frame(head))
     assert reading.chosen is not None
     tally, add = (dask.delayed(f, pure=False) for f in (_of_partition, joined))
     delayed = enumerate(frame[sorted(reading.chosen.used)].to_delayed())
@@ -1017,13 +1017,13 @@ def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     return replace(counted, notes=(*reading.asked_of_all(counted), *counted.notes))
 
 
-def _table(frame: PandasFrame) -> Table:
+def _table_of_frame(frame: PandasFrame) -> Table:
     return flat(Table("", table_in_memory(frame).lazy()))
 
 
 def _of_partition(frame: PandasFrame, name: str, reading: TallyReading) -> MaybeTally:
     with named(name):
         counted = None
-        for tally, _ in reading.batches(_table(frame)):
+        for tally, _ in reading.batches(_table_of_frame(frame)):
             counted = joined(counted, tally)
         return counted

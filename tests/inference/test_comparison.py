@@ -10,7 +10,7 @@ from twins import comparison as reference
 
 import caltest as ct
 from caltest.inference import compare, compare_models
-from caltest.inference.comparison import ComparedModel, _groups
+from caltest.inference.comparison import ComparedModel, _letter_groups
 from caltest.inference.null import holm
 from caltest.statistics import RMSCE, DebiasedL1, DebiasedL2
 
@@ -149,7 +149,7 @@ def test_groups_against_all_subsets(rng):
     for share in (0.1, 0.3, 0.5, 0.9):
         for _ in range(10):
             together = {p for p in pairs if rng.random() > share}
-            found, apart = _groups(names, together), set(pairs) - together
+            found, apart = _letter_groups(names, together), set(pairs) - together
             assert {frozenset(g) for g in found} == reference.largest_groups(names, apart)
             assert len(set(found)) == len(found)
 
