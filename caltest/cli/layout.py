@@ -9,8 +9,7 @@ from textwrap import wrap
 
 from caltest.results import AuditReport
 from caltest.results.base import Result
-from caltest.results.notebook import Card, Tone
-from caltest.results.rendering import LINE_WIDTH
+from caltest.results.rendering import LINE_WIDTH, Card, Tone
 
 #: The symbol of a verdict, and its colour in a terminal.
 SYMBOLS: dict[Tone, tuple[str, str]] = {

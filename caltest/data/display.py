@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from caltest._base.written import first_of, several
-from caltest.results.notebook import Card, element
-from caltest.results.rendering import Content, percent
+from caltest.results.rendering import Card, Content, element, percent
 from caltest.results.sketches import columns
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from caltest.data.facts import are_dates, as_names, as_times
 from caltest.data.numbers import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError
 from caltest.nulls.compiled import kernel
-from caltest.results.martingale import REACTIONS, RevisionTest
+from caltest.results.aspects import REACTIONS, RevisionTest
 
 #: Forecasts in denominators are at least this far from 0 and 1. A forecast that was rounded to 0 or
 #: 1 and comes back would otherwise be infinite evidence (26 % false alarms in 400 sets of 200

@@ -22,7 +22,7 @@ from caltest.nulls.bets import REFUTED
 from caltest.read.state import parse_json
 from caltest.results import Result
 from caltest.results.frames import TypedColumn, of_arrays
-from caltest.results.notebook import Card, Tone
+from caltest.results.rendering import Card, Tone
 from caltest.results.sketches import line
 from caltest.tallies import RowsOrTally
 

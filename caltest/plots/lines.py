@@ -28,8 +28,8 @@ from caltest.results import (
     format_value,
     short,
 )
+from caltest.results.aspects import RevisionTest
 from caltest.results.hypotheses import NullDistribution
-from caltest.results.martingale import RevisionTest
 from caltest.results.net_benefit import DecisionCurve
 from caltest.results.rendering import SMALLEST_SHOWN, in_percent
 

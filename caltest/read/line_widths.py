@@ -16,22 +16,22 @@ BYTES_A_BLOCK = 1 << 18
 
 
 #: Longest line in bytes; a longer one would take several times its size in memory.
-LONGEST = 1 << 28
+LONGEST_LINE = 1 << 28
 
 
 def refuse_long_lines(path: Path) -> None:
     """Refuse a file with a line of more than 256 MB; O(bytes), of larger files only."""
-    if path.stat().st_size <= LONGEST:
+    if path.stat().st_size <= LONGEST_LINE:
         return
     line, length = 1, 0
     with path.open("rb") as file:
         while data := file.read(BYTES_A_BLOCK):
             first = data.find(b"\n")
             length += len(data) if first < 0 else first
-            if length > LONGEST:
+            if length > LONGEST_LINE:
                 raise InvalidPredictionsError(
-                    f"line {line} is longer than {LONGEST >> 20} MB: write one row, or one JSON "
-                    "object, a line"
+                    f"line {line} is longer than {LONGEST_LINE >> 20} MB: write one row, or one "
+                    "JSON object, a line"
                 )
             if first >= 0:
                 line += data.count(b"\n")

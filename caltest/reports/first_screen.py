@@ -50,11 +50,11 @@ CHIPS = {
 
 
 #: Lines for subgroups or classes; classes and subgroups that are bounded one by one.
-MOST_LINES, MOST_BOUNDED = 4, 60
+MOST_SENTENCES, MOST_BOUNDED = 4, 60
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class ScreenTerms:
     """The user's own words: what happened, what rows and subgroups are called, and the source."""
 
     event: str = ""
@@ -74,7 +74,7 @@ class Findings:
     audit: AuditReport
     sections: tuple[Section, ...]
     level: float
-    words: Vocabulary
+    words: ScreenTerms
     draws: Run
 
     @property

@@ -45,7 +45,7 @@ from caltest.reports.document import (
     paragraph,
 )
 from caltest.reports.findings import whole_rows
-from caltest.reports.first_screen import Findings, Vocabulary, first_screen
+from caltest.reports.first_screen import Findings, ScreenTerms, first_screen
 from caltest.results import AuditReport, Result, ending
 from caltest.statistics import ECE, RowProblem, StatisticLike
 from caltest.tallies import RowsOrTally
@@ -172,7 +172,7 @@ def report(
     view.needs_two_classes("a report")
     each = alpha / 2.0 if tolerance is None else alpha  # one level a page; a decision is one-sided
     verdict = audited(data, None, {}, alpha, tolerance, "holm", each, draws, costs)
-    words = Vocabulary(event, called, group, source, model_version, author)
+    words = ScreenTerms(event, called, group, source, model_version, author)
     request = ReportRequest(
         view, grouped, featured, verdict, after, tuple(also), 1.0 - alpha, 1.0 - 2.0 * each, draws,
         costs,
@@ -243,7 +243,7 @@ def _absent(what: str) -> Absent:
     return Absent(WORDING["unexamined"][what])
 
 
-def axis_titles(view: View, words: Vocabulary) -> tuple[str, str]:
+def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
     """Return the titles of the axes of the picture."""
     if view.lens.subject == "top" or view.data.classes == RIGHT:
         return "Confidence", "Accuracy"

@@ -20,7 +20,7 @@ from caltest.results.figures import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
 
 #: Units of the view box, and what surrounds the plot: left, right, top, bottom; the histogram.
 WIDTH, HEIGHT = 480, 404
-LEFT, RIGHT, TOP, BOTTOM, STRIP = 52, 14, 24, 40, 26
+LEFT_MARGIN, RIGHT_MARGIN, TOP, BOTTOM, STRIP = 52, 14, 24, 40, 26
 
 
 #: Ticks of log-odds axes.
@@ -165,7 +165,7 @@ def _bins(curve: ReliabilityCurve, view: str) -> list[Bin]:
 
 def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[ViewScale, ViewScale]:
     """Return both scales: of rates in round steps, of log-odds as far as bins reach."""
-    ends = (LEFT, WIDTH - RIGHT), (HEIGHT - BOTTOM - STRIP, TOP)
+    ends = (LEFT_MARGIN, WIDTH - RIGHT_MARGIN), (HEIGHT - BOTTOM - STRIP, TOP)
     p, o = curve.predicted, curve.observed
     bars = [b[np.isfinite(b)] for b in (curve.low, curve.high)]
     values = np.concatenate([p, o, *bars])
@@ -223,8 +223,8 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
             text = f"{100.0 * t:.4g}{NB}%" if scale.odds else _tick(t, y_view, step)
             if axis == "y":
                 out.append(
-                    f'<path class="g" d="M{LEFT} {at}H{WIDTH - RIGHT}"/>'
-                    f'<text x="{LEFT - 6}" y="{at + 4}" text-anchor="end">{text}</text>'
+                    f'<path class="g" d="M{LEFT_MARGIN} {at}H{WIDTH - RIGHT_MARGIN}"/>'
+                    f'<text x="{LEFT_MARGIN - 6}" y="{at + 4}" text-anchor="end">{text}</text>'
                 )
                 continue
             if not scale.odds:
@@ -241,7 +241,7 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
     unit = f"Observed {MINUS} predicted (pp)" if view == "difference" else words.y
     y_title = f"{unit}, log-odds scale" if y.odds else unit
     x_title = f"{words.x}, log-odds scale" if x.odds else words.x
-    middle = (LEFT + WIDTH - RIGHT) / 2
+    middle = (LEFT_MARGIN + WIDTH - RIGHT_MARGIN) / 2
     out.append(f'<text class="a" x="{middle}" y="{HEIGHT - 5}" text-anchor="middle">'
                f'{escape(x_title)}</text>')  # fmt: skip
     out.append(f'<text class="a" x="2" y="{TOP - 11}">{escape(y_title)}</text>')

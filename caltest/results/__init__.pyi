@@ -1,5 +1,9 @@
 """Results: frozen values, printed, drawn, and written as JSON or data frames."""
 
+from .aspects import ClassComponent as ClassComponent
+from .aspects import IndividualErrorResult as IndividualErrorResult
+from .aspects import RevisionTest as RevisionTest
+from .aspects import WorstClassResult as WorstClassResult
 from .audits import AuditReport as AuditReport
 from .audits import AuditRow as AuditRow
 from .audits import Segment as Segment
@@ -13,8 +17,6 @@ from .base import Result as Result
 from .base import Subgroups as Subgroups
 from .base import ending as ending
 from .base import short as short
-from .class_components import ClassComponent as ClassComponent
-from .class_components import WorstClassResult as WorstClassResult
 from .decisions import EquivalenceTestResult as EquivalenceTestResult
 from .decisions import GateCheck as GateCheck
 from .decisions import GateResult as GateResult
@@ -39,8 +41,6 @@ from .hypotheses import ComparisonResult as ComparisonResult
 from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
-from .individual_errors import IndividualErrorResult as IndividualErrorResult
-from .martingale import RevisionTest as RevisionTest
 from .net_benefit import DecisionCurve as DecisionCurve
 from .net_benefit import PromiseResult as PromiseResult
 from .rendering import format_p as format_p

@@ -14,14 +14,14 @@ from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results import frames, sketches
+from caltest.results.aspects import IndividualErrorResult, WorstClassResult
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
-from caltest.results.class_components import WorstClassResult
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.individual_errors import IndividualErrorResult
 from caltest.results.net_benefit import PromiseResult
-from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
+    Card,
     Columns,
+    Tone,
     aligned,
     at_most,
     attributes,

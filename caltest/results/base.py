@@ -17,9 +17,9 @@ import numpy as np
 from caltest._base.arrays import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
-from caltest.results import frames, notebook, rendering, verdicts
-from caltest.results.notebook import Card
+from caltest.results import frames, rendering, verdicts
 from caltest.results.rendering import (
+    Card,
     Columns,
     Content,
     aligned,
@@ -352,7 +352,7 @@ class Result(Record):
 
         Verdict, up to three numbers, a small picture, folded tables.
         """
-        return notebook.element(self._card(), self._content())
+        return rendering.element(self._card(), self._content())
 
     def _repr_markdown_(self) -> str:
         """Return the tables in Markdown, for Quarto and nbconvert."""

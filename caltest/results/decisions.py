@@ -8,9 +8,10 @@ from typing import ClassVar
 from caltest._base.written import several
 from caltest.results import frames, sketches
 from caltest.results.base import Record, Result, short
-from caltest.results.notebook import Card, Tone
 from caltest.results.rendering import (
+    Card,
     Columns,
+    Tone,
     attributes,
     format_p,
     format_range,

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.results import frames
 from caltest.results.base import Record, Result, Subgroups, short
-from caltest.results.notebook import Card
 from caltest.results.rendering import (
+    Card,
     Columns,
     format_p,
     format_range,

@@ -12,8 +12,7 @@ from caltest.errors import StatisticError
 from caltest.results import frames, sketches
 from caltest.results.base import Result, short
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.notebook import Card, Tone
-from caltest.results.rendering import Columns, format_p, format_value
+from caltest.results.rendering import Card, Columns, Tone, format_p, format_value
 from caltest.results.verdicts import AuditVerdict
 
 

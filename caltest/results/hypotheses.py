@@ -12,9 +12,9 @@ from caltest._base.arrays import RNG, FloatArray
 from caltest._base.written import several
 from caltest.results import frames, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
-from caltest.results.notebook import Card
 from caltest.results.rendering import (
     SMALLEST_SHOWN,
+    Card,
     Columns,
     aligned,
     at_most,

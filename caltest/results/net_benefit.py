@@ -9,8 +9,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray
 from caltest.results.base import Result
-from caltest.results.notebook import Card
-from caltest.results.rendering import Columns, attributes, format_p, format_value
+from caltest.results.rendering import Card, Columns, attributes, format_p, format_value
 from caltest.results.sketches import line
 
 

@@ -1,6 +1,6 @@
 """Small pictures of results as inline SVG for notebooks: no matplotlib, no scripts, no ids.
 
-Colours come from the surrounding element (``notebook.STYLE``). Every mark has a ``<title>``:
+Colours come from the surrounding element (``rendering.STYLE``). Every mark has a ``<title>``:
 hover text in a browser, a name for a screen reader. Shapes differ where colours do: points that are
 outside or significant are filled.
 """

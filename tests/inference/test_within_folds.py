@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.data.lenses import as_lens
-from caltest.data.memorised import close_pairs
+from caltest.data.lenses import as_lens, close_pairs
 from caltest.inference.within_folds import FoldProblem, WithinFolds
 from caltest.statistics.rows import RowProblem
 

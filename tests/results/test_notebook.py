@@ -9,7 +9,7 @@ import pytest
 
 import caltest as ct
 from caltest.results import sketches
-from caltest.results.notebook import DARK, LIGHT, MOST_NUMBERS
+from caltest.results.rendering import DARK, LIGHT, MOST_NUMBERS
 from tests.results.test_result_tables import EVIL, RESULTS
 
 RNG = np.random.default_rng(3)
