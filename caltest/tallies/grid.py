@@ -187,7 +187,7 @@ PACKED_BITS = 42
 
 # Adding 1.5 · 2⁵² to a number rounds it to a whole one, which is then the difference of the bits;
 # adding 1.5 · 2³² or 1.5 · 2⁻¹¹ does so with multiples of 2⁻²⁰ and of 2⁻⁶³.
-WHOLE, COARSE, SHIFT_FINE, UNITY, ROOT = (
+WHOLE, SHIFT_COARSE, SHIFT_FINE, UNITY, ROOT = (
     1.5 * 2.0**52,
     1.5 * 2.0**32,
     1.5 * 2.0**-11,
@@ -197,7 +197,7 @@ WHOLE, COARSE, SHIFT_FINE, UNITY, ROOT = (
 
 
 WHOLE_BITS, COARSE_BITS, SMALL_BITS, ONE_BITS, ROOT_BITS = (
-    int(np.float64(x).view(np.int64)) for x in (WHOLE, COARSE, SHIFT_FINE, UNITY, ROOT)
+    int(np.float64(x).view(np.int64)) for x in (WHOLE, SHIFT_COARSE, SHIFT_FINE, UNITY, ROOT)
 )
 
 
@@ -345,9 +345,9 @@ def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
     for k in range(7):
         for i in range(ABREAST):
             value = lanes[PASS_TOTALS + k * ABREAST + i]
-            high = value + COARSE
+            high = value + SHIFT_COARSE
             lanes[PASS_TOTALS + k * ABREAST + i] = high
-            lanes[REMAINDER + i] = (value - (high - COARSE)) + SHIFT_FINE
+            lanes[REMAINDER + i] = (value - (high - SHIFT_COARSE)) + SHIFT_FINE
         for i in range(ABREAST):
             totals_out[k, 0] += bits[PASS_TOTALS + k * ABREAST + i] - COARSE_BITS
             totals_out[k, 1] += bits[REMAINDER + i] - SMALL_BITS
