@@ -210,7 +210,9 @@ def test_columns_of_other_names_are_proposed_by_their_cells(tmp_path, done, refu
 
 def test_outcomes_of_rows_are_no_grades():
     rows = {"p": [0.2, 0.4, 0.9], "label": [0, 1, 1]}
-    with pytest.raises(ct.InvalidPredictionsError, match="one outcome, in label: such") as caught:
+    with pytest.raises(
+        ct.InvalidPredictionsError, match=r"each row is one outcome \(label\), not a grade"
+    ) as caught:
         ct.grade_tests(rows)
     assert caught.value.readings[0].verb == "audit"
 
@@ -228,7 +230,7 @@ def test_counts_may_be_expressions_and_grouped_in_thousands():
     [
         ({"N": [9], "accounts": [9], "defaults": [1], "PD": [0.1]}, "n could be N or accounts"),
         ({"N": [9], "bad %": [1], "PD": [0.1]}, "no column is known by its name as events"),
-        ({"n": [9, 9], "events": [1, 1], "PD": ["1%", "0.1"]}, "percent signs, and none in row 1"),
+        ({"n": [9, 9], "events": [1, 1], "PD": ["1%", "0.1"]}, "percent signs, but not in row 1"),
         ({"n": [9], "events": [1], "PD": [None]}, "PD has no value in row 0"),
         ({"n": [9], "events": [10], "PD": [0.1]}, "events is 10 in row 0, more than the 9 rows"),
         ({"n": [9.5], "events": [1], "PD": [0.1]}, "n is 9.5 in row 0; these are whole numbers"),
