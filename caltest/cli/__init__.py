@@ -113,6 +113,21 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="caltest")
     try:
+        _answer(words)
+    except KeyboardInterrupt:  # also while an error is being explained
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        print(printable(f"caltest: unexpected error ({reason}); {UNEXPECTED}"), file=sys.stderr)
+        sys.exit(70)
+
+
+def _answer(words: list[str]) -> None:
+    """Run a command and exit with its code; errors that are foreseen are explained."""
+    try:
         with warnings.catch_warnings(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning
             outcome = cli.main(words, prog_name="caltest", standalone_mode=False, obj=words)
@@ -138,12 +153,6 @@ def main(arguments: list[str] | None = None) -> None:
         print(printable(f"caltest: {error}"), file=sys.stderr)
         _show_ways_on(error, words)
         sys.exit(2)
-    except Exception as error:
-        if debug:
-            traceback.print_exc()
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        print(printable(f"caltest: unexpected error ({reason}); {UNEXPECTED}"), file=sys.stderr)
-        sys.exit(70)
 
 
 def _open_closed_streams() -> None:

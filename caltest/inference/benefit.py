@@ -271,7 +271,8 @@ def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> fl
     offset = float(lowest.sum() - table.promised.sum())
     sums = (first + np.arange(law.size)) * step + offset
     tied = TIED_SUMS * max(1.0, float(np.abs(table.gains).max()))
-    return min(1.0, float(law[np.abs(sums) >= distance - tied].sum()) + lost)
+    pvalue = float(law[np.abs(sums) >= distance - tied].sum()) + lost
+    return min(1.0, max(pvalue, np.finfo(float).tiny))  # outcomes of probability 0 are possible
 
 
 def _grid_of(above: FloatArray) -> float | None:

@@ -190,8 +190,10 @@ def _allowed(band: BandScheme, view: View) -> BandScheme:
             )
     if weights is not None and band in (*CONFIDENCE_BARS, "confidence"):
         raise StatisticError(f"band={band!r} counts rows, not weights: use band='consistency'")
-    if weights is not None and band == "consistency" and (weights != np.rint(weights)).any():
-        band = RedrawLabels()  # without a lattice there is no exact law
+    if weights is not None and band == "consistency":
+        whole = (weights == np.rint(weights)).all()
+        if not whole or weights.sum() > MOST_STEPS:
+            band = RedrawLabels()  # without a lattice there is no exact law
     if view.from_sums and not (band is None or isinstance(band, str)):
         raise StatisticError(f"{band!r} draws rows, which a tally does not have")
     return band
@@ -271,6 +273,10 @@ def _columns_of_curves(curves: list[Cells], bins: Binning) -> dict[str, Any]:
 
 
 Bars = tuple[FloatArray, FloatArray]
+
+
+#: Largest sum of whole weights for which the exact law of a cell is computed, O(n Σ w).
+MOST_STEPS = 2**24
 
 
 def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) -> Bars:

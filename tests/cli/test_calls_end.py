@@ -1,9 +1,9 @@
 """Every call of reliable §3 on the command line ends in an answer or in one sentence.
 
-On commit 626a36f5 (spot-checked by running them there): pooled parts with a column ``user`` ended
-in KeyError, ``--clusters ''`` and ``--by a --by b`` were taken, closed streams ended in
-AttributeError, a line of 500 MB was "no rows", deep JSON in RecursionError, and unexpected errors
-exited with 1 and a traceback; ``--recorded`` was unknown.
+Run on commit 626a36f5: pooled parts with a column ``user`` ended in KeyError, ``--clusters ''`` in
+IndexError, a closed standard output in AttributeError, all with exit code 1 and a traceback;
+``--by a --by b`` looked at b only; ``--recorded`` was unknown. Deep JSON in a file and NUL bytes
+were sentences there already, and are kept so.
 """
 
 import os

@@ -1,4 +1,9 @@
-"""Calls with extreme values end in an answer or in a sentence that names the bound."""
+"""Calls with extreme values end in an answer or in a sentence that names the bound.
+
+Run on commit 626a36f5: ``10**400`` ended in OverflowError, ``level=1 - 1e-12`` in
+ZeroDivisionError, ``Monitor.from_json("{}")`` in KeyError and deep JSON in RecursionError,
+``compare_models([...])`` in ValueError, ``Tally.from_dask`` of a pandas frame in AttributeError.
+"""
 
 import numpy as np
 import pytest
@@ -112,6 +117,19 @@ def test_few_draws_of_rare_events_divide_by_nothing():
     with np.errstate(all="raise", under="ignore"):
         interval = ct.confidence_interval(p, y, weights=weights, n_resamples=39, level=0.9, rng=0)
     assert 0.0 <= interval.low <= interval.high
+
+
+def test_bars_of_huge_weights_are_drawn():
+    # found by validation/fuzz.py, call 4390: a lattice of 3e12 steps
+    weights = np.where(np.arange(200) % 2, 1.0, 1e10)
+    curve = ct.reliability_curve(P, Y, weights=weights, n_resamples=99, rng=0)
+    assert (curve.low <= curve.high).all()
+
+
+def test_a_promise_that_is_broken_for_certain_is_never_impossible():
+    # found by validation/fuzz.py, call 7542
+    found = ct.promise([0.0, 0.0, 1.0], [1, 1, 0], ct.Costs.threshold(0.3), rng=0)
+    assert 0.0 < found.pvalue < 1e-300
 
 
 @pytest.mark.filterwarnings("ignore::caltest.LimitLawWarning")
