@@ -36,7 +36,7 @@ the new one. This page has the figures of the last run.
 `python -m validation.fuzz` makes calls of {verbs} verbs on random data, from ordinary to hostile
 (NaN, infinities, other shapes and types, weights over 18 decades, one row, one class, empty
 subgroups). A call falls if it ends in another exception than `InvalidPredictionsError` or
-`StatisticError`, warns of anything but what caltest warns of, changes global state or its arguments,
+`StatisticError`, gives a warning that is not one of caltest, changes global state or its arguments,
 breaks a promise (a p-value outside (0, 1], limits in the wrong order, an answer that JSON does not
 bring back), or answers otherwise when it is made again: same seed, two workers, lists or polars in
 place of arrays, rows in another order.
@@ -44,6 +44,8 @@ place of arrays, rows in another order.
 {calls} calls were made in {minutes:.0f} CPU minutes, seed {seed}. {fell}
 
 {counts}
+
+Verbs of which no call was answered, so that nothing but refusals was looked at: {never}.
 
 ## Faults
 
@@ -86,7 +88,7 @@ def page(found: dict, faults: dict) -> str:  # type: ignore[type-arg]
     numbers = [int(number) for number in found["fell"]]
     still = [f"call {n}: {fell}" for n in numbers if (fell := fuzz.checked(n)[2])]
     fell = "None fell." if not numbers else (
-        f"{len(numbers)} fell in the run and were mended, each with a test; made again now, "
+        f"{len(numbers)} fell in the run, by faults of caltest or of the driver; made again now, "
         f"{len(still)} fall" + (": " + "; ".join(still) if still else ".")
     )  # fmt: skip
     counted: Counter[tuple[str, str]] = Counter()
@@ -105,6 +107,7 @@ def page(found: dict, faults: dict) -> str:  # type: ignore[type-arg]
         verbs=len(rows), calls=f"{found['calls']:,}".replace(",", " "),
         minutes=found["minutes"], seed=found["seed"], fell=fell,
         counts="\n".join(table(["call", "calls", *ENDINGS.values()], rows)),
+        never=", ".join(f"`{row[0]}`" for row in rows if not row[2]) or "none",
         faults="Faults that left something wrong:\n\n"
         + "\n".join(table(["fault", *subjects], lines)),
         wrong="\n".join(wrongs) if wrongs else "No fault left anything wrong.",
