@@ -259,8 +259,8 @@ The share of data sets with p ≤ 0.05 is shown for models that *are* miscalibra
 is a calibrated model, where 0.05 is right. Within 0.05 of the best test of its column: bold. Labels
 are redrawn ({b} replicates), the same for all tests.
 
-Levels and slopes of every class (`MulticlassCox`, `WorstClass`) are in {{doc}}`classes`, errors item by
-item (`IndividualError`) in {{doc}}`votes`, utilities in {{doc}}`benefit`.
+Levels and slopes of every class (`MulticlassCox`, `WorstClass`) are in {{doc}}`classes`, errors
+item by item (`IndividualError`) in {{doc}}`votes`, utilities in {{doc}}`benefit`.
 
 {made}
 
