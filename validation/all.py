@@ -1,4 +1,4 @@
-"""All studies, and the page that compares numbers with those of other programs.
+"""All studies, and the pages that compare numbers with other programs and enumerate grades.
 
 ``python -m validation.all --resume DIR`` goes on where the sums of the folder end, and writes the
 pages; the options are those of every single study.
@@ -20,6 +20,7 @@ from validation import (
     equivalence,
     families,
     folds,
+    grades,
     guards,
     outcomes,
     power,
@@ -61,4 +62,5 @@ STUDIES = (
 if __name__ == "__main__":
     if not {"--quick", "--plan", "--help", "-h"} & set(sys.argv):
         agreement.TARGET.write_text(agreement.page(), encoding="utf-8")
+        grades.PAGE.write_text(grades.page()[0], encoding="utf-8")
     run(*(module.STUDY for module in STUDIES))
