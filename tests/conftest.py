@@ -22,6 +22,9 @@ import caltest as ct
 from caltest import cli
 from caltest.cli import streams  # noqa: F401 (an attribute of cli)
 
+# Workers of pytest-xdist are told a width, as if they had a terminal.
+os.environ.pop("COLUMNS", None)
+
 # The same examples every time; `pytest --hypothesis-profile=default` looks for others.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("fixed")

@@ -128,11 +128,11 @@ def test_pvalues_of_limit_laws():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.1, 0.9, 200)
     for labels in ((rng.random(200) < p).astype(int), (p < 0.5).astype(int)):
-        lens = ct.OneVsRest(1)
-        both = ct.calibration_test(p, labels, ct.Spiegelhalter(), lens=lens, null="asymptotic")
+        run = {"lens": ct.OneVsRest(1), "null": "asymptotic", "as_is": True}  # the second is absurd
+        both = ct.calibration_test(p, labels, ct.Spiegelhalter(), **run)
         z = ((labels - p) * (1 - 2 * p)).sum() / np.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
         assert both.pvalue == pytest.approx(2.0 * scipy.stats.norm.sf(abs(z)))
-        one = ct.calibration_test(p, labels, ct.CoxScore(), lens=lens, null="asymptotic")
+        one = ct.calibration_test(p, labels, ct.CoxScore(), **run)
         expected = scipy.stats.chi2(2).sf(one.estimate)
         assert one.pvalue == pytest.approx(max(expected, np.finfo(float).tiny))
         assert one.pvalue_bracket == (one.pvalue, one.pvalue)

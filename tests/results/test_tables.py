@@ -202,7 +202,7 @@ BAD = [
     ({"n": [10, None, 10]}, r"n has no value in row 1"),
     ({"probability": [0.1, 1.2, 0.1]}, r"probability is 1.2 in row 1: a probability lies in"),
     ({"probability": [0.1, 100.0, 1.5]}, r"probability is 100 in row 1: a probability lies in"),
-    ({"probability": ["1%", "2%", "3"]}, r"percent signs, and none in row 2 \(3\)"),
+    ({"probability": ["1%", "2%", "3"]}, r"percent signs, but not in row 2 \(3\)"),
     ({"probability": [0.1, 0.2]}, r"not of one length"),
     ({"n": [], "events": [], "probability": []}, r"no rows"),
     ({"n": [2**32] * 3}, r"at most 8589934591 rows"),
