@@ -18,7 +18,7 @@ from caltest.statistics import Statistic
 
 @dataclass(frozen=True)
 class Answer:
-    """A statistic, its value if calibrated, and its p-value by either convention."""
+    """A statistic, its noise floor, and its p-value by either convention."""
 
     estimate: float
     floor: float
@@ -41,9 +41,9 @@ class Answer:
 #: Headings of :meth:`Answer.row`.
 COLUMNS = (
     "estimate",
-    "if calibrated (labels redrawn)",
+    "noise floor (labels redrawn)",
     "p",
-    "if calibrated (predictions bootstrapped)",
+    "noise floor (predictions bootstrapped)",
     "p",
 )
 

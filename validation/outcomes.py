@@ -210,7 +210,7 @@ def measure(design, wanted, rng):
             fit = ct.cox_recalibration(p, seen, level=LEVEL)
         except ct.StatisticError:  # refused, where weights are too uneven
             return {name: answers.get(name, (0.0, 0.0)) for name in wanted}
-    intervals = (fit.oe_interval, fit.offset_intercept_interval)
+    intervals = (fit.oe_interval, fit.in_the_large_interval)
     intervals += (fit.intercept_interval, fit.slope_interval)
     for (name, truth), (low, high) in zip(COVERED.items(), intervals, strict=True):
         answers[name] = (float(low <= truth <= high), 1.0)

@@ -52,7 +52,7 @@ def main() -> None:
     files = sorted(f for f in folder.glob("*/*.npz") if f.parent.name != "images")
     if not os.environ.get("CALTEST_DATA") or not files:
         sys.exit("set CALTEST_DATA to a folder of npz files with probs and labels")
-    head = ["lens", "error", "if calibrated", "p", "bracket"]
+    head = ["lens", "error", "noise floor", "p", "bracket"]
     columns = ["data", "n", "K", *head, *head, "s"]
     print("| " + " | ".join(columns) + " |")
     print("|" + "---|" * len(columns))

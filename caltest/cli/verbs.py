@@ -146,7 +146,7 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
     from caltest.inference.reliability import View
     from caltest.reports.document import Measures
 
-    name = {"intercept": "intercept given slope 1"}.get(options["statistic"], options["statistic"])
+    name = {"intercept": "calibration-in-the-large"}.get(options["statistic"], options["statistic"])
     view = View.of("interval", data, None, {}, lens=options["lens"])
     result = Measures.of(view, options["level"], [name])
     for reason in result.omitted:

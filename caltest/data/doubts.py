@@ -504,7 +504,9 @@ def decided_class(
     codes_of = {word.lower(): word for word in truth.coded[1]}
     label = truth.equals(codes_of[high.lower()]) if high.lower() in codes_of else None
     options = {"predicted_label": None, "label": label or f"{truth.sql} = 'CODE'"}
-    return Question("decided class", text, (Reading(options, f"{probs} is that of {high}"),))
+    return Question(
+        "decided class", text, (Reading(options, f"{probs} is the probability of {high}"),)
+    )
 
 
 def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:

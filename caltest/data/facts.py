@@ -263,7 +263,7 @@ def as_columns(values: object, n: int) -> KeptColumns | None:
                     f"{outer} alone; ask each of them with by={name!r} (--by {name})"
                 )
             elif np.unique(column * (other.max() + 1) + other).size == count:
-                notes.append(f"clusters of {name} lie within those of {outer}, which are taken")
+                notes.append(f"clusters of {name} lie within clusters of {outer}, which are used")
             else:
                 continue
             del clusters[name]

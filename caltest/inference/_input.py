@@ -298,9 +298,9 @@ def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
     alone = not (data.induced or in_order) and all(known is None for known in designed)
     if alone and (z := neighbours(data)) > AGREEING:
         yield DependenceDoubt(
-            f"neighbouring rows agree more than chance (z = {z:.1f}), and p-values take rows for "
-            "independent: of a series forecast 3 steps ahead say horizon=3 (--horizon 3), of rows "
-            "that belong together, as those of a patient, clusters= (--clusters COLUMN)"
+            f"neighbouring rows agree more than chance (z = {z:.1f}), but p-values assume "
+            "independence: for a series forecast 3 steps ahead pass horizon=3 (--horizon 3), for "
+            "rows that belong together, such as a patient's, clusters= (--clusters COLUMN)"
         )
 
 
@@ -484,7 +484,7 @@ def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts
 
 
 # ------------------------------------------------------------------------------
-# One question asked of data, and what every result says of it.
+# One question about data, and the fields on data that every result has.
 
 
 SomeResult = TypeVar("SomeResult", bound=Result)

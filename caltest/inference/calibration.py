@@ -359,7 +359,7 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
     """Return the test of the worst label with the p-value of all, for rows with several labels."""
     worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
     assert isinstance(worst, CalibrationTestResult)
-    note = f"numbers are those of the label {parts.names[parts.worst]}, p is that of all labels"
+    note = f"numbers describe the label {parts.names[parts.worst]}, p all labels together"
     return replace(
         worst,
         pvalue=p,

@@ -332,7 +332,7 @@ def _letter_groups(names: tuple[str, ...], together: set[frozenset[str]]) -> lis
 
 
 # ------------------------------------------------------------------------------
-# Two models side by side: settings, what is computed for each, and the result.
+# Two models side by side: settings, the numbers of each, and the result.
 
 
 ComparisonMethod = Literal["auto", "z", "swap"]

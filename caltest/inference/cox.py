@@ -31,7 +31,7 @@ from caltest.statistics.regression import (
 from caltest.tallies import RowsOrTally
 
 #: What is estimated, as fields of the result.
-ESTIMATES = ("intercept", "slope", "offset_intercept")
+ESTIMATES = ("intercept", "slope", "in_the_large")
 
 
 #: Log-odds, outcomes, and how much each row counts.
@@ -95,7 +95,7 @@ def cox_recalibration(
     Examples
     --------
     >>> answer = cox_recalibration([0.9, 0.8, 0.7, 0.4, 0.3, 0.2], [1, 1, 0, 1, 0, 0])
-    >>> round(answer.slope, 4), round(answer.offset_intercept, 4)
+    >>> round(answer.slope, 4), round(answer.in_the_large, 4)
     (1.1866, -0.28)
     """
     fraction("level", level)

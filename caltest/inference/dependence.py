@@ -157,8 +157,8 @@ def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
             remedy = "test rows of which no two share a cluster of either column"
         _say(
             f"if all rows of a cluster had the same label, only {shared:.1f} clusters would be "
-            "expected to have the rarer one, too few to test with; the test is valid where each "
-            f"row follows its own prediction, else {remedy}",
+            "expected to have the rarer one, which is not enough for a test. The test is valid "
+            f"where each row follows its own prediction; otherwise {remedy}",
             level,
         )
 

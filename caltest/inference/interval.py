@@ -205,8 +205,8 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
             return by_cells
     if not problem.exact:
         raise StatisticError(
-            f"this interval of {name_of(request.statistic)} needs the rows: from a tally come "
-            "those of ECE, RMSCE, DebiasedL1 and DebiasedL2, without weights of MCE, by "
+            f"this interval of {name_of(request.statistic)} needs the rows: a tally gives "
+            "intervals of ECE, RMSCE, DebiasedL1 and DebiasedL2, and without weights of MCE, by "
             "method='inversion'"
         )
     raise StatisticError(

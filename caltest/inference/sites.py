@@ -104,7 +104,7 @@ def meta_analysis(
         except StatisticError as error:
             notes.append(f"site {name} is left out: {error}")
             continue
-        level_of = fit.offset_intercept, fit.offset_intercept_se
+        level_of = fit.in_the_large, fit.in_the_large_se
         induced[name] = through(part)
         ratio = log_ratio(induced[name], *level_of)
         fits[name] = (fit.n, fit.events, ratio, level_of, (fit.slope, fit.slope_se))

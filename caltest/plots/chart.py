@@ -469,7 +469,7 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
 def headline(test: CalibrationTestResult) -> str:
     """Return estimate, noise floor and p-value of a test, as they stand over a picture."""
     value = f"{short(test.statistic)} {test.shown_estimate}"
-    return f"{value} · if calibrated {test.shown_floor} · {p_equals(test.shown_p)}"
+    return f"{value} · noise floor {test.shown_floor} · {p_equals(test.shown_p)}"
 
 
 def p_equals(p: float | str | None) -> str:

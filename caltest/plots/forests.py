@@ -64,7 +64,7 @@ def forest(
     y = chart.rows([f"{name} ({n})" for name, n in named])
     rows = [(t.estimate, t.null_mean, t.null_std) if t else (np.nan,) * 3 for t in subgroups.tests]
     estimate, mean, sd = np.array(rows).T
-    words = "if calibrated: mean ± sd"
+    words = "noise floor ± sd"
     chart.spans("floors", y, mean - sd, mean + sd, words, color=RED, head="|")
     chart.dots("", mean, y, s=28, marker="|", color=RED, zorder=1, linewidths=1.3)
     filled = [p is not None and p <= alpha for p in adjusted]
@@ -342,7 +342,9 @@ def promise(result: PromiseResult, ax: Axes | None = None, *, recipe: bool = Tru
     reach = float(ndtri(0.5 + 0.5 * result.level)) * spread
     percent = f"{100 * result.level:g} %"
     ends = [result.promised - reach], [result.promised + reach]
-    chart.spans("expected", y[:1], *ends, f"{percent} of gains if calibrated", color=PALE, lw=5.0)
+    chart.spans(
+        "expected", y[:1], *ends, f"{percent} of gains under calibration", color=PALE, lw=5.0
+    )
     words = f"{percent} interval for new data"
     chart.spans("interval", y[1:], [result.low], [result.high], words, color=INK, lw=1.0)
     broken = result.pvalue <= 1.0 - result.level

@@ -72,7 +72,7 @@ def fitted(
     words = f"{'isotonic' if curve.fit == 'band' else curve.fit} curve"
     chart.line("curve", x[finite], heights, words, color="#12406f", lw=1.5, zorder=3)
     if curve.band != "none":
-        meaning = "band of the true curve" if confidence else "if calibrated"
+        meaning = "band of the true curve" if confidence else "consistency band"
         meaning += "" if curve.simultaneous or not confidence else ", each point"
         words = f"{100 * curve.level:g} % {meaning}"
         chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
@@ -105,7 +105,7 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
     chart, order = Chart.of(ax, 3.1), np.argsort(table.size, kind="stable")
     upper, x = chart.above(0.33), table.size[order]
     chart.line("estimate", x, table.estimate[order], "observed", color=RED, marker="o", lw=1.1)
-    chart.line("floor", x, table.null_mean[order], "if calibrated: mean", ls=DASHED, lw=1.5)
+    chart.line("floor", x, table.null_mean[order], "noise floor", ls=DASHED, lw=1.5)
     words = f"central {100 * table.level:g} %"
     chart.area("band", x, table.low[order], table.high[order], words, color="#d9d9d9")
     sizes = [m * 10**k for k in range(7) for m in (1, 2, 5) if x[0] <= m * 10**k <= x[-1]]
@@ -327,7 +327,7 @@ def interval(
     for bound, edge, head in ((low, left, "<"), (high, right, ">")):
         at, marker = (edge, head) if bound is None else (bound, "|")
         chart.line("", at, 0.0, color=BLUE, marker=marker, ms=7.0).set_clip_on(False)
-    chart.rule("floor", "mean if calibrated", x=result.null_mean, ls=DASHED, lw=1.0)
+    chart.rule("floor", "noise floor", x=result.null_mean, ls=DASHED, lw=1.0)
     chart.axes(short(result.statistic), xlim=(left, right), ylim=(-1.0, 1.0), ticks=6)
     chart.ax.set_yticks([])
     chart.ax.spines["left"].set_visible(False)
@@ -385,7 +385,7 @@ def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool 
     colors = np.where(extreme, RED, PALE)
     columns = chart.ax.bar(edges[:-1], mass, np.diff(edges), color=colors, **style)
     chart.rule("estimate", "observed", x=result.estimate, color=RED, lw=1.4)
-    chart.rule("floor", "if calibrated: mean", x=result.null_mean, color=INK, ls=DASHED)
+    chart.rule("floor", "noise floor", x=result.null_mean, color=INK, ls=DASHED)
     words = "as far or farther" if extreme.any() else ""
     chart.mark("columns", columns, words, columns[int(np.argmax(extreme))])
     low, high = min(edges[0], result.estimate), max(edges[-1], result.estimate)

@@ -190,7 +190,7 @@ def _panel(
 
 
 def _meaning(curve: ReliabilityCurve, together: str = "") -> str:
-    meaning = "if calibrated" if curve.is_consistency else "for the truth"
+    meaning = "under calibration" if curve.is_consistency else "for the truth"
     return f"{100 * curve.level:g} % {meaning}{together if curve.simultaneous else ''}"
 
 

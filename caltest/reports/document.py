@@ -579,7 +579,7 @@ OF_TOP = ("Brier score", "scaled Brier score", "log score")
 
 
 #: What measures with intervals are of a calibrated model.
-CALIBRATED_AT = {"O:E": 1.0, "intercept given slope 1": 0.0, "slope": 1.0}
+CALIBRATED_AT = {"O:E": 1.0, "calibration-in-the-large": 0.0, "slope": 1.0}
 
 
 #: A value and its interval, NaN where none is known.
@@ -763,8 +763,8 @@ class _Event:
             return self.line.oe, *self.line.oe_interval
         ratio, n = self.value(OERatio()), self.view.problem.n
         if not self.free:  # on the log scale, as the intercept moves what is expected
-            low, high = self.line.offset_intercept_interval
-            _, half = log_ratio(self.rows, self.line.offset_intercept, (high - low) / 2.0)
+            low, high = self.line.in_the_large_interval
+            _, half = log_ratio(self.rows, self.line.in_the_large, (high - low) / 2.0)
             return ratio, ratio * np.exp(-half), ratio * np.exp(half)
         # Events of unequal chances vary less than the binomial law, whose exact limits these are.
         low, high = clopper_pearson(float(self.times @ self.y), n, self.level)
@@ -832,9 +832,9 @@ class _Event:
 #: What computes each measure with its interval.
 MEASURES: dict[str, Callable[[_Event], Triple]] = {
     "O:E": _Event.ratio,
-    "intercept given slope 1": lambda e: (
-        e.line.offset_intercept,
-        *e.line.offset_intercept_interval,
+    "calibration-in-the-large": lambda e: (
+        e.line.in_the_large,
+        *e.line.in_the_large_interval,
     ),
     "slope": lambda e: (e.line.slope, *e.line.slope_interval),
     "ICI (lowess)": lambda e: e.smooth(ICI()),
@@ -900,7 +900,9 @@ class ClassTable(Result):
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)
-        words = "Deviations of independent rows, in standard deviations of what chance does."
+        words = (
+            "Observed − predicted of independent rows, in standard deviations under calibration."
+        )
         return [words, *([f"{several(left, 'class')} nearer to 0 left out."] if left else [])]
 
 

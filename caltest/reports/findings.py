@@ -484,7 +484,7 @@ def _of_subgroups(parts: Subgroups) -> str:
         if finding is not None and finding.rejects and p is not None:
             called = " ".join([name, *_sides(*means, test.estimate)])
             wrong[name] = (
-                f"{called}: error {test.shown_estimate}, chance alone {test.shown_floor}, "
+                f"{called}: error {test.shown_estimate}, noise floor {test.shown_floor}, "
                 f"p {at_most(format_p(p), test.at_floor)}"
                 f"{', an impossible outcome' * (test.impossible > 0)}, "
                 f"{direction_of(*means, inf)}"
@@ -496,7 +496,7 @@ def _of_subgroups(parts: Subgroups) -> str:
     assert p is not None  # the worst of those that were tested
     worst, test, means = parts.names[j], parts.tests[j], (parts.predicted[j], parts.observed[j])
     error = (
-        f": error {test.shown_estimate}, chance alone {test.shown_floor}, "
+        f": error {test.shown_estimate}, noise floor {test.shown_floor}, "
         f"p {format_p(p)} ({direction_of(*means, inf)})"
     )
     sentences = [
@@ -526,11 +526,12 @@ def _detail(
             side = f" ({direction_of(*means_of(data, lens.c), test.estimate)})"
         return (
             f"{what}: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
-            f"{which}: error {test.shown_estimate}, chance alone {test.shown_floor}{side}."
+            f"{which}: error {test.shown_estimate}, noise floor {test.shown_floor}{side}."
         )
     if question.kind == "shape":
         parts = [
-            f"{type(statistic).__name__} {t.shown_estimate} (chance {t.shown_floor}, p {t.shown_p})"
+            f"{type(statistic).__name__} {t.shown_estimate} "
+            f"(noise floor {t.shown_floor}, p {t.shown_p})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
@@ -550,8 +551,8 @@ def _detail(
             return f"{lens!r} asks the same as {OneVsRest(1)!r} here: no {called} {side} 0.5."
     if question.kind == "error" and test.excess < -2.0 * test.null_std:
         return (
-            f"{question.lens}: the error {test.shown_estimate} is below chance "
-            f"({test.shown_floor}): outcomes are more regular than predicted, which this row "
+            f"{question.lens}: the error {test.shown_estimate} is below the noise "
+            f"floor ({test.shown_floor}): outcomes are more regular than predicted, which this row "
             "cannot test."
         )
     return ""
@@ -789,8 +790,8 @@ def _wrong(
     main = event or (top if top in errors else None)
     if main is not None:
         sentences.append(
-            f"The error ({main.lens}) is {main.test.shown_estimate}; chance alone would show "
-            f"{main.test.shown_floor} on these predictions."
+            f"The error ({main.lens}) is {main.test.shown_estimate}; its noise floor, the mean "
+            f"under calibration, is {main.test.shown_floor}."
         )
     score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
     if not direction and score is not None:

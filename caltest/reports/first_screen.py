@@ -464,7 +464,7 @@ def _situation(
     f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
 ) -> Situation:
     audit, data = f.audit, f.view.data
-    slope, shift = _measure(f, "slope"), _measure(f, "intercept given slope 1")[0]
+    slope, shift = _measure(f, "slope"), _measure(f, "calibration-in-the-large")[0]
     doubts = ["outcomes of probability 0 occurred"] * (audit.impossible > 0)
     levels, slopes, common = _by_group(f)
     temperature, enough = _temperature(f)

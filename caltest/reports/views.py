@@ -372,7 +372,7 @@ def _direct_labels(
             out += [_text((edge, b + 11.0 + 14.0 * k), line, anchor, "l lw")
                     for k, line in enumerate(lines)]  # fmt: skip
     if spans:
-        say = ("bars: if calibrated,", "all dots lie inside in" if curve.simultaneous else
+        say = ("bars: under calibration,", "all dots lie inside in" if curve.simultaneous else
                "each dot lies inside in", f"{100.0 * curve.level:g}{NB}% of data sets")  # fmt: skip
         wide, high = 136.0, 42.0
         corners = [(a, b) for b in (y.end + 4.0, y.start - high - 4.0)

@@ -165,7 +165,7 @@ class WorstClassResult(Result):
         if not self.named:
             worst = self.components[0]
             return (
-                f"No class is shown to be wrong. The largest z is that of class {worst.name}, "
+                f"No class is shown to be wrong. Class {worst.name} has the largest z, "
                 f"{worst.direction} (adjusted p = {format_p(worst.adjusted)})."
             )
         listed = [f"{part.in_words}, p = {format_p(part.adjusted)}" for part in self.named]

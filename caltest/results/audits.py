@@ -54,7 +54,7 @@ TONES: dict[str, Tone] = {"red": "bad", "green": "good", "yellow": "ask"}
 
 
 #: The columns; all of them can be left out but the finding.
-AUDIT_COLUMNS = ("lens", "question", "worst", "error or score", "if calibrated", "p", "adjusted")
+AUDIT_COLUMNS = ("lens", "question", "worst", "error or score", "noise floor", "p", "adjusted")
 
 
 #: So many subgroups have a line each.
@@ -70,8 +70,8 @@ PLAIN_WIDTH = 118
 
 
 WORST_IS_SHOWN = (
-    "± is one standard deviation (sd); scores count them from chance. Of several tests the worst "
-    "is shown, with p of all."
+    "± is one standard deviation (sd) under calibration, the unit of scores. Rows of several tests "
+    "show the worst of them, with the combined p."
 )
 
 
@@ -88,14 +88,14 @@ LARGE_SCORE = 2.0
 
 
 SKEWED = (
-    "A score above 2 sd is no evidence where chance is skewed, or several were looked at: the "
-    "p-value decides."
+    "A score above 2 sd may still be noise if the null distribution is skewed or several scores "
+    "were computed: the p-value decides."
 )
 
 
 #: Columns that go one after the other where there is no room; an error goes with what it is of.
 LESS_IMPORTANT = (
-    *(("p",), ("if calibrated",), ("question",)),
+    *(("p",), ("noise floor",), ("question",)),
     *(("worst", "error or score"), ("adjusted",)),
 )
 

@@ -587,9 +587,9 @@ class FoldSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """Notes on cross-validated predictions."""
         aligned = (
-            "folds are aligned, each moved to the mean prediction of all rows: it is asked whether "
-            "predictions are too high or low in all, and how they are spread, not whether one fold "
-            "is too high beside another"
+            "folds are aligned, each shifted to the mean prediction of all rows: the test is about "
+            "predictions that are too high or low overall and about their spread, not about "
+            "differences between folds"
         )
         notes = [
             self._within if self.within else aligned,
@@ -598,13 +598,13 @@ class FoldSummary(Record):
         ]
         if self.memorised and not self.within:
             notes.append(
-                "models memorise groups of rows, such as sites: errors of aligned folds are then "
-                "larger than those of fresh rows, and only tests are made within folds"
+                "models memorise groups of rows, such as sites: errors of aligned folds exceed the "
+                "errors of fresh rows; tests within folds avoid this, estimates do not"
             )
         if self.random < UNLIKELY:
             notes.append(
                 f"folds differ more than rows dealt at random (p = {self.random:.0e}): if they are "
-                "sites or periods ask by= for each, what they share is not tested"
+                "sites or periods, test each with by=; an error common to all is not tested"
             )
         if self.contrast < MIRRORED and not self.within:
             notes.append(
@@ -653,7 +653,7 @@ class HorizonSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """Note on rows that share a time, if there are any."""
         near = f" or less than {self.horizon} times apart" * (self.horizon > 1)
-        note = f"rows are of {self.times} times: those of one time{near} are taken to depend"
+        note = f"rows have {self.times} times: rows of one time{near} are taken to depend"
         return (note,) * (self.rows > self.times)
 
     def __str__(self) -> str:
@@ -814,7 +814,7 @@ class Subgroups(Record):
             **{"subgroup": self.names, "n": self.counts},
             "predicted": [percent(p, y) for p, y in means],
             "observed": [percent(y, p) for p, y in means],
-            **attributes(self.tests, {"error": "shown_estimate", "if calibrated": "shown_floor"}),
+            **attributes(self.tests, {"error": "shown_estimate", "noise floor": "shown_floor"}),
             **{"adjusted": self.adjusted, "finding": self.findings},
         }
 

@@ -461,9 +461,11 @@ class GradeTests(Result):
         independent += "these p-values are too small."
         sides = {"greater": "higher", "less": "lower"}
         one_side = [
-            f"Asked was whether risks are {sides[self.alternative]} than predicted; "
-            'alternative "two-sided" asks both ways.'
+            f"The test asks whether risks are {sides[self.alternative]} than predicted; "
+            'the alternative "two-sided" tests both directions.'
         ] if self.alternative in sides else []  # fmt: skip
-        all_tests = "Findings allow for all tests together, intervals are of one grade each. "
+        all_tests = (
+            "Findings are adjusted for all tests together, intervals hold for one grade each. "
+        )
         return [f"Verdict: {whole}Grades: {wrong or none}.", *one_side, all_tests * several_grades
                 + independent]  # fmt: skip

@@ -38,7 +38,7 @@ METHODS_OF_INTERVALS = {
 OF_CELLS = """\
 The interval is for the error of these cells in new data. Errors of opposite
 sign within a cell cancel, so the true error can be larger than that, but not
-smaller: the low end is a bound of the true error, too, the high end is not."""
+smaller: the lower limit also bounds the true error, the upper limit does not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +140,12 @@ class ConfidenceIntervalResult(Result):
             "estimate": self._shown(self.estimate),
             f"{100.0 * self.level:.4g} % {kind}": f"{bounds}  ({method})",
             "contains 0": self._zero(),
-            "if calibrated": f"{self._shown(self.null_mean)}  (mean noise of a calibrated model)",
-            "without noise": f"{self._shown(self.corrected)}  (the estimate {noise})",
+            "noise floor": f"{self._shown(self.null_mean)}  (mean under calibration)",
+            "debiased": f"{self._shown(self.corrected)}  (the estimate {noise})",
             "data": f"n = {self.n}, K = {self.n_classes}{cells}{self._design}",
         }
         if self.method == "shift":  # a signed difference has no noise floor
-            del facts["if calibrated"], facts["without noise"]
+            del facts["noise floor"], facts["debiased"]
         return [*listed(facts), ""]
 
     def _in_words(self) -> list[str]:
@@ -184,11 +184,11 @@ class CoxRecalibration(Result):
         Confidence interval of the slope.
     covariance : float
         Covariance of intercept and slope.
-    offset_intercept : float
+    in_the_large : float
         Calibration-in-the-large: a with b = 1, in log-odds.
-    offset_intercept_se : float
+    in_the_large_se : float
         Standard error of calibration-in-the-large.
-    offset_intercept_interval : tuple of float
+    in_the_large_interval : tuple of float
         Confidence interval of calibration-in-the-large.
     lr, lr_pvalue : float
         Likelihood ratio of a = 0 and b = 1, χ² with 2 degrees of freedom, and its p-value.
@@ -223,9 +223,9 @@ class CoxRecalibration(Result):
     slope_se: float
     slope_interval: tuple[float, float]
     covariance: float
-    offset_intercept: float
-    offset_intercept_se: float
-    offset_intercept_interval: tuple[float, float]
+    in_the_large: float
+    in_the_large_se: float
+    in_the_large_interval: tuple[float, float]
     lr: float
     lr_pvalue: float
     lr_intercept: float
@@ -272,7 +272,7 @@ class CoxRecalibration(Result):
         rows = {
             "intercept": "intercept",
             "slope": "slope",
-            "intercept | slope 1": "offset_intercept",
+            "calibration-in-the-large": "in_the_large",
         }
         rows |= {} if self.oe is None else {"O:E (se of its log)": "oe"}
         values, ratios = vars(self), ("lr", "lr_intercept", "lr_slope")
@@ -291,7 +291,7 @@ class CoxRecalibration(Result):
         return [estimates, tests]
 
     def _card(self) -> Card:
-        names = {"slope": ("slope", 1), "calibration-in-the-large": ("offset_intercept", 0)}
+        names = {"slope": ("slope", 1), "calibration-in-the-large": ("in_the_large", 0)}
         values = vars(self)
         numbers = [
             (
@@ -316,7 +316,7 @@ class CoxRecalibration(Result):
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
         pvalues = {"intercept": None, "slope": self.lr_slope_pvalue}
-        pvalues |= {"offset_intercept": self.lr_intercept_pvalue}
+        pvalues |= {"in_the_large": self.lr_intercept_pvalue}
         pvalues |= {} if self.oe is None else {"oe": None}
         values = vars(self)
         return frames.of_arrays(
@@ -457,12 +457,12 @@ class MetaAnalysis(Result):
         return ["meta-analysis", self.lens, how]
 
     def _tables(self) -> list[Columns]:
-        effects = {"O:E": self.log_oe, "intercept | slope 1": self.intercept, "slope": self.slope}
+        effects = {"O:E": self.log_oe, "in the large": self.intercept, "slope": self.slope}
         rows: dict[str, Iterable[object]] = {"site": self.sites, "n": self.counts}
         rows["events"] = self.events
         for name, effect in effects.items():
             values, errors = np.array(effect.values), np.array(effect.errors)
-            if name == "O:E":  # the error of a ratio is that of its logarithm times the ratio
+            if name == "O:E":  # standard error of a ratio: of its logarithm, times the ratio
                 values = np.exp(values)
                 errors = errors * values
             rows[name] = [format_value(v, e) for v, e in zip(values, errors, strict=True)]

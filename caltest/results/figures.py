@@ -99,7 +99,7 @@ class ReliabilityDifference(Result):
         return frames.of_arrays({name: vars(self)[name] for name in names})
 
     def _in_words(self) -> list[str]:
-        return [f"Deviation of {self.names[0]} minus that of {self.names[1]}."]
+        return [f"Observed − predicted of {self.names[0]}, less its value for {self.names[1]}."]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ class BandTest(Result):
             f" With a tolerance of {self.tolerance:g}: {self.verdict}." if self.tolerance else ""
         )
         return [
-            f"Of the predictions from {ends} none is wrong by more than {most} percentage points "
+            f"No prediction from {ends} is wrong by more than {most} percentage points "
             f"({self._percent} band, for any increasing curve).{beside}"
         ]
 
@@ -527,7 +527,7 @@ class ReliabilityCurve(Result):
 
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
-        # Bars of clusters are normal, and may pass the ends of what a frequency can be.
+        # Bars of clusters are normal, and may leave [0, 1], the range of a frequency.
         bars = {name: np.clip(vars(self)[name], 0.0, 1.0) for name in ("low", "high")}
         columns = {name: vars(self)[name] for name in CURVE_COLUMNS[2:7]}
         return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]

@@ -176,7 +176,7 @@ class CalibrationTestResult(Result):
 
     def _facts(self) -> list[str]:
         betting = self.null == "betting"
-        floor = "" if betting else "  (noise floor: mean ± standard deviation, sd)"
+        floor = "" if betting else "  (mean ± standard deviation, sd, under calibration)"
         deviations = f", {in_sd(self.excess, self.null_std)}" if self.null_std > 0 else ""
         if self.n_resamples:
             resamples = several(self.n_resamples, "resample")
@@ -192,7 +192,7 @@ class CalibrationTestResult(Result):
             "statistic": self.statistic,
             "lens": self.lens,
             "observed": self.shown_estimate,
-            "if calibrated": self.shown_floor + floor,
+            "noise floor": self.shown_floor + floor,
             "excess": "" if betting else f"{format_value(self.excess, self.null_std)}{deviations}",
             "p-value": f"{self.shown_p}  ({precision})",
             "data": f"n = {self.n}, K = {self.n_classes}{self._design}",
@@ -500,7 +500,7 @@ class ComparisonResult(Result):
         if self.interval_a is not None and self.interval_b is not None:
             intervals = self.interval_a, self.interval_b
             rows[f"{self._percent} interval"] = tuple(format_range(*ends) for ends in intervals)
-        rows["if calibrated"] = tuple(test.shown_floor for test in tests)
+        rows["noise floor"] = tuple(test.shown_floor for test in tests)
         rows["own p-value"] = tuple(test.shown_p for test in tests)
         width, between = max(len(a), 26) + 2, ""
         columns = [
@@ -529,7 +529,7 @@ class ComparisonResult(Result):
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
             one = "Only one of the two own tests rejects calibration"
-            sentences.append(f"{one}; by itself that is no evidence of a difference.")
+            sentences.append(f"{one}; this alone does not show a difference.")
         return sentences
 
     def _because(self) -> str:

@@ -39,7 +39,7 @@ def format_value(value: float, spread: float = nan) -> str:
     if not isfinite(value):
         return "–" if value != value else "∞" if value > 0.0 else "-∞"
     has_spread = isfinite(spread) and spread > 1e-15
-    if abs(value) < 1e-15:  # also of -0.0, and of what rounding leaves
+    if abs(value) < 1e-15:  # also for -0.0 and rounding errors
         return "0"
     digits = decimals(spread) if has_spread else max(4, decimals(abs(value)))
     if digits > MOST_DECIMALS or (not has_spread and abs(value) >= 1e6):
@@ -170,7 +170,7 @@ def document_latex(content: Content) -> str:
 
 #: The heads of columns that are not called after their attribute.
 HEADS = {
-    **{"shown_floor": "if calibrated", "null_mean": "if calibrated", "shown_p": "p", "pvalue": "p"},
+    **{"shown_floor": "noise floor", "null_mean": "noise floor", "shown_p": "p", "pvalue": "p"},
     **{"bin_low": "from", "bin_high": "to", "shown_estimate": "estimate"},
     **{"at_least": "somewhere wrong by at least", "at_most": "nowhere by more than"},
     **{"crosses": "decreases somewhere"},

@@ -25,7 +25,7 @@ class AuditVerdict(Verdict):
     CALIBRATED = "calibrated"
     TOO_LITTLE_DATA = "too little data"
     MATTERS = "miscalibrated, and it matters"
-    TOO_LITTLE_TO_MATTER = "miscalibrated, too little to matter"
+    TOO_LITTLE_TO_MATTER = "miscalibrated, but too little to matter"
     WITHIN_TOLERANCE = "calibrated to within the tolerance"
     CANNOT_TELL = "cannot tell"
     IN_DOUBT = "in doubt"

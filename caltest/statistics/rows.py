@@ -369,7 +369,7 @@ def redraw_few(  # type: ignore[no-untyped-def]
     sums_out,
 ):  # fmt: skip
     # Up to 40 classes, O(n K) per lane in vector instructions: residual sums (L, K, B), or with a
-    # norm (0 l1, 1 squared l2, 2 largest) that of each cell alone, (L, 1, B). below[k], of K + 1
+    # norm (0 l1, 1 squared l2, 2 largest) it holds each cell's norm, (L, 1, B). below[k], of K + 1
     # rows of zeros, counts the draws below threshold k − 1: the labels under k.
     n_classes, lanes = expected.shape[1], key.size
     for b in range(starts.size - 1):

@@ -71,10 +71,15 @@ def run(context: Context) -> Result:
         key(top)
         top.set(ylabel="p", ylim=(0, 1.05))
         axes.fill_between(
-            list(tests), low_band, high_band, color="#d9d9d9", lw=0, label="5–95 % if calibrated"
+            list(tests),
+            low_band,
+            high_band,
+            color="#d9d9d9",
+            lw=0,
+            label="5–95 % under calibration",
         )
         plain = {"marker": "", "lw": 0.9}
-        axes.plot(list(tests), means, **plain, color=INK, ls="--", label="mean if calibrated")
+        axes.plot(list(tests), means, **plain, color=INK, ls="--", label="noise floor")
         axes.plot(bins, width, **plain, color=RED, ls="-", label="equal width")
         axes.plot(bins, count, **plain, color="#8fc1ee", ls="-", label="equal count")
         axes.set(xlabel="number of bins", ylabel="ECE, class 1, n = 5000")

@@ -67,7 +67,7 @@ def run(context: Context) -> Result:
     ):
         fit = ct.cox_recalibration(q, seen, link="cloglog")
         test = ct.calibration_test(q, seen, ct.CoxScore(), rng=context.seed, n_resamples=999)
-        numbers = (fit.oe, fit.offset_intercept, fit.slope)
+        numbers = (fit.oe, fit.in_the_large, fit.slope)
         rows.append([name, *(f"{number:.3f}" for number in numbers), format_p(test.pvalue)])
     caption = "By weights in tenths of the prediction."
     columns = ["", "O:E", "calibration-in-the-large", "slope (cloglog)", "p of Cox's score"]

@@ -48,7 +48,7 @@ def run(context: Context) -> Result:
     )
     cost = (accuracy[:, :1] - accuracy).max()
     result.inside("largest loss of accuracy by weight decay", cost, 0.0, 0.01, digits=3)
-    columns = ["units", "decay", "ECE, 10 bins", "if calibrated", "p", "accuracy", "confidence"]
+    columns = ["units", "decay", "ECE, 10 bins", "noise floor", "p", "accuracy", "confidence"]
     caption = f"After 40 epochs, means of {len(seeds)} networks"
     result.tables.append(Table(f"{caption}; p of each.", columns, rows))
     if context.draw:
@@ -56,7 +56,7 @@ def run(context: Context) -> Result:
         for j, decay in enumerate(DECAYS):
             for axis, values in zip(axes, (ece, 1.0 - accuracy), strict=True):
                 axis.plot(WIDTHS, values[:, j], label=f"weight decay {decay:g}")
-        floors = {"color": GREY, "ls": "--", "marker": "", "label": "mean if calibrated"}
+        floors = {"color": GREY, "ls": "--", "marker": "", "label": "noise floor"}
         axes[0].plot(WIDTHS, floor.mean(axis=1), **floors)
         axes[0].set(xscale="log", ylabel="ECE, 10 bins", ylim=(0, None))
         axes[0].set_xticks(WIDTHS, [str(w) for w in WIDTHS])
@@ -68,7 +68,7 @@ def run(context: Context) -> Result:
 
 
 def _measured(width: int, decay: float, seed: int) -> tuple[float, ...]:
-    """Return the ECE, its mean if calibrated, its p-value, accuracy and mean confidence."""
+    """Return the ECE, its noise floor, its p-value, accuracy and mean confidence."""
     split = nets.digits()
     *_, last = nets.train(*split.train, seed=seed, hidden=width, decay=decay)
     images, labels = split.test

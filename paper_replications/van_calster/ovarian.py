@@ -45,8 +45,8 @@ def run(context: Context) -> Result:
     result.near("malignant tumours", y.sum(), 434, 0.0, digits=0)
     fit = ct.cox_recalibration(p, y)
     result.near("O:E", ct.OERatio()(p, y), 1.2280751, 5e-8, digits=7)
-    result.near("calibration-in-the-large", fit.offset_intercept, 0.8095779, 5e-8, digits=7)
-    result.near("its standard error", fit.offset_intercept_se, 0.0998214, 5e-8, digits=7)
+    result.near("calibration-in-the-large", fit.in_the_large, 0.8095779, 5e-8, digits=7)
+    result.near("its standard error", fit.in_the_large_se, 0.0998214, 5e-8, digits=7)
     result.near("slope", fit.slope, 0.9338235, 5e-8, digits=7)
     result.near("its standard error (slope)", fit.slope_se, 0.0594188, 5e-8, digits=7)
     result.near("Brier score", ct.BrierScore()(p, y), 0.1325655, 5e-8, digits=7)
@@ -86,7 +86,7 @@ def run(context: Context) -> Result:
     found = [
         [r.lens, r.question, *r.shown, format_p(r.adjusted), str(r.verdict)] for r in report.rows
     ]
-    columns = ["lens", "question", "error", "if calibrated", "score", "adjusted p", "finding"]
+    columns = ["lens", "question", "error", "noise floor", "score", "adjusted p", "finding"]
     result.tables.append(Table("What the case study does not ask: tests.", columns, found))
     result.holds("the model is miscalibrated", report.verdict.failed, str(report.verdict))
     return result

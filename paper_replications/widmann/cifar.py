@@ -58,5 +58,5 @@ def run(context: Context) -> Result:
             floor = 1.0 / (1 + test.n_resamples)
             result.near(f"p-value of {entry}", test.pvalue, floor, 1e-12)
             rows.append([entry, f"{test.estimate:.4f}", f"{test.null_mean:.4f}", test.shown_p])
-    result.tables.append(Table("Redrawn labels.", ["network", "error", "if calibrated", "p"], rows))
+    result.tables.append(Table("Redrawn labels.", ["network", "error", "noise floor", "p"], rows))
     return result

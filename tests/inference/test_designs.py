@@ -211,7 +211,7 @@ def test_cox_with_weights_and_clusters(rng):
     assert ct.cox_recalibration(p, y, weights=np.full(80, 3), clusters=np.arange(80)) == plain
     heavy = ct.cox_recalibration(p, y, weights=0.5 * w, clusters=g)
     copied = ct.cox_recalibration(np.repeat(p, w), np.repeat(y, w), clusters=np.repeat(g, w))
-    for name in ("intercept", "slope", "offset_intercept"):
+    for name in ("intercept", "slope", "in_the_large"):
         for value in (name, f"{name}_se"):
             assert getattr(heavy, value) == pytest.approx(getattr(copied, value), rel=1e-9)
     z = np.log(p / (1 - p))

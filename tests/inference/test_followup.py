@@ -111,7 +111,7 @@ def test_reference_values(strata, weights, statistics, total, cox):
     np.testing.assert_allclose([r.sum() / 24, influence, share], total, atol=1e-9)
     answer = ct.cox_recalibration(P, followed(strata))
     values = (answer.oe, answer.oe_se, answer.intercept, answer.slope, answer.intercept_se)
-    values += (answer.slope_se, answer.offset_intercept, answer.offset_intercept_se)
+    values += (answer.slope_se, answer.in_the_large, answer.in_the_large_se)
     np.testing.assert_allclose(values, cox, atol=1e-9)
     assert ct.CoxRecalibration.from_json(answer.to_json()) == answer
 
@@ -119,7 +119,7 @@ def test_reference_values(strata, weights, statistics, total, cox):
 def test_values_of_one_stratum():
     """Reference values; O is Aalen and Johansen's, and weights of draws add up to the rows."""
     answer = ct.cox_recalibration(P, followed(), link="cloglog")
-    found = answer.intercept, answer.slope, answer.offset_intercept
+    found = answer.intercept, answer.slope, answer.in_the_large
     np.testing.assert_allclose(found, [-0.0757084684, 1.0131093644, -0.0806159561], atol=1e-9)
     middle, _, _ = answer.curve(np.array([0.3]))
     eta = answer.intercept + answer.slope * np.log(-np.log(0.7))

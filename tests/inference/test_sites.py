@@ -107,8 +107,8 @@ def test_effects_are_those_of_each_site(rng):
         rows = site == j
         fit = ct.cox_recalibration(p[rows], y[rows])
         assert (found.slope.values[j], found.slope.errors[j]) == (fit.slope, fit.slope_se)
-        assert found.intercept.values[j] == fit.offset_intercept
-        fitted = expit(np.log(p[rows] / (1 - p[rows])) + fit.offset_intercept)
+        assert found.intercept.values[j] == fit.in_the_large
+        fitted = expit(np.log(p[rows] / (1 - p[rows])) + fit.in_the_large)
         variance = (fitted * (1 - fitted)).sum() / y[rows].sum() ** 2
         assert found.log_oe.values[j] == pytest.approx(np.log(y[rows].sum() / p[rows].sum()))
         assert found.log_oe.errors[j] == pytest.approx(variance**0.5, rel=1e-6)

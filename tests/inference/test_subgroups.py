@@ -104,7 +104,7 @@ def test_an_audit_asks_every_subgroup(people):
     assert row.pvalue == ct.calibration_test(p, y, by=sex).subgroups.pvalue
     assert [r.pvalue for r in report.rows[:-1]] == [r.pvalue for r in plain.rows]
     test, p_of = row.groups.tests[1], row.groups.adjusted
-    shown = f"M too low: error {test.shown_estimate}, chance alone {test.shown_floor}, p "
+    shown = f"M too low: error {test.shown_estimate}, noise floor {test.shown_floor}, p "
     assert f"1 of 2 are miscalibrated on their own ({shown}" in " ".join(str(report).split())
     assert row.groups.findings == ("too little data", "miscalibrated")
     assert p_of[1] == row.adjusted

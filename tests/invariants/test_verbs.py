@@ -129,7 +129,7 @@ REPEATED = {
     "brier": "score|reliability|resolution|uncertainty|within",
     "corp": "score|miscalibration|discrimination|uncertainty|observed",
     "log corp": "score|miscalibration|discrimination|uncertainty|observed",
-    "cox": r"\.(slope|intercept|offset_intercept)$",
+    "cox": r"\.(slope|intercept|in_the_large)$",
     "sensitivity": "estimate",
     "curve": "predicted|observed",
     "test": "estimate",

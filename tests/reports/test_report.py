@@ -84,7 +84,7 @@ def test_numbers_are_those_of_the_verbs(two):
     assert measures.find("slope") == (fit.slope, *fit.slope_interval) == slope
     turn = f"{100.0 / (1.0 + np.exp(-fit.intercept / (1.0 - fit.slope))):.1f}"
     assert f"extreme: above {turn} % they are too high, below too" in report.audit.summary[1]
-    assert measures.find("intercept given slope 1")[0] == fit.offset_intercept
+    assert measures.find("calibration-in-the-large")[0] == fit.in_the_large
     ratio, low, high = measures.find("O:E")
     assert ratio == ct.OERatio()(alone.probs, two.labels)
     events, expected = int(two.labels.sum()), alone.probs[:, 1].sum()

@@ -53,7 +53,7 @@ def test_cox_estimates_solve_the_score_equations():
     p, y = two(7, 60)
     answer = cox_recalibration(p, y)
     equations = slow.score_equations(answer.intercept, answer.slope, p, y)
-    offset = slow.score_equations(answer.offset_intercept, 1.0, p, y)[0]
+    offset = slow.score_equations(answer.in_the_large, 1.0, p, y)[0]
     assert (*equations, offset) == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
     best = slow.log_likelihood(answer.intercept, answer.slope, p, y)
     lr = 2 * (best - slow.log_likelihood(0.0, 1.0, p, y))
@@ -76,8 +76,8 @@ def test_profile_intervals_end_where_the_ratio_test_rejects():
     for b in answer.slope_interval:
         profile = max(slow.log_likelihood(a, b, p, y) for a in grid)
         assert best - profile == pytest.approx(drop, abs=1e-3)
-    for a in answer.offset_intercept_interval:
-        top = slow.log_likelihood(answer.offset_intercept, 1.0, p, y)
+    for a in answer.in_the_large_interval:
+        top = slow.log_likelihood(answer.in_the_large, 1.0, p, y)
         assert top - slow.log_likelihood(a, 1.0, p, y) == pytest.approx(drop, abs=1e-7)
 
 
