@@ -130,7 +130,7 @@ def test_one_column_and_single_rows_change_nothing():
         again = ct.calibration_test(p, y, clusters=clusters, **run)
         assert (again.pvalue, again.clusters) == (plain.pvalue, plain.clusters)
     for clusters, words in (
-        ({"x": a, "y": np.arange(200) // 5}, "clusters of y lie within those of x"),
+        ({"x": a, "y": np.arange(200) // 5}, "clusters of y lie within clusters of x"),
         ({"site": b % 3, "reader": a}, "3 clusters of site are too few"),
     ):
         one = ct.calibration_test(p, y, clusters=clusters, **run)

@@ -64,7 +64,9 @@ def test_what_the_band_proves(rng):
     assert 0.05 < told.at_most < 0.2
     assert told.verdict == "calibrated to within the tolerance"
     assert near.band_test(0.01).verdict == far.band_test(0.22).verdict == "cannot tell"
-    assert far.band_test(0.5, between=(0.1, 0.9)).verdict == "miscalibrated, too little to matter"
+    assert (
+        far.band_test(0.5, between=(0.1, 0.9)).verdict == "miscalibrated, but too little to matter"
+    )
     worse = far.band_test(0.05, between=(0.1, 0.9))
     assert 0.05 < worse.at_least < 0.2 < worse.at_most  # the error at .1 and .9 is .2
     assert worse.verdict == "miscalibrated, and it matters"

@@ -187,7 +187,7 @@ def test_one_step_and_orders_change_nothing():
     assert one == ct.calibration_test(p, y, ct.Kuiper(), n_resamples=99, rng=1, clusters=times)
     panel = ct.calibration_test(p, y, horizon=2, time=times, n_resamples=99, rng=1)
     assert str(panel.series).startswith("2 of 50 times, 200 rows · ")
-    assert "rows are of 50 times: those of one time or less than 2 times apart" in panel.notes[-1]
+    assert "rows have 50 times: rows of one time or less than 2 times apart" in panel.notes[-1]
 
 
 def test_blocks_of_other_verbs():

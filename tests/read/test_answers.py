@@ -115,7 +115,7 @@ def test_a_class_that_is_a_threshold_of_its_confidence_is_asked_about():
     ((reading, when),) = refusal(columns, message, **options)
     assert (reading, when) == (
         {"predicted_label": None, "label": "churned = 'No'"},
-        "stay is that of No",
+        "stay is the probability of No",
     )
     offered = refusal(columns, "say which is the event", probs="stay", label="churned")
     assert [when for _, when in offered] == ["No is the event", "Yes is the event"]
