@@ -1,4 +1,9 @@
-"""Statistical hypothesis tests for the calibration of probabilistic classifiers."""
+"""Statistical hypothesis tests for the calibration of probabilistic classifiers.
+
+Start with :func:`audit` (every usual question at once) or :func:`calibration_test` (one statistic
+through one lens); :class:`Predictions` holds probabilities, labels and the design of the data.
+Names are imported when they are first used, so that ``import caltest`` is fast.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,9 @@
-"""Errors and warnings of caltest, and the readings that they suggest."""
+"""Errors and warnings of caltest, and the readings that they suggest.
+
+All errors derive from ValueError or TypeError as their base classes say, so that hosts may catch
+them. A :class:`Reading` is another way to read the same input, from which the command line writes
+``run:`` and ``if`` lines.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Results in the logs of experiments: MLflow, and Weights & Biases."""
+"""Results in the logs of experiments: MLflow, and Weights & Biases.
+
+:func:`log_to_mlflow` and :func:`log_to_wandb` log numbers, JSON and the picture of a result;
+:func:`mlflow_metric` is a metric for ``mlflow.evaluate`` that never raises.
+"""
 
 from __future__ import annotations
 

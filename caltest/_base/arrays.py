@@ -1,4 +1,9 @@
-"""Array types, equality up to rounding, checks of parameters, and progress."""
+"""Array types, equality up to rounding, checks of parameters, and progress.
+
+:func:`reaching` decides what counts as at least as extreme, ties up to rounding included;
+:func:`number`, :func:`whole` and :func:`one_of` refuse parameters out of range by name;
+:func:`progress` shows a bar after two seconds.
+"""
 
 from __future__ import annotations
 

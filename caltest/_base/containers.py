@@ -1,4 +1,9 @@
-"""Tables and tensors of other libraries as arrays, without importing any of these libraries."""
+"""Tables and tensors of other libraries as arrays, without importing any of these libraries.
+
+:func:`as_ndarray` is the entry: it takes arrays, tensors, columns and anything with
+``__dlpack__``, and refuses masked values. :func:`is_table` and :func:`names_of` recognise frames by
+the attributes of their type.
+"""
 
 from __future__ import annotations
 

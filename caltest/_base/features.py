@@ -1,4 +1,8 @@
-"""Features of rows: numbers, dates and levels, some of them missing; and conditions on them."""
+"""Features of rows: numbers, dates and levels, some of them missing; and conditions on them.
+
+:func:`as_features` reads columns for the search of segments; :func:`holds` evaluates a condition
+such as "age > 71", and :func:`words_of` writes it.
+"""
 
 from __future__ import annotations
 

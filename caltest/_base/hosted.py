@@ -1,4 +1,8 @@
-"""Metrics inside other tools: what cannot be measured is NaN with a warning, never an exception."""
+"""Metrics inside other tools: what cannot be measured is NaN with a warning, never an exception.
+
+:func:`or_nan` wraps a metric for torchmetrics, scikit-learn, MLflow, Inspect and lm-eval, which
+must not end because a batch cannot be measured.
+"""
 
 from __future__ import annotations
 

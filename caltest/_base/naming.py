@@ -1,4 +1,8 @@
-"""Names of rows and columns in messages: by position for arrays, by file and line for files."""
+"""Names of rows and columns in messages: by position for arrays, by file and line for files.
+
+:func:`in_a_file` sets the names for a block of code, :func:`nth` and :func:`in_column` use them.
+Without it messages say "row 3", counted from 0, as arrays are indexed.
+"""
 
 from __future__ import annotations
 

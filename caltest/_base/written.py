@@ -1,4 +1,9 @@
-"""Values that print as they were written, so that a result carries a recipe that can be quoted."""
+"""Values that print as they were written, so that a result carries a recipe that can be quoted.
+
+:class:`Written` prints a dataclass by the options that differ from their defaults;
+:func:`explained` replaces Python's errors for wrong arguments by suggestions; :class:`Doubt` is a
+note that puts p-values in doubt.
+"""
 
 from __future__ import annotations
 

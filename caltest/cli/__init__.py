@@ -1,4 +1,9 @@
-"""The command line."""
+"""The command line.
+
+:func:`main` runs a command, prints its result and exits with its code; commands are imported from
+the other modules of this room when they are called. An unexpected error is one sentence and exit
+code 70.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Commands in the user's units and before outcomes: ``decide`` and ``revisions``."""
+"""Commands in the user's units and before outcomes: ``decide`` and ``revisions``.
+
+Both read columns as the other commands do; see :func:`caltest.promise`,
+:func:`caltest.decision_curve` and :class:`caltest.Revisions` for the tests behind them.
+"""
 
 from __future__ import annotations
 

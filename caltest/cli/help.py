@@ -1,4 +1,9 @@
-"""Options in groups and their help; repeated and empty options are refused."""
+"""Options in groups and their help; repeated and empty options are refused.
+
+:class:`Option` belongs to one of the groups input, design, test and output; ``--help`` shows the
+common ones, ``--help-all`` all of them. :class:`Verb` refuses options of other commands and names
+the command that has them.
+"""
 
 from __future__ import annotations
 

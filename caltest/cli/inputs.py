@@ -1,4 +1,8 @@
-"""From the options of a command to rows: files read at once or in batches, models matched."""
+"""From the options of a command to rows: files read at once or in batches, models matched.
+
+:func:`read` is the entry for one model, :func:`read_models` for several; :func:`finish` writes
+outputs and returns the exit code. Refusals carry readings, which become ``run:`` lines.
+"""
 
 from __future__ import annotations
 

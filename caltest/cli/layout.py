@@ -1,4 +1,8 @@
-"""How results are printed: laid out for the width that there is, plain where they are piped."""
+"""How results are printed: laid out for the width that there is, plain where they are piped.
+
+:func:`print_result` is the entry. Where a table is too wide, the least important columns go first;
+piped output without COLUMNS keeps its own width.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The options that commands share, in groups: input, design, test, output."""
+"""The options that commands share, in groups: input, design, test, output.
+
+Commands list these groups, so that an option has one name, type, default and help text
+everywhere; :func:`options_of` combines groups.
+"""
 
 from __future__ import annotations
 

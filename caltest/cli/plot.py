@@ -1,4 +1,8 @@
-"""``caltest plot``: a picture as a file."""
+"""``caltest plot``: a picture as a file.
+
+``--kind`` chooses among the pictures of :mod:`caltest.plots`; the file's suffix decides its format.
+Options that belong to another kind are refused.
+"""
 
 from __future__ import annotations
 

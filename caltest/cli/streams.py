@@ -1,4 +1,8 @@
-"""``caltest monitor``: calibrated so far? For cron and CI, with a state file."""
+"""``caltest monitor``: calibrated so far? For cron and CI, with a state file.
+
+The state file holds the monitor and a record of every file that it has read, so that a file may
+grow between runs; :mod:`caltest.monitoring.records` compares records with files.
+"""
 
 from __future__ import annotations
 

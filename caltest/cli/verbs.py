@@ -1,4 +1,8 @@
-"""The commands, except pictures (``plot.py``) and monitors (``watching.py``)."""
+"""The commands, except pictures (``plot.py``) and monitors (``watching.py``).
+
+Each function reads its input through :mod:`caltest.cli.inputs`, calls the verb of the same name and
+returns the result with its exit code; options are in :mod:`caltest.cli.options`.
+"""
 
 from __future__ import annotations
 

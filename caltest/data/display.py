@@ -1,4 +1,8 @@
-"""Notebook display of predictions: size, outcome, histogram, design."""
+"""Notebook display of predictions: size, outcome, histogram, design.
+
+:func:`display` is ``Predictions._repr_html_``; the card itself is laid out by
+:mod:`caltest.results.rendering`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Distances between rows of the probability simplex."""
+"""Distances between rows of the probability simplex.
+
+All take arrays whose last axis holds the classes and reduce this axis; :func:`rowwise` accepts a
+name or a function of two vectors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Lenses: which probabilities are assessed, and the default lens."""
+"""Lenses: which probabilities are assessed, and the default lens.
+
+A lens maps predictions to the induced problem that a statistic sees: :class:`TopK`,
+:class:`OneVsRest`, :class:`Partition`, :class:`Cumulative`, :class:`Canonical`. :class:`Aligned`
+shifts the levels of cross-validation folds; :func:`memorises` detects models that learned groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Questions that guards return, and the rows and columns that they look at."""
+"""Questions that guards return, and the rows and columns that they look at.
+
+The guards themselves are in :mod:`caltest.data.doubts` (arrays and columns) and
+:mod:`caltest.read.questioning` (tables). A :class:`Question` that asks stops a verb unless the user
+passes ``as_is``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Probabilities of 0 and 1 that may be rounded, and the rows they make impossible."""
+"""Probabilities of 0 and 1 that may be rounded, and the rows they make impossible.
+
+:func:`without_rounded` leaves such rows out where the values lie on a grid of 0.01 or coarser and
+half a step explains the contradiction; :func:`step_of` finds the grid.
+"""
 
 from __future__ import annotations
 

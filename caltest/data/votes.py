@@ -1,4 +1,8 @@
-"""Several outcomes of one item: votes of annotators, or answers of repeated runs."""
+"""Several outcomes of one item: votes of annotators, or answers of repeated runs.
+
+:class:`Votes` counts the outcomes of every item; :func:`rows_of_votes` turns counts into one row a
+vote for :meth:`Predictions.of_votes`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""In the user's units: what acting on the probabilities promises and gains, and decision curves."""
+"""In the user's units: what acting on the probabilities promises and gains, and decision curves.
+
+:func:`promise` compares the utility gained with the utility that the probabilities promise, with an
+exact p-value where utilities lie on a grid; :func:`decision_curve` has net benefit at every
+threshold with pointwise and simultaneous limits.
+"""
 
 from __future__ import annotations
 

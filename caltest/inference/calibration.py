@@ -1,4 +1,9 @@
-"""The verb that tests one aspect of calibration, also in every subgroup."""
+"""The verb that tests one aspect of calibration, also in every subgroup.
+
+:func:`calibration_test` is the entry. It chooses the null distribution in
+:mod:`caltest.inference.null`, and tests subgroups with Holm's p-values and for equal calibration
+(:func:`alike`).
+"""
 
 from __future__ import annotations
 

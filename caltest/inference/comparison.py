@@ -1,4 +1,9 @@
-"""Comparison of the calibration of two models, and of several."""
+"""Comparison of the calibration of two models, and of several.
+
+:func:`compare` is the entry for two models, :func:`compare_models` for several with groups that
+cannot be told apart. :class:`Difference` has the variance of the difference of debiased squared
+errors, with allowances for errors that the rows cannot show.
+"""
 
 from __future__ import annotations
 

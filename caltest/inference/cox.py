@@ -1,4 +1,8 @@
-"""Cox recalibration: calibration intercept and slope, with likelihood-ratio tests."""
+"""Cox recalibration: calibration intercept and slope, with likelihood-ratio tests.
+
+:func:`cox_recalibration` is the entry; :func:`followed_fits` estimates the same line for risks with
+follow-up, by weighted score equations.
+"""
 
 from __future__ import annotations
 

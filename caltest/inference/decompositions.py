@@ -1,4 +1,8 @@
-"""Decompositions of a mean score: by isotonic regression, and over cells."""
+"""Decompositions of a mean score: by isotonic regression, and over cells.
+
+:func:`corp_decomposition` has no bins (isotonic regression), :func:`brier_decomposition` has
+reliability, resolution and uncertainty over the cells of a partition.
+"""
 
 from __future__ import annotations
 

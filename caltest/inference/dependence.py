@@ -1,4 +1,8 @@
-"""Dependent rows in tests and variances: clusters, two columns of clusters, and time."""
+"""Dependent rows in tests and variances: clusters, two columns of clusters, and time.
+
+:func:`clustered` chooses the schemes and estimates the dependence λ for a test;
+:class:`CrossedError` has variances along two columns of clusters; series become blocks of 4h times.
+"""
 
 from __future__ import annotations
 

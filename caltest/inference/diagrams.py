@@ -1,4 +1,9 @@
-"""Diagrams: reliability without bins, on the simplex, and over numbers of bins."""
+"""Diagrams: reliability without bins, on the simplex, and over numbers of bins.
+
+:func:`reliability_fit` draws isotonic or smooth curves with bands, among them the honest band of
+Dimitriadis et al. (2023); :func:`reliability_simplex` has three or four classes;
+:func:`bin_sensitivity` repeats the ECE for many numbers of bins.
+"""
 
 from __future__ import annotations
 

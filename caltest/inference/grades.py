@@ -1,4 +1,8 @@
-"""Tests of the probabilities of grades, such as PDs of rating grades, from counts alone."""
+"""Tests of the probabilities of grades, such as PDs of rating grades, from counts alone.
+
+:func:`grade_tests` is the entry: binomial and Jeffreys tests of every grade, and the
+Poisson-binomial test of the portfolio, adjusted by Holm's method.
+"""
 
 from __future__ import annotations
 

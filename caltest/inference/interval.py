@@ -1,4 +1,9 @@
-"""Confidence intervals of calibration errors, and tests of equivalence."""
+"""Confidence intervals of calibration errors, and tests of equivalence.
+
+:func:`confidence_interval` and :func:`equivalence_test` are the entries. Bounds come from inverted
+tests (:mod:`caltest.inference.inversion`), Clopper–Pearson intervals of cells, shifts of the
+log-odds (:mod:`caltest.inference.signed`) or the bootstrap.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Bounds by inversion of tests: errors that are not rejected, and the noise of the cells."""
+"""Bounds by inversion of tests: errors that are not rejected, and the noise of the cells.
+
+T₁ estimates θ₁ = Σ_b |Δ_b|, T₂ estimates θ₂ = Σ_b Δ_b². :class:`CellNoise` holds the residual sums
+of the cells with draws of their noise, :func:`cell_noise` makes it; :class:`UpperInversion` bounds
+an error from above.
+"""
 
 from __future__ import annotations
 

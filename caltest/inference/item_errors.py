@@ -1,4 +1,8 @@
-"""Individual error: are probabilities right item by item, where items have several votes?"""
+"""Individual error: are probabilities right item by item, where items have several votes?
+
+:func:`individual_error` is the entry. The error has a calibration part, which recalibration can
+remove, and the grouping loss, which it cannot; both have intervals.
+"""
 
 from __future__ import annotations
 

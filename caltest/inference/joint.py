@@ -1,4 +1,8 @@
-"""Joint tests of several statistics and lenses on shared redrawn labels."""
+"""Joint tests of several statistics and lenses on shared redrawn labels.
+
+:func:`joint_test` is the entry. Where all pairs see the labels as drawn they share the draws and
+are adjusted by step-down max-T, otherwise by Holm's method.
+"""
 
 from __future__ import annotations
 

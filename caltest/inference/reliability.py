@@ -1,4 +1,9 @@
-"""Reliability curves, bin by bin with consistency or confidence bars, and their difference."""
+"""Reliability curves, bin by bin with consistency or confidence bars, and their difference.
+
+:func:`reliability_curve` is the entry: consistency bars (quantiles under the null) are exact where
+cells have laws, and simulated with clusters or follow-up. :func:`reliability_difference` compares
+two models bin by bin.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Search of all segments of features for miscalibration: :func:`segment_search`."""
+"""Search of all segments of features for miscalibration: :func:`segment_search`.
+
+Its lattice of conditions and the scan statistic are in :mod:`caltest.inference.lattice`; this
+module selects columns, describes the segments found, and estimates the error that they explain.
+"""
 
 from __future__ import annotations
 

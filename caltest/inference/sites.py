@@ -1,4 +1,9 @@
-"""Random-effects meta-analysis of calibration over sites: :func:`meta_analysis`."""
+"""Random-effects meta-analysis of calibration over sites: :func:`meta_analysis`.
+
+:func:`meta_analysis` estimates mean, spread and a prediction interval of O:E,
+calibration-in-the-large and slope over sites by restricted likelihood, and pools calibration
+curves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Debiased squared error of a model, and the variance of the difference of two."""
+"""Debiased squared error of a model, and the variance of the difference of two.
+
+:class:`SquaredError` holds the debiased error with its jackknife values, from the :class:`Parts` of
+units (rows or clusters) in cells; :func:`base_variance` has the variance of a difference.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Which classes are miscalibrated, in which direction, and which recalibration is enough."""
+"""Which classes are miscalibrated, in which direction, and which recalibration is enough.
+
+:func:`worst_class` is the entry: standardised levels and slopes of all classes with max-T p-values,
+then score tests of nested recalibration models.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sequential comparison of two forecasters: :class:`ComparisonMonitor`."""
+"""Sequential comparison of two forecasters: :class:`ComparisonMonitor`.
+
+It has one e-value for each direction and a confidence sequence for the mean difference of the
+scores; :func:`log_mixture` and :func:`radius` are the boundaries of that sequence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sequential monitoring of one classifier: :class:`Monitor`."""
+"""Sequential monitoring of one classifier: :class:`Monitor`.
+
+The bets on rows are compiled in :mod:`caltest.nulls.bets`; :func:`bet_sums` bets on tallies. An
+update with one plain row takes a shorter path.
+"""
 
 from __future__ import annotations
 

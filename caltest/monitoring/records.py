@@ -1,4 +1,8 @@
-"""Records of files in a monitor's state: which rows were counted, which wait for their outcome."""
+"""Records of files in a monitor's state: which rows were counted, which wait for their outcome.
+
+A record has the number of counted rows and their hash, so that a changed, renamed or repeated file
+is recognised. :class:`CountedPart` compares a file with its record.
+"""
 
 from __future__ import annotations
 

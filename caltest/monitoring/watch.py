@@ -1,4 +1,8 @@
-"""Base class of monitors: immutable updates, a thinned history, and JSON that contains no row."""
+"""Base class of monitors: immutable updates, a thinned history, and JSON that contains no row.
+
+:class:`Watch` has ``update``, the history of at most 512 points, the alarm and JSON;
+:class:`Monitor` and :class:`ComparisonMonitor` add the evidence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Null distributions: exact laws, and Monte Carlo draws where there is no law."""
+"""Null distributions: exact laws, and Monte Carlo draws where there is no law.
+
+``draws.py`` is the engine with its schemes, ``laws.py`` has exact and limit laws, ``clusters.py``
+and ``agreement.py`` dependent rows, ``lanes.py`` and ``resampled_rows.py`` compiled draws,
+``bets.py`` e-values.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,9 @@
-"""Decorators for compiled kernels, the only place of compiler options; and a cache of results."""
+"""Decorators for compiled kernels, the only place of compiler options; and a cache of results.
+
+:class:`kernel` compiles a function with numba when it is first called and caches it on disk where
+that is possible; with NUMBA_DISABLE_JIT=1 all kernels run as Python. :class:`Memo` caches results
+by content.
+"""
 
 from __future__ import annotations
 

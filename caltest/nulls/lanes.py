@@ -1,4 +1,9 @@
-"""Outcomes of many replicates side by side, a row of lanes for each row of the data."""
+"""Outcomes of many replicates side by side, a row of lanes for each row of the data.
+
+A block is an (n, B) array whose rows are filled in sequence. :class:`SharedLanes` draws labels of
+two classes, independent or shared within clusters and near times; :class:`FollowLanes` draws
+follow-up. Every replicate depends on the seed and its number only.
+"""
 
 from __future__ import annotations
 

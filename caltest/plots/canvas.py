@@ -1,4 +1,8 @@
-"""The paper: sizes, colours, files, and the places of panels."""
+"""The paper: sizes, colours, files, and the places of panels.
+
+:func:`paper` gives the axes of a picture, :class:`Picture` is returned by every plot and saves
+files that carry the recipe.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The grammar of pictures: marks, scales, words, axes, and a recipe."""
+"""The grammar of pictures: marks, scales, words, axes, and a recipe.
+
+:class:`Chart` collects marks by name with their words for the key; :class:`Frame` and
+:class:`Scale` place probabilities, differences and log-odds. All plots are written with these two.
+"""
 
 from __future__ import annotations
 

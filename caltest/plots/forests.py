@@ -1,4 +1,8 @@
-"""Pictures that are tables: a line for every subgroup, segment, site, grade, question or part."""
+"""Pictures that are tables: a line for every subgroup, segment, site, grade, question or part.
+
+Each function takes a result and is called by its ``plot`` method; marks are filled where the
+adjusted p-value rejects.
+"""
 
 from __future__ import annotations
 

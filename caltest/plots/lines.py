@@ -1,4 +1,8 @@
-"""Pictures of curves, of null distributions, intervals and limits."""
+"""Pictures of curves, of null distributions, intervals and limits.
+
+Each function takes a result and is called by its ``plot`` method: fitted curves, evidence over
+time, sample sizes, decision curves, null distributions.
+"""
 
 from __future__ import annotations
 

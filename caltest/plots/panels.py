@@ -1,4 +1,8 @@
-"""Reliability diagrams: in bins, on the triangle, of one model and of several."""
+"""Reliability diagrams: in bins, on the triangle, of one model and of several.
+
+:func:`reliability` draws the curves of one model, :func:`comparison` of several, :func:`simplex`
+three or four classes. Marks beyond the frame become arrows, and their share is stated.
+"""
 
 from __future__ import annotations
 

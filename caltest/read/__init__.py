@@ -1,4 +1,9 @@
-"""Read files and data frames as predictions."""
+"""Read files and data frames as predictions.
+
+:func:`read_predictions` (``files.py``) is the entry. ``contract.py`` chooses columns by name,
+``expressions.py`` parses SQL, ``formats.py`` opens files, ``values.py`` evaluates cells,
+``questioning.py`` asks where the data contradict the reading, ``suggestions.py`` proposes others.
+"""
 
 import lazy_loader
 

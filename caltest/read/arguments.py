@@ -1,4 +1,8 @@
-"""How arguments of a verb become predictions: arrays, and tables in memory."""
+"""How arguments of a verb become predictions: arrays, and tables in memory.
+
+:func:`read_arguments` is the entry for every verb; arrays go to :meth:`Predictions.of`, tables to
+the contract. :func:`matched_by_index` pairs the rows of two pandas models by their index.
+"""
 
 from __future__ import annotations
 

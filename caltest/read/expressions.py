@@ -1,4 +1,8 @@
-"""Expressions over the columns of a table: names, patterns of names, and SQL."""
+"""Expressions over the columns of a table: names, patterns of names, and SQL.
+
+:func:`terms` turns the value of an option into a list of :class:`Term`: a column name, a pattern
+such as ``p_*``, a JSON path, or any expression that ``polars.sql_expr`` takes.
+"""
 
 from __future__ import annotations
 

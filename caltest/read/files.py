@@ -1,4 +1,8 @@
-"""Predictions from files and tables: one reading for all of them."""
+"""Predictions from files and tables: one reading for all of them.
+
+:func:`read_predictions` is public; :func:`read_wanted` and :func:`read_table` do the same for
+requests of the command line and open tables, :func:`pooled` for several files of one model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tables of forecasts that are revised: one row a forecast, with its question and time."""
+"""Tables of forecasts that are revised: one row a forecast, with its question and time.
+
+:func:`read_forecasts` finds question, time and probability by the contract or by expressions, for
+:class:`caltest.Revisions`.
+"""
 
 from __future__ import annotations
 

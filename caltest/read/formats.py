@@ -1,4 +1,8 @@
-"""From files to tables of polars: text, JSON, Parquet, Arrow, Excel and NumPy, also compressed."""
+"""From files to tables of polars: text, JSON, Parquet, Arrow, Excel and NumPy, also compressed.
+
+:func:`open_table` recognises a format by content and suffix and returns a :class:`Table`, a lazy
+frame with names for messages. Logs of lm-eval, Inspect and HELM become tables as well.
+"""
 
 from __future__ import annotations
 

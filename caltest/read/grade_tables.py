@@ -1,4 +1,8 @@
-"""Tables of counts, one row a grade or bin, and which of their columns is which."""
+"""Tables of counts, one row a grade or bin, and which of their columns is which.
+
+:func:`read_grades` returns the counts of :func:`caltest.grade_tests`; :func:`read_columns` the
+columns of a tally that a database has computed.
+"""
 
 from __future__ import annotations
 

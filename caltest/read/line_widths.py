@@ -1,4 +1,8 @@
-"""Widths of the lines of text with a delimiter, which polars pads and cuts without a word."""
+"""Widths of the lines of text with a delimiter, which polars pads and cuts without a word.
+
+:func:`refuse_long_lines` checks a file before it is parsed, :class:`CheckedLines` a stream while it
+is read; the error names the line and its number of fields.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Guards of a table that was read: which rows and which unused columns they look at."""
+"""Guards of a table that was read: which rows and which unused columns they look at.
+
+:func:`questioned` is the entry. It adds guards that need words and names of columns to those of
+:mod:`caltest.data.doubts`.
+"""
 
 from __future__ import annotations
 

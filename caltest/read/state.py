@@ -1,4 +1,8 @@
-"""A state on disk: one writer at a time, whole, sealed by a checksum; files known by content."""
+"""A state on disk: one writer at a time, whole, sealed by a checksum; files known by content.
+
+:func:`sealed` and :func:`unsealed` add and check the checksum; :class:`FileStamp` recognises an
+unchanged file by its metadata, :func:`content_mark` by a hash of its content.
+"""
 
 from __future__ import annotations
 

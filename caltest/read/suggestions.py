@@ -1,4 +1,8 @@
-"""Likely readings of a table that the contract does not read: from cells, and only suggested."""
+"""Likely readings of a table that the contract does not read: from cells, and only suggested.
+
+:func:`suggested` is the entry: a list of readings, most likely first. A suggestion never chooses:
+it is printed for the user to judge.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rows of an open table as cells of the chosen expressions: all at once, or batch by batch."""
+"""Rows of an open table as cells of the chosen expressions: all at once, or batch by batch.
+
+:func:`cells` evaluates the chosen expressions for a whole table, :func:`batches_of` batch by batch;
+:func:`rows_of` makes predictions of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""From the cells of chosen expressions to predictions: numbers, outcomes, classes, and gaps."""
+"""From the cells of chosen expressions to predictions: numbers, outcomes, classes, and gaps.
+
+:class:`EvaluatedCells` is the table of evaluated expressions; its methods check numbers, recognise
+outcomes and classes, and name the first cell that is wrong.
+"""
 
 from __future__ import annotations
 

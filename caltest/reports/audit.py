@@ -1,4 +1,7 @@
-"""The audit: every usual lens in one call."""
+"""The audit: every usual lens in one call.
+
+:func:`audit` is the entry; questions, tests and sentences are in :mod:`caltest.reports.findings`.
+"""
 
 from __future__ import annotations
 

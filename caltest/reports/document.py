@@ -1,4 +1,8 @@
-"""The report as a value, its four forms, and answers that only a report gives."""
+"""The report as a value, its four forms, and answers that only a report gives.
+
+:class:`Report` is a list of :class:`Section` with a first screen; :class:`Measures` has the
+measures of the field (O:E, slope, ICI, Brier score …) with intervals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The first screen of a report: verdict, main finding, key numbers, recommendation, provenance."""
+"""The first screen of a report: verdict, main finding, key numbers, recommendation, provenance.
+
+:func:`first_screen` builds it from the answers of a report; :mod:`caltest.reports.screen` lays it
+out and :mod:`caltest.reports.advice` recommends.
+"""
 
 from __future__ import annotations
 

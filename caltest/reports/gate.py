@@ -1,4 +1,8 @@
-"""The gate: is this model good enough to be released, and no worse than the one in use?"""
+"""The gate: is this model good enough to be released, and no worse than the one in use?
+
+:func:`gate` passes if the error is at most a tolerance and exceeds the error of another model by at
+most a margin; upper bounds decide, and too few rows give "cannot tell".
+"""
 
 from __future__ import annotations
 

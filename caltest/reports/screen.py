@@ -1,4 +1,8 @@
-"""The first screen of a report as records, and its elements as HTML."""
+"""The first screen of a report as records, and its elements as HTML.
+
+:class:`FirstScreen` holds facts only; its methods write HTML without scripts, with a title for
+every mark.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Results: frozen values, printed, drawn, and written as JSON or data frames."""
+"""Results: frozen values, printed, drawn, and written as JSON or data frames.
+
+Every result is a frozen dataclass derived from :class:`caltest.results.base.Result`: it prints, has
+``to_json``, ``to_frame``, ``to_markdown`` and ``to_latex``, and ``plot`` where there is a picture.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,8 @@
-"""Results of audits, and of searches through segments."""
+"""Results of audits, and of searches through segments.
+
+:class:`AuditReport` has one :class:`AuditRow` per question and the verdict;
+:class:`SegmentSearch` lists the segments found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Base classes of results, and their parts on subgroups, clusters, folds and follow-up."""
+"""Base classes of results, and their parts on subgroups, clusters, folds and follow-up.
+
+:class:`Record` converts to dictionaries and data frames, :class:`Result` adds title, tables,
+sentences and the recipe; summaries of the design are fields of results.
+"""
 
 from __future__ import annotations
 

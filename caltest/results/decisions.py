@@ -1,4 +1,8 @@
-"""Results for decisions: equivalence tests, gates, plans, and tests of grades."""
+"""Results for decisions: equivalence tests, gates, plans, and tests of grades.
+
+:class:`GateResult` has a list of :class:`GateCheck`, :class:`Plan` a sample size with its Monte
+Carlo interval, :class:`GradeTests` a row per grade.
+"""
 
 from __future__ import annotations
 

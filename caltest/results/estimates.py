@@ -1,4 +1,8 @@
-"""Results that are estimates: intervals, Cox recalibration, sites, and parts of mean scores."""
+"""Results that are estimates: intervals, Cox recalibration, sites, and parts of mean scores.
+
+:class:`ConfidenceIntervalResult` has estimate, noise floor and interval; the others hold fitted
+parameters with standard errors. :class:`IsotonicFit` can be called on new probabilities.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Results that are curves and diagrams."""
+"""Results that are curves and diagrams.
+
+All hold arrays, one entry per bin or point, and draw themselves by ``plot``; ``difference`` and
+``deviation`` are observed − predicted.
+"""
 
 from __future__ import annotations
 

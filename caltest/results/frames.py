@@ -1,4 +1,7 @@
-"""Results as data frames: typed columns of plain values for Polars, pandas and Arrow."""
+"""Results as data frames: typed columns of plain values for Polars, pandas and Arrow.
+
+:func:`to_frame` chooses the library: Polars if it is imported or pandas is missing.
+"""
 
 from __future__ import annotations
 

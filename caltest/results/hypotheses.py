@@ -1,4 +1,8 @@
-"""Results of tests and comparisons."""
+"""Results of tests and comparisons.
+
+:class:`CalibrationTestResult` is the result of one test, with its null distribution;
+:class:`ComparisonResult` compares two models, :class:`ComparisonTable` several.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Number formats, tables as text, Markdown, LaTeX and HTML, and the card of a notebook."""
+"""Number formats, tables as text, Markdown, LaTeX and HTML, and the card of a notebook.
+
+:func:`text`, :func:`document_markdown` and :func:`document_latex` write a whole result from its
+:class:`Content`; :func:`format_value` and :func:`format_p` decide digits everywhere.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Verdicts as codes that programs compare, and the provenance of predictions."""
+"""Verdicts as codes that programs compare, and the provenance of predictions.
+
+A verdict equals its words and compares as a plain string; ``failed`` and ``exit_code`` are for
+programs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Binned errors (ECE, MCE, RMSCE), debiased errors, the multi-scale test, and class-wise errors."""
+"""Binned errors (ECE, MCE, RMSCE), debiased errors, the multi-scale test, and class-wise errors.
+
+:class:`ECE`, :class:`MCE` and :class:`RMSCE` are biased upward by noise, :class:`DebiasedL2` and
+:class:`DebiasedL1` are not; :class:`MultiScale` chooses no number of bins; :class:`ClasswiseECE`,
+:class:`ACE` and relatives average over classes.
+"""
 
 from __future__ import annotations
 

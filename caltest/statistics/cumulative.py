@@ -1,4 +1,8 @@
-"""Cumulative errors: Kolmogorov–Smirnov, Kuiper, and averaged two-bin errors."""
+"""Cumulative errors: Kolmogorov–Smirnov, Kuiper, and averaged two-bin errors.
+
+They need no bins: residuals are summed along the sorted predictions. :class:`Walk` is the prepared
+form of the first two, :class:`TwoBins` of the third.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""E-values of all rows at once: the final wealth of bets against calibration."""
+"""E-values of all rows at once: the final wealth of bets against calibration.
+
+The bets are those of :class:`caltest.Monitor` without late starts, compiled in
+:mod:`caltest.nulls.bets`; an e-value E gives the p-value min(1, 1/E).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Individual error: squared error of the probabilities of items with several outcomes each."""
+"""Individual error: squared error of the probabilities of items with several outcomes each.
+
+:class:`IndividualError` is the statistic, an unbiased estimate of Σ_k (p_k − q_k)² per item;
+:class:`ItemRedraws` simulates its null by multinomial draws.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Isotonic regression (CORP) and the ECE whose number of bins is swept until it is monotone."""
+"""Isotonic regression (CORP) and the ECE whose number of bins is swept until it is monotone.
+
+:class:`CORP` is the miscalibration of Dimitriadis, Gneiting & Jordan (2021); :class:`Sweep` is the
+equal-mass ECE of Roelofs et al. (2022); :func:`isotonic_fit` returns the curve itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Kernel calibration errors: SKCE over pairs of rows, and MMCE of confidences."""
+"""Kernel calibration errors: SKCE over pairs of rows, and MMCE of confidences.
+
+With two classes and kernels of |p − q| sums over pairs cost O(n log n) (:class:`LineError`),
+otherwise values are computed tile by tile (:class:`TiledSKCE`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Readers of sum statistics from lanes: many replicates side by side, for two classes."""
+"""Readers of sum statistics from lanes: many replicates side by side, for two classes.
+
+:class:`Redraws` is the shortcut that the engine runs; a :class:`Reader` sums a statistic's cells
+from blocks of lanes in one pass.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Classical tests for two classes: in the large, O:E, Cox, Hosmer–Lemeshow, Spiegelhalter's z."""
+"""Classical tests for two classes: in the large, O:E, Cox, Hosmer–Lemeshow, Spiegelhalter's z.
+
+:class:`CoxScore` and :class:`CoxLR` test intercept and slope together,
+:class:`CalibrationInTheLarge` and :class:`OERatio` the level, :class:`HosmerLemeshow` gaps in bins;
+:class:`MeanDifference` is observed − predicted.
+"""
 
 from __future__ import annotations
 

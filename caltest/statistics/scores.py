@@ -1,4 +1,8 @@
-"""Proper scores as estimates, and as tests of their distance from the expected score."""
+"""Proper scores as estimates, and as tests of their distance from the expected score.
+
+:class:`BrierScore`, :class:`LogScore` and :class:`SphericalScore` are two-sided tests around their
+expectation under calibration; :class:`ScoreGap` is the same in standard deviations.
+"""
 
 from __future__ import annotations
 

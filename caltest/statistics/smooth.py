@@ -1,4 +1,8 @@
-"""Smooth calibration errors: kernel smoothing (smECE), and local regression (ICI, E50, Emax)."""
+"""Smooth calibration errors: kernel smoothing (smECE), and local regression (ICI, E50, Emax).
+
+:class:`SmoothECE` is the smooth error of Błasiok & Nakkiran (2024); :class:`ICI` and relatives
+measure the distance to a lowess or loess curve; :class:`KernelSmoother` draws curves.
+"""
 
 from __future__ import annotations
 

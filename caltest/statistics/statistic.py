@@ -1,4 +1,8 @@
-"""The statistic protocol, and preparation: the one place that tells statistics from functions."""
+"""The statistic protocol, and preparation: the one place that tells statistics from functions.
+
+:func:`prepare` fixes the predictions of a statistic or a plain function; :func:`rows_of` gives a
+statistic the rows it needs, or explains why a tally cannot.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Kernels between predictions, and sums over pairs of rows, tile by tile."""
+"""Kernels between predictions, and sums over pairs of rows, tile by tile.
+
+:class:`LaplaceKernel`, :class:`GaussianKernel` and :class:`TVKernel` choose their bandwidth from
+the predictions; :class:`Tiles` adds up h_ij = k(p_i, p_j) r_i·r_j without an n × n matrix.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Utility calibration: does acting on the probabilities gain the utility they promise?"""
+"""Utility calibration: does acting on the probabilities gain the utility they promise?
+
+:class:`UtilityCalibration` is the statistic of Hegazy, Jordan & Dieuleveut (2025);
+:class:`PromiseWalk` is its prepared form, a walk along promised utilities.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Cross-fitted calibration errors: the gain of recalibration, and the loss it leaves."""
+"""Cross-fitted calibration errors: the gain of recalibration, and the loss it leaves.
+
+:class:`VariationalError` is the gain of recalibration on held-out folds, a lower bound of the
+calibration error on average; :class:`RefinementError` is the loss that remains.
+"""
 
 from __future__ import annotations
 

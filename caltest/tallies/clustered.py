@@ -1,4 +1,8 @@
-"""Tallies of clusters: sums over micro-cells for every cluster, such as the pixels of an image."""
+"""Tallies of clusters: sums over micro-cells for every cluster, such as the pixels of an image.
+
+:class:`ClusteredTally` adds up over files and machines; tests of residual sums treat clusters as
+independent units, by random signs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A uniform sample of rows, kept beside sums to answer the questions that sums leave open."""
+"""A uniform sample of rows, kept beside sums to answer the questions that sums leave open.
+
+Rows are sampled by a hash of their content, so that any order and splitting gives the same sample;
+:func:`shared_rows` pairs the samples of two models.
+"""
 
 from __future__ import annotations
 

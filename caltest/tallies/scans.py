@@ -1,4 +1,8 @@
-"""Files of any size tallied in one pass, batch by batch and part by part; :func:`scan`."""
+"""Files of any size tallied in one pass, batch by batch and part by part; :func:`scan`.
+
+With ``resume=`` a state file keeps the tally of finished parts, and a later run reads new parts
+only.
+"""
 
 from __future__ import annotations
 
