@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer, Container
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
-    from matplotlib.text import Annotation
+    from matplotlib.text import Annotation, Text
     from matplotlib.transforms import BboxBase
 
 
@@ -145,6 +145,12 @@ class Chart:
             self.ax.text(1.02, at, text, **place) for at, text in zip(y, texts, strict=True)
         ]
 
+    def tag(self, text: str, x: float, y: float, **style: Any) -> Text:
+        """Write small print on the picture itself, over what is there."""
+        look = Style(fontsize=SMALL_PRINT, parse_math=False, zorder=6, color=INK)
+        look["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}
+        return self.ax.text(x, y, text, **look | style)
+
     def axes(self, xlabel: str = "", ylabel: str = "", *, size: float = LABEL,
              ticks: int | None = None, **limits: Any) -> None:  # fmt: skip
         """Set labels and limits, with small type, no needless lines, and about so many ticks."""
@@ -181,7 +187,7 @@ class Chart:
 
     def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
         """Draw where outcomes would be as predicted."""
-        self.line("diagonal", ends, heights or ends, "outcome = prediction", color=GREY, ls=DASHED)
+        self.line("diagonal", ends, heights or ends, "observed = predicted", color=GREY, ls=DASHED)
 
     def finish(self, recipe: str, with_recipe: bool, *, headline: str = "",
                shift: float | None = None,
@@ -460,6 +466,7 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
     while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
         columns -= 1
     start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
+    columns = max(columns, 1)
     style = Style(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=SMALL_PRINT)
     style |= {"handlelength": 1.6, "labelspacing": 0.25, "borderaxespad": 0.2, "borderpad": 0.1}
     style |= {"columnspacing": 1.0, "handletextpad": 0.5, "frameon": False}

@@ -278,7 +278,7 @@ def differences(
         reach = first.margin**2
         tie = chart.ax.axvspan(-reach, reach, color="#e4e4e4", linewidth=0, zorder=0.5)
         chart.mark("tie", tie, "a tie")
-    chart.axes(f"difference of {short(first.tested)}", ticks=4)
+    chart.axes(f"Difference of {short(first.tested)}", ticks=4)
     chart.pvalues(y, [r.pvalue for r in results] if pvalues is None else pvalues)
     return chart.finish(first.recipe, recipe)
 
@@ -329,7 +329,7 @@ def individual(
     chart.spans("intervals", y, low, high, words, color=INK, lw=1.0)
     chart.dots("estimates", middle, y, s=20, filled=[low > 0.0 for low in low], linewidths=0.9)
     chart.rule("", "right item by item", x=0.0, ls=DASHED, lw=0.9, zorder=0)
-    chart.axes("mean squared error of probabilities", ticks=4)
+    chart.axes("Mean squared error of probabilities", ticks=4)
     return chart.finish(result.recipe, recipe)
 
 
@@ -355,7 +355,7 @@ def promise(result: PromiseResult, ax: Axes | None = None, *, recipe: bool = Tru
     values = np.array([result.promised, result.realised])
     chart.dots("values", values, y, s=20, filled=[False, broken], linewidths=0.9)
     chart.rule("", "promised", x=result.promised, ls=DASHED, lw=0.9, zorder=0)
-    chart.axes("utility per observation", ticks=4)
+    chart.axes("Utility per observation", ticks=4)
     return chart.finish(result.recipe, recipe)
 
 

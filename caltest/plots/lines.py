@@ -17,7 +17,7 @@ from caltest.monitoring import ComparisonMonitor, Monitor
 from caltest.nulls.laws import ExactNull, SimulatedNull
 from caltest.plots import chart as scales
 from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture, Style
-from caltest.plots.chart import Chart, Frame, Truth, decades, headline, sign
+from caltest.plots.chart import Chart, Frame, Truth, decades, headline
 from caltest.results import (
     BinSensitivity,
     BrierDecomposition,
@@ -27,6 +27,7 @@ from caltest.results import (
     CoxRecalibration,
     EquivalenceTestResult,
     GateResult,
+    GateVerdict,
     Plan,
     ReliabilityFit,
     format_value,
@@ -82,7 +83,7 @@ def fitted(
         chart.area("band", x[finite], low, high, words, color="#f0b7b0", alpha=0.75)
     chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
     frame.begin(chart, truth)
-    chart.mark("histogram", columns, f"rows (tallest column {in_percent(tallest)})")
+    chart.mark("histogram", columns, f"rows (up to {in_percent(tallest)})")
     chart.axes("Confidence" if top else "Predicted probability", frame.labels(curve.subject)[1])
     words = "" if curve.test is None else headline(curve.test)
     return chart.finish(curve.recipe, recipe, headline=words)
@@ -128,29 +129,53 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
 
 
 def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
-    """Draw the power or length reached at each n, the target, and the n that is needed."""
+    """Draw the power or length found at each n, the target, and the n that is needed.
+
+    The bar at the target is the 95 % Monte Carlo interval of n; a formula has none. The artists are
+    "points", "curve" (between simulated points), "goal", "n", "error" and "key".
+    """
     chart, power = Chart.of(ax, 2.2), result.width is None
     goal = result.power if power else result.width
     x, y = np.array(result.points or [(result.n, goal)], dtype=float).T
-    chart.dots("points", x, y, "simulated" if result.points else "by formula", s=14)
-    chart.rule("goal", "wanted", y=float(goal or 0.0), ls=DASHED)
-    chart.rule("n", f"{result.n} rows", x=result.n, color=BLUE, lw=0.9)
-    ends = result.low, max(result.high, result.low + 1e-9)
-    chart.mark("error", chart.ax.axvspan(*ends, color=BLUE, alpha=0.15))
-    ticks = np.unique([min(x.min(), result.low), result.n, max(x.max(), result.high)])
-    chart.log("x", ticks, [f"{t:.0f}" for t in ticks])
-    chart.axes("rows", "power" if power else "length", ylim=(0.0, 1.05 if power else None))
+    wanted, many = float(goal or 0.0), x.size > 30  # a point for each data set is a curve
+    chart.line("curve", x, y, "simulated" if many else "", color=INK if many else GREY)
+    if not many:
+        chart.dots("points", x, y, "simulated" if result.points else "by formula", s=14)
+    chart.rule("goal", y=wanted, ls=DASHED)
+    chance = result.high > result.low
+    words = f"n = {result.n}" + chance * f" ({result.low} to {result.high}, Monte Carlo)"
+    chart.rule("n", words, x=result.n, color=BLUE, lw=0.9)
+    if chance:
+        error = chart.spans("error", wanted, result.low, result.high, lw=3.0, head="")
+        error.set_zorder(2.5)
+    around = 1.25 if x.size > 1 else 2.0
+    ends = min(x.min(), result.low) / around, max(x.max(), result.high) * around
+    chart.log("x", _round_numbers(*ends))
+    chart.axes("Observations", "Power" if power else "Length of the interval", xlim=ends,
+               ylim=(0.0, 1.05 if power else 1.15 * max(float(y.max()), wanted)))  # fmt: skip
+    place = Style(va="bottom", zorder=2, transform=chart.ax.get_yaxis_transform())
+    chart.artists["goal label"] = chart.tag(f"target {wanted:g}", 0.01, wanted, **place)
     return chart.finish(result.recipe, recipe)
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Return at most six round numbers between two ends, evenly spread over decades."""
+    every = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
+        ticks = [m * 10.0**k for k in every for m in digits if low <= m * 10.0**k <= high]
+        if len(ticks) >= 3:
+            break
+    return ticks[:: -(-len(ticks) // 6)]
 
 
 def evidence(
     monitor: Monitor | ComparisonMonitor, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw e-values against rows, on a logarithmic scale, and the alarm threshold.
+    """Draw e-values against observations, on a logarithmic scale, and the alarm threshold.
 
     Where rows have times, these are the axis. The monitor must have seen rows. The artists are
-    "alarm" and "threshold", and "evidence" and "leader" (beside it, the curve of the expert with
-    the largest wealth), or "a", "b" and, below, "difference" and "band".
+    "alarm", "threshold" and "threshold label", and "evidence" and "leader" (beside it, the curve of
+    the expert with the largest wealth), or "a", "b" and, below, "difference" and "band".
     """
     if monitor.n == 0:
         raise StatisticError(
@@ -160,8 +185,7 @@ def evidence(
     chart = Chart.of(ax, 2.4 if alone else 3.5)
     upper = chart if alone else chart.above(0.5)
     threshold = monitor.alarm_at / np.log(10.0)
-    words = f"alarm at an e-value of {10.0**threshold:.4g}"
-    upper.rule("threshold", words, y=threshold, color=INK, ls=DASHED)
+    upper.rule("threshold", y=threshold, color=INK, ls=DASHED)
     if isinstance(monitor, Monitor):
         _evidence_against(chart, monitor)
     else:
@@ -173,13 +197,7 @@ def evidence(
         upper.rule("alarm", f"alarm {monitor.alarm_words}", x=at, color=RED, ls=":", lw=1.2)
     if monitor.times is not None and monitor.dates:
         chart.by_date()
-    low, high = upper.ax.get_ylim()
-    room_above = 0.06 * (max(high, threshold) - low)
-    upper.ax.set_ylim(low, max(high, threshold + room_above))
-    low, high = np.ceil(low), np.floor(upper.ax.get_ylim()[1])  # powers of ten
-    powers = np.arange(low, high + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
-    texts = [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers]
-    upper.ax.set_yticks(powers, texts)
+    _alarm_line(upper, threshold)
     leader = monitor.leader if isinstance(monitor, Monitor) else ""
     return chart.finish(monitor.recipe, recipe, headline=leader)
 
@@ -220,21 +238,43 @@ def revisions(result: RevisionTest, ax: Axes | None = None, *, recipe: bool = Tr
     when: Any = as_dates(times) if result.dates else times
     marker = "o" if times.size == 1 else ""
     chart.line("evidence", when, logs / np.log(10.0), color=BLUE, lw=1.2, marker=marker, ms=6.0)
-    words = f"alarm at an e-value of {1.0 / result.alpha:.4g}"
-    chart.rule("threshold", words, y=threshold, color=INK, ls=DASHED)
+    chart.rule("threshold", y=threshold, color=INK, ls=DASHED)
     if result.alarm_time is not None:
         at: Any = as_dates(result.alarm_time) if result.dates else result.alarm_time
         chart.rule("alarm", "first alarm", x=at, color=RED, ls=":", lw=1.2)
     if result.dates:
         chart.by_date()
-    chart.axes("" if result.dates else "time", "e-value")
-    low, high = chart.ax.get_ylim()
-    low, high = min(low, -0.2), max(high, threshold + 0.2)
-    chart.ax.set_ylim(low, high)
-    powers = np.arange(np.ceil(low), np.floor(high) + 1.0, max(1.0, np.ceil((high - low) / 5.0)))
-    chart.ax.set_yticks(powers, [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers])
+    chart.axes("Time", "e-value")
+    chart.ax.set_ylim(min(chart.ax.get_ylim()[0], -0.2), None)
+    _alarm_line(chart, threshold)
     headline = f"revisions are {result.direction}" if result.alarm else ""
     return chart.finish(result.recipe, recipe, headline=headline)
+
+
+def _alarm_line(chart: Chart, threshold: float) -> None:
+    """Label the alarm line where curves leave room, and write powers of ten at the axis.
+
+    ``threshold`` and all heights are decimal logarithms of e-values.
+    """
+    low, high = chart.ax.get_ylim()
+    high = max(high, threshold + 0.2 * (max(high, threshold) - low))
+    chart.ax.set_ylim(low, high)
+    curves = [np.asarray(line.get_ydata(), float) for line in chart.ax.get_lines()]
+    curves = [y for y in curves if y.size > 2] or [np.zeros(3)]
+    # whichever end the curves keep farther away from is free for the words
+    near = [
+        min(float(np.min(np.abs(y[part] - threshold))) for y in curves)
+        for part in (np.s_[: curves[0].size // 2 + 1], np.s_[curves[0].size // 2 :])
+    ]
+    x, ha = (0.01, "left") if near[0] >= near[1] else (0.99, "right")
+    across = chart.ax.get_yaxis_transform()
+    words = f"alarm at e-value {10.0**threshold:.4g}"
+    at = threshold + 0.015 * (high - low)
+    chart.artists["threshold label"] = chart.tag(words, x, at, ha=ha, va="bottom", transform=across)
+    first, last = np.ceil(low), np.floor(high)
+    powers = np.arange(first, last + 1.0, max(1.0, np.ceil((last - first) / 5.0)))
+    texts = [f"{10.0**k:g}" if abs(k) < 4 else f"1e{k:.0f}" for k in powers]
+    chart.ax.set_yticks(powers, texts)
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
@@ -246,7 +286,7 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
     inset = Chart(chart.ax.inset_axes((1.03, 0.62, 0.22, 0.38)), chart.artists, chart.entries)
     p = np.linspace(0.001, 0.999, 400)
     inset.line("", [0, 1], [0, 1], color=GREY, ls=DASHED)
-    words = "frequencies that the best bet expects"
+    words = "event rates under the best bet"
     inset.line("leader", p, monitor.best_curve(p), words, color=RED, lw=1.0)
     inset.ax.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     chart.axes(_unit(monitor), "e-value", ylim=(max(logs.min(), -6.0) - 0.2, None))
@@ -258,9 +298,7 @@ def _along(monitor: Monitor | ComparisonMonitor) -> FloatArray:
 
 
 def _unit(monitor: Monitor | ComparisonMonitor) -> str:
-    if monitor.times is None:
-        return "rows"
-    return "" if monitor.dates else "time"
+    return "Observations" if monitor.times is None else "Time"
 
 
 def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:
@@ -274,7 +312,8 @@ def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) ->
     chart.line("difference", rows, 0.5 * (low + high), lw=1.5)
     chart.rule("")
     reach = 1.5 * np.abs(monitor.history[len(rows) // 4 :, 3:]).max()
-    chart.axes(_unit(monitor), f"{monitor.score} score, a − b", ylim=(-reach, reach))
+    score = monitor.score[:1].upper() + monitor.score[1:]
+    chart.axes(_unit(monitor), f"{score} score, a − b", ylim=(-reach, reach))
 
 
 # ------------------------------------------------------------------------------
@@ -291,10 +330,23 @@ SCORE_PARTS: dict[type, dict[str, int]] = {
 }
 
 
+#: Verdicts with the symbol that the terminal has, which needs no colour.
+SAID: dict[GateVerdict, str] = {
+    GateVerdict.PASSED: "✓ passed",
+    GateVerdict.FAILED: "◆ failed",
+    GateVerdict.CANNOT_TELL: "? cannot tell",
+}
+
+
 def limits(
     result: GateResult | EquivalenceTestResult, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw errors with their bounds, one per line, and their limits."""
+    """Draw errors with their bounds, one per line, their limits, and the verdict in words.
+
+    The verdict stands over the picture with a symbol, and beside every check where there are
+    several. The artists are "estimate", "bounds", "limit", "limit labels", "labels", "headline" and
+    "key".
+    """
     if isinstance(result, GateResult):
         rows = [(c.question, c.corrected, c.low, c.high, c.limit) for c in result.checks]
     else:
@@ -302,15 +354,28 @@ def limits(
         rows = [(short(result.statistic), result.estimate, 0.0, bound, result.tolerance)]
     names, *columns = zip(*rows, strict=True)
     estimate, low, high, limit = (np.array(column) for column in columns)
-    chart = Chart.of(ax, 1.4 + 0.3 * len(rows))
+    chart = Chart.of(ax, 1.5 + 0.36 * len(rows))
     y = chart.rows(names)
+    chart.ax.set_ylim(-0.6, y[0] + 0.9)  # room for the label of the first limit
     chart.dots("estimate", estimate, y, "estimate", s=22)
-    chart.spans("bounds", y, low, high, "bounds", lw=1.5)
-    ends = chart.ax.vlines(limit, y - 0.35, y + 0.35, color=GREY, linestyle=DASHED)
-    chart.mark("limit", ends, "limit", sign("|", GREY))
-    chart.rule("", x=0.0, color=INK, lw=0.6)
-    chart.axes("error", ticks=5)
-    return chart.finish(result.recipe, recipe)
+    chart.spans("bounds", y, low, high, "confidence bounds", lw=1.5)
+    chart.mark("limit", chart.ax.vlines(limit, y - 0.28, y + 0.28, color=INK, lw=1.4))
+    word = "limit" if isinstance(result, GateResult) else "tolerance"
+    chart.artists["limit labels"] = [
+        chart.tag(f"{word} {value:g}", value, at + 0.32, ha="center", va="bottom")
+        for value, at in zip(limit, y, strict=True)
+    ]
+    chart.rule("", x=0.0, color=GREY, lw=0.6)
+    chart.axes("Calibration error", ticks=5)
+    if isinstance(result, GateResult):
+        verdict = SAID[result.verdict]
+        if len(rows) > 1:
+            chart.beside(y, [SAID[check.verdict] for check in result.checks])
+    else:
+        verdict = "✓ within the tolerance" if result.equivalent else SAID[GateVerdict.CANNOT_TELL]
+    picture = chart.finish(result.recipe, recipe, headline=verdict)
+    chart.artists["headline"].set_fontweight("bold")
+    return picture
 
 
 def interval(
@@ -358,7 +423,7 @@ def decomposition(
     chart.rule("", x=0.0, color=INK, lw=0.6)
     chart.ax.vlines(levels, y[1:] - 0.3, y[:-1] + 0.3, color=GREY, linewidth=0.6, zorder=0)
     ends = 1.06 * np.append(begin, begin + heights)
-    chart.axes("score", xlim=(ends.min(), ends.max()), ticks=5)
+    chart.axes("Score", xlim=(ends.min(), ends.max()), ticks=5)
     values = [vars(parts)[name] for name in (*signs, "mean_score")]
     chart.beside(y, [format_value(value) for value in values])  # signed as the table has them
     return chart.finish(parts.recipe, recipe)
@@ -396,7 +461,7 @@ def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool 
     margin = 0.04 * (high - low)
     ends = low - margin, high + margin
     most = 1.2 * float(mass.max())
-    chart.axes(short(result.statistic), "probability", xlim=ends, ylim=(0.0, most))
+    chart.axes(short(result.statistic), "Probability", xlim=ends, ylim=(0.0, most))
     return chart.finish(result.recipe, recipe, headline=headline(result))
 
 

@@ -177,7 +177,7 @@ def _panel(
     if frame.deviation:
         chart.rule("zero", lw=0.7, zorder=1)
         shares = _shares(scales.behind(ax, tallest), curve, frame)
-        chart.mark("histogram", shares, f"rows (tallest column {in_percent(tallest)})")
+        chart.mark("histogram", shares, f"rows (up to {in_percent(tallest)})")
     elif not scale.log_odds:  # a column has no foot on an axis of log-odds
         left, width, y = curve.bin_low, curve.bin_high - curve.bin_low, curve.observed
         style = Style(align="edge", linewidth=0.5, edgecolor=BLUE, color=PALE)
@@ -344,12 +344,24 @@ def simplex(
     if len(cells.names) == 3:
         _density(chart, cells)
     for i, j in combinations(range(len(corners)), 2):
-        chart.line("", *corners[[i, j]].T, zorder=1)
+        chart.line("", *corners[[i, j]].T, zorder=1, **_edge(i, j, len(corners)))
     ax.update_datalim([(-0.06, -0.08), (1.06, corners[:, 1].max() + 0.07)])
     ax.margins(0.0)
     _arrows(chart, cells, corners, min_count)
     chart.artists["corners"] = _corners(ax, cells.names, corners)
     return chart.finish(cells.recipe, recipe, headline=headline(cells.test), shift=0.0)
+
+
+def _edge(i: int, j: int, n_corners: int) -> Style:
+    """Return the look of an edge: of a tetrahedron, near ones are heavy and the hidden one dashed.
+
+    Corner 1 is nearest to the eye, and the edge from corner 0 to 2 lies behind the others.
+    """
+    if n_corners == 3:
+        return {}
+    if (i, j) == (0, 2):
+        return Style(color="#b0b0b0", ls=DASHED, lw=0.7)
+    return Style(color=INK, lw=1.2) if 1 in (i, j) else Style(color="#707070", lw=0.8)
 
 
 def _density(chart: Chart, cells: ReliabilitySimplex) -> None:

@@ -69,11 +69,27 @@ def every():
         "plan": ct.plan(DIGITS, statistic=ct.Kuiper(), n_datasets=100, rng=1),
         "formula": ct.plan(ct.planning.LogisticNormal(0.1, 0.75), statistic="slope", width=0.4),
         "groups": reliability_curve(DIGITS, bins=5, by=DIGITS.labels % 3),
+        "failed": ct.gate(DIGITS, tolerance=0.01, rng=1),
+        "length": ct.plan(DIGITS, width=0.05, n_datasets=100, rng=1),
+        **evidence(),
         "forest": ct.calibration_test(DIGITS, by=DIGITS.labels % 3, **run).subgroups,
         "sites": ct.meta_analysis(DIGITS, by=DIGITS.labels % 3),
         "grades": ct.grade_tests(
             {"n": [120, 3000, 80], "events": [0, 41, 20], "probability": [3e-4, 0.01, 0.2]}
         ),
+    }
+
+
+def evidence():
+    """Monitors of rows, of dated rows, and of two forecasters."""
+    data = ct.examples.GaussianMixture(0, -2.6).sample(2000, rng=1)
+    p = data.probs[:, 1]
+    sharper = p**2 / (p**2 + (1 - p) ** 2)
+    dates = np.datetime64("2026-01-01") + np.arange(2000) // 20
+    return {
+        "monitor": ct.Monitor(alpha=0.01).update(data),
+        "dated": ct.Monitor().update(p[:500], data.labels[:500], time=dates[:500]),
+        "forecasters": ct.ComparisonMonitor().update(p, sharper, data.labels),
     }
 
 
@@ -90,6 +106,7 @@ KINDS = (
     "audit", "sensitivity", "difference", "pair",
     "beyond", "tetrahedron", "interval", "CORP", "Brier", "Cox",
     "equivalence", "gate", "plan", "formula", "groups", "forest", "sites", "grades",
+    "failed", "length", "monitor", "dated", "forecasters",
 )  # fmt: skip
 
 
@@ -166,6 +183,58 @@ def test_numbers_of_bins_are_round_and_a_level_is_written_beside_its_rule(drawn)
     assert list(drawn["sensitivity"].ax.get_xticks()) == [5, 10, 20]
     (panel,) = drawn["sensitivity"].panels
     assert [t.get_position()[1] for t in panel.ax.texts if t.get_text() == "0.05"] == [0.05]
+
+
+@pytest.mark.parametrize("kind", ["monitor", "dated", "forecasters"])
+def test_the_alarm_line_is_labelled_at_its_height(drawn, kind):
+    artists = drawn[kind].artists
+    height, label = artists["threshold"].get_ydata()[0], artists["threshold label"]
+    assert label.get_text() == f"alarm at e-value {10**height:.4g}"
+    box = label.get_window_extent()
+    line = label.axes.transData.transform((0.0, height))[1]
+    assert -1.0 < box.y0 - line < 8.0
+
+
+@pytest.mark.parametrize(("kind", "said"), [("gate", "? cannot tell"), ("failed", "◆ failed")])
+def test_a_gate_says_its_verdict_with_a_symbol_and_labels_its_limits(every, drawn, kind, said):
+    artists, checks = drawn[kind].artists, every[kind].checks
+    assert artists["headline"].get_text() == said
+    labels = [label.get_text() for label in artists["limit labels"]]
+    assert labels == [f"limit {check.limit:g}" for check in checks]
+    if len(checks) > 1:
+        verdicts = [label.get_text()[2:] for label in artists["labels"]]
+        assert verdicts == [check.verdict.value for check in checks]
+
+
+@pytest.mark.parametrize("kind", ["plan", "formula", "length"])
+def test_a_plan_shows_its_target_points_and_monte_carlo_interval(every, drawn, kind):
+    plan, picture = every[kind], drawn[kind]
+    goal = plan.power if plan.width is None else plan.width
+    assert picture.artists["goal label"].get_text() == f"target {goal:g}"
+    assert picture.artists["n"].get_xdata()[0] == plan.n
+    np.testing.assert_allclose(
+        picture.artists["points"].get_offsets(), plan.points or [(plan.n, goal)]
+    )
+    assert ("error" in picture.artists) == (plan.method == "simulation")
+    if plan.method == "simulation":
+        np.testing.assert_allclose(ends(picture.artists["error"]), [[plan.low, plan.high]])
+    low, high = picture.ax.get_xlim()
+    assert sum(low <= tick <= high for tick in picture.ax.get_xticks()) >= 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(3, 9), (76, 250), (160, 5600), (1, 10**6), (980, 1020)])
+def test_ticks_of_numbers_of_rows_are_round_and_few(low, high):
+    ticks = numbers._round_numbers(low, high)
+    assert 1 <= len(ticks) <= 6
+    assert all(low <= tick <= high for tick in ticks)
+
+
+def test_the_hidden_edge_of_the_tetrahedron_is_dashed_and_near_edges_are_heavier(drawn):
+    edges = [line for line in drawn["tetrahedron"].ax.get_lines() if len(line.get_xdata()) == 2]
+    dashed = [line for line in edges if line.is_dashed()]
+    assert (len(edges), len(dashed)) == (6, 1)
+    np.testing.assert_allclose(np.column_stack(dashed[0].get_data()), TETRAHEDRON[[0, 2]])
+    assert dashed[0].get_linewidth() < min(e.get_linewidth() for e in edges if e not in dashed)
 
 
 #: Answers to yes or no, about rows or a curve that have pictures of their own.
