@@ -1,8 +1,7 @@
 """Errors and warnings of caltest, and the readings that they suggest.
 
-All errors derive from ValueError or TypeError as their base classes say, so that hosts may catch
-them. A :class:`Reading` is another way to read the same input, from which the command line writes
-``run:`` and ``if`` lines.
+All errors derive from ValueError, so that hosts may catch them. A :class:`Reading` is another way
+to read the same input, from which the command line writes ``run:`` and ``if`` lines.
 """
 
 import re

@@ -45,7 +45,7 @@ COMMANDS = {
         "acting",
         "Test whether forecasts are revised as they should be, before any outcome.",
     ),
-    "segments": ("verbs", "Say for whom: search segments of features for miscalibration."),
+    "segments": ("verbs", "Find the segments in which the model is miscalibrated."),
     "test": ("verbs", "Test one aspect of calibration."),
 }
 

@@ -85,7 +85,7 @@ def _drawn(
 def revisions(file: Path, **options: Any) -> Outcome:
     """Test whether forecasts are revised as they should be, before any outcome.
 
-    FILE has one row a forecast: its question (--ids), its time and its probability. A calibrated
+    FILE has one row per forecast: its question (--ids), its time and its probability. A calibrated
     forecaster's next revision cannot be predicted. With --fail-on-miscalibration an alarm fails.
     """
     from caltest.read.forecast_rows import read_forecasts

@@ -116,7 +116,7 @@ FILE_ARGUMENT = options_of(
 
 WEIGHTS = column("--weights", group="Design", help="How much each row counts, ≥ 0.")
 
-CLUSTERS = column("--clusters", group="Design", help="Rows alike here may depend; or two, A,B.")
+CLUSTERS = column("--clusters", group="Design", help="Rows of one value may be dependent; or A,B.")
 
 ITEMS = options_of(
     column("--items", group="Design", help="Item of which a row is one vote or answer."),
@@ -150,7 +150,7 @@ DESIGN = options_of(CLUSTERS, ITEMS, WEIGHTS, TIMES, FOLDS_OPTION)
 #: Risks by a horizon of rows that were followed for a time.
 FOLLOWUP = options_of(
     column("--event", group="Design", help="Where the event was seen: needs --time, --horizon."),
-    column("--competing", group="Design", help="Where another end was seen."),
+    column("--competing", group="Design", help="Where a competing event was seen."),
     column("--strata", group="Design", rare=True,
            help="What censoring depends on, if not the prediction."),
     option("--recorded", type=click.Choice(["exact", "floor", "ceil"]),

@@ -40,7 +40,7 @@ from caltest.read.files import read_growing
 from caltest.read.state import locked, next_name, parse_json, sealed, unsealed, write_file
 
 MONITOR_EXIT_CODES = """
-Exit codes: 0 done; 1 the alarm has rung, with --fail-on-alarm; 2 bad input; 130 interrupted. The
+Exit codes: 0 done; 1 an alarm was raised, with --fail-on-alarm; 2 bad input; 130 interrupted. The
 state changes as a whole or not at all, whenever the run ends.
 """
 
@@ -51,7 +51,7 @@ state changes as a whole or not at all, whenever the run ends.
 @o.ROW_OPTIONS
 @o.TIMES
 @o.LENS
-@option("--alpha", type=o.SHARE, show_default="0.05", help="Chance of ever a false alarm.")
+@option("--alpha", type=o.SHARE, show_default="0.05", help="Probability of ever a false alarm.")
 @option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
 @option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
 @option("--rounded", is_flag=True, default=None,

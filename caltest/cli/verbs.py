@@ -127,7 +127,7 @@ def test(alpha: float, **options: Any) -> Outcome:
 @o.LENS
 @o.statistic(FORMULAS)
 @o.LEVEL_OPTION
-@o.choice("--method", INTERVAL_METHODS, "auto covers; see the docs.")
+@o.choice("--method", INTERVAL_METHODS, "auto has the stated coverage.")
 @o.choice("--side", SIDES, "Both bounds, or one.")
 @o.RESAMPLES_OPTION
 @o.RUN
@@ -166,7 +166,7 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 @column("--names", help="What grades are called.")
 @column("--where", help='Rows to keep, such as "year = 2025".')
 @o.SHEET
-@o.flag("--as-is", help="Take a row that is the sum of the others for a grade.")
+@o.flag("--as-is", help="Ask nothing: no row of totals, no percent.")
 @o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
 @o.alpha("Chance of any wrong finding.")
@@ -198,7 +198,7 @@ def grades(file: Path, **options: Any) -> Outcome:
 @option("--n-resamples", type=o.COUNT, default=999, help="Label vectors that are redrawn.")
 @o.RUN
 def segments(file: Path, **options: Any) -> Outcome:
-    """Say for whom: search segments of features for miscalibration.
+    """Find the segments in which the model is miscalibrated.
 
     Without --features, all columns of FILE are searched that nothing else uses, but those that
     name, number or time the rows. A feature that the model has not used may fail although the model
@@ -229,11 +229,11 @@ def segments(file: Path, **options: Any) -> Outcome:
 @o.ITEMS
 @o.LENS
 @o.statistic(FORMULAS)
-@option("--alternative", type=Recipe("alternative"), help="What is true, such as Slope(0.8).")
+@option("--alternative", type=Recipe("alternative"), help="Assumed error, such as Slope(0.8).")
 @option("--monitor", is_flag=True, help="The rows until the alarm of a monitor.")
 @option("--width", type=click.FloatRange(0, min_open=True), help="The length of an interval.")
 @o.TOLERANCE_OPTION
-@option("--power", type=o.SHARE, default=0.8, help="Share of data sets that shall find it.")
+@option("--power", type=o.SHARE, default=0.8, help="Probability that the test rejects.")
 @o.alpha("Level of the test.")
 @option("--n-datasets", type=click.IntRange(100), default=400, help="Data sets to simulate.")
 @o.SEED_OPTION
@@ -377,7 +377,7 @@ TEST_METHODS = ("auto", *HYPOTHESES)
 @o.statistic(default="DebiasedL2(15)")
 @o.choice("--method", TEST_METHODS, "How the difference is tested; swap has another hypothesis.")
 @o.LEVEL_OPTION
-@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Errors so close are tied.")
+@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Closer errors are a tie.")
 @o.RESAMPLES_OPTION
 @o.OUTPUT
 @o.flag("--fail-if-worse", "gate", group="Output", help="Exit with 1 if the last model is worse.")

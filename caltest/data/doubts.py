@@ -592,11 +592,10 @@ def _key(name: str) -> str:
 
 
 def repeated_rows(rows: Rows) -> Question | None:
-    """Ask where one column repeats with one label, each time with another value of a second.
+    """Ask whether rows with the same value of a column are repeats of one unit (clusters).
 
-    a has at least five values, one label each, and at most min(1000, n / 5) rows of a value. That
-    labels of equal a agree by chance, Π_a Σ_k q_k^(m_a), has probability at most 1e-4 / number of
-    columns; b, or b and c, tell the rows of a value of a apart.
+    Asks if such rows always have one label (probability by chance ≤ 1e-4 / columns) and
+    one or two other columns tell them apart. The column has at least five values.
     """
     n = rows.n
     if "clusters" in rows.said or rows.clusters is not None or n < 20:
@@ -616,6 +615,78 @@ def repeated_rows(rows: Rows) -> Question | None:
         if found:
             return _of_repeated(rows, a, found, float(sizes.mean()))
     return None
+
+
+#: How many times more events than predicted must be absent, and how far from p / 100 they may be.
+FAR_TOO_MANY, NEAR_PERCENT = 30.0, 5.0
+
+
+def in_percent(expected: float, events: float) -> bool:
+    """Say whether ``expected`` events are so many more than ``events`` that p is in percent.
+
+    ``expected`` is Σ p. It is at least 20 and 30 times ``events``, and Σ p / 100 is within a factor
+    of 5 of ``events``; no model of use is as wrong as that, and numbers of percent below 1 are.
+    """
+    near = expected / 100.0 <= NEAR_PERCENT * (events + 1.0)
+    return expected >= max(20.0, FAR_TOO_MANY * events) and near
+
+
+def percent_below_one(rows: Rows) -> Question | None:
+    """Ask where numbers in percent, all of them below 1, would be taken for probabilities."""
+    p = rows.risks
+    if p is None or rows.followed or rows.weights is not None or rows.arrays:
+        return None
+    events = float(np.count_nonzero(rows.labels))
+    if not in_percent(float(p.sum()), events):
+        return None
+    probs = rows.words("probs")
+    text = (
+        f"{probs} predicts {p.sum():.4g} events and {events:.0f} were observed: numbers in percent "
+        "may be below 1 in every row"
+    )
+    reading = Reading({"probs": f"{probs} / 100"}, f"{probs} is in percent")
+    return Question("percent below one", text, (reading,))
+
+
+#: What the column is called that says whose prediction a row is.
+MODEL_NAMES = frozenset(("model", "model_name", "model_id", "system", "forecaster"))
+
+
+def several_models(rows: Rows) -> Question | None:
+    """Ask where every value of a column, such as a question, has a row for each of several models.
+
+    The column of models has one of five names and 2 to 50 values; with the other column, which has
+    20 values or more, it tells all rows apart, and two values in three occur more than once.
+    """
+    if rows.by is not None or "where" in rows.said:
+        return None
+    columns = [c for c in rows.unused if c.coded is not None and c.complete]
+    for model in columns:
+        if _key(model.name) not in MODEL_NAMES or not 2 <= model.n_values <= 50:
+            continue
+        for item in columns:
+            if item is model or not 20 <= item.n_values <= rows.n / 1.5:
+                continue
+            assert item.coded is not None
+            sizes = np.bincount(item.coded[0])
+            if np.mean(sizes > 1) > 2 / 3 and _told_apart(item, [model], 2, None):
+                return _of_models(rows, model, item)
+    return None
+
+
+def _of_models(rows: Rows, model: Column, item: Column) -> Question:
+    """Return the question whether one model is meant or each by itself."""
+    assert model.coded is not None
+    first = model.equals(model.coded[1][int(model.coded[0][0])])
+    text = (
+        f"every {item.name} has a row for each {model.name}: together these are the predictions "
+        f"of {model.n_values} models, whose errors may cancel"
+    )
+    readings = (
+        Reading({"where": rows.where(first)}, f"one {model.name} is meant, such as {first}"),
+        Reading({"by": model.sql}, f"every {model.name} is meant by itself"),
+    )
+    return Question("several models", text, readings)
 
 
 def one_event_each(rows: Rows) -> Question | None:
@@ -1058,6 +1129,8 @@ def outcomes_to_come(left_out: int, n: int) -> Question | None:
 GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     train_rows,
     repeated_rows,
+    several_models,
+    percent_below_one,
     one_event_each,
     unused_weights,
     second_set,

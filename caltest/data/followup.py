@@ -303,7 +303,7 @@ class Followup(Written):
 
     @property
     def ended(self) -> BoolArray:
-        """True where the event or a competing one was seen at the end of the time, (n,)."""
+        """True where follow-up ended with the event or a competing one, (n,)."""
         return self.event if self.competing is None else self.event | self.competing
 
     @property

@@ -480,10 +480,9 @@ def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
 
 
 def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> list[int]:
-    """Return segments above the bar, each of which correcting the earlier ones leaves above it.
+    """Return places of segments with evidence above ``bar`` after correcting those before.
 
-    Every segment above the bar may be named at its level, so that a plainer one comes first which
-    has nearly as much evidence.
+    A segment of fewer columns is preferred to one of more with nearly as much evidence.
     """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence

@@ -686,7 +686,7 @@ def report(monitor: Monitor) -> list[str]:
         f"Monitor of calibration: {question}",
         f"  rows        {monitor.n}"
         + f" at {monitor.steps} times, {ONE_BET}" * monitor.shared_times,
-        f"  e-value     {value}  (what a bet of 1 against it has become)",
+        f"  e-value     {value}  (evidence against calibration; 1 at the start)",
         f"  alarm       {monitor.alarm_words}  (at an e-value of {rings})",
     ]
     lines += [] if p is None else [f"  p-value     {format_p(p)}  (valid at any time)"]

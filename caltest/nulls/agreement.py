@@ -548,9 +548,10 @@ class TwoColumns:
     second: CrossedAgreement
 
     def degree(self, dependence: Degree | None) -> TwoWayAgreement:
-        """Return (λ₁, λ₂), given or at the limits.
+        """Return (λ₁, λ₂): ``dependence`` if given, else the upper limits of both columns.
 
-        Where √λ₁ + √λ₂ > 1 one λ is cut: the one whose cut leaves the larger λ₁ V1_a + λ₂ V1_b.
+        If √λ₁ + √λ₂ > 1, one λ is lowered until the sum is 1: the choice that keeps the
+        larger λ₁ V1_a + λ₂ V1_b, with V1 the ``joint`` of each column's clusters.
         """
         if isinstance(dependence, tuple):
             return dependence

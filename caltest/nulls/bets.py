@@ -111,9 +111,9 @@ def bet_at_times(
 
 
 def scalar(states: FloatArray, which: int) -> FloatArray:
-    """Return one scalar of each state (h, size), shape (h,).
+    """Return entry ``which`` of each state (h, size), shape (h,).
 
-    Of all classes, not of the top class.
+    For K > 2 it is of the bets on all classes, which follow those on the top class.
     """
     first = 0 if states.shape[1] == TWO_CLASSES else TWO_CLASSES
     return states[:, first + which]

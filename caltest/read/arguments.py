@@ -357,9 +357,9 @@ def has_labels(model: object, labels: object) -> bool:
 
 
 def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
-    """Return labels for the rows of another model: of the same ids, if a column of both has them.
+    """Return labels for the rows of ``model``: by id from ``data``, or all in order.
 
-    Rows without such an id, or with one that occurs twice, are refused when they are matched.
+    An unknown or repeated id gets a placeholder; matching the rows refuses it later.
     """
     if data.ids is None or not isinstance(ids, str) or not is_table(model):
         return data.labels

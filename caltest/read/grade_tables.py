@@ -16,6 +16,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.written import several
+from caltest.data.doubts import in_percent
 from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, Chosen, Wanted
@@ -181,6 +182,18 @@ def read_grades(
     sums_up = _sums_of_others(cells, names, n, events, as_is)
     _check_counts(cells, n, events)
     p = _probabilities(cells, sums_up)
+    expected, seen = float((n * p)[~sums_up].sum()), int(events[~sums_up].sum())
+    if not as_is and in_percent(expected, seen):
+        name = found["probability"].name
+        raise DoubtfulInputError(
+            f"{name} predicts {expected:.4g} events and {seen} were observed: numbers in percent "
+            "may be below 1 in every row",
+            [
+                Reading(
+                    {"probability": f"{cells.sql('probability:0')} / 100"}, f"{name} is in percent"
+                )
+            ],
+        )
     notes = [
         f"{cells.nth(int(row))}, {names[row]}, is the sum of the others and no grade"
         for row in np.flatnonzero(sums_up)
@@ -368,4 +381,4 @@ def _lacking(
 
 
 def _are_outcomes(cells: pl.Series) -> bool:
-    return bool(cells.dtype.is_numeric() and cells.is_in([0, 1]).all() and cells.len() > 0)
+    return bool(cells.dtype.is_numeric() and len(cells) and ((cells == 0) | (cells == 1)).all())

@@ -146,7 +146,10 @@ def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
 
 
 def _ids(records: Records, *keys: str) -> list[str]:
-    """Return the first of the keys, or of all together, that names every row differently."""
+    """Return an id for each record: of the first unique key, else of all keys joined.
+
+    InvalidPredictionsError if these do not tell the records apart either.
+    """
     for chosen in (*((key,) for key in keys), keys):
         ids = [" ".join(str(record[key]) for key in chosen if key in record) for record in records]
         if "" not in ids and len(set(ids)) == len(ids):

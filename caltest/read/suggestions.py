@@ -640,7 +640,10 @@ class _Head:
         return 2 * len(shared) >= min(len(shorter), len({w.lower() for w in second})) >= 2
 
     def sure_of(self, a: str, b: str, probs: Sequence[Options], lacking: str) -> list[Reading]:
-        """Return readings of the predictions that may be how sure a model is of an answer."""
+        """Return readings of a column of ``probs`` as the confidence in the answer ``a``.
+
+        ``b`` is the true label; ``lacking`` is the option that the command needs.
+        """
         found = []
         for options in probs:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
@@ -723,7 +726,10 @@ class _Head:
         return [f"{code:.0f}" for code in codes[1:]] if plain else []
 
     def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
-        """Return predictions, outcomes and rows of a reading; None where it cannot be computed."""
+        """Return predictions (m,), outcomes 0 or 1 (m,), and the frame of the rows used.
+
+        Rows that lack either are left out; None if a column is missing or not readable so.
+        """
         import polars as pl
 
         probs = self.terms(options.get("probs") or self.given.get("probs"))
@@ -745,9 +751,9 @@ class _Head:
         return both["::p"].to_numpy(), (words == words.max()).to_numpy().astype(np.int64), both
 
     def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
-        """Return pairs without those whose predictions tell no outcomes, where others do.
+        """Return the pairs whose predictions rank the outcomes; all if none does clearly.
 
-        One of two words is left out if events are rarer where predictions are higher.
+        Where the event is a guess (the pair has a condition), the ranking must be upward.
         """
         scores = []
         for options, when in pairs:
@@ -794,6 +800,7 @@ def likely_grades(
     whole = [n for n in free if (numbers[n] % 1 == 0).all() and not _counts_on(numbers[n])]
     inside = [n for n in free if numbers[n].min() >= 0 and numbers[n].max() <= 100]
     fractions = [n for n in inside if (numbers[n] % 1 != 0).any()]
+    gaps = any(frame[n].null_count() for n in frame.columns if n not in used)
     options = {"n": whole, "events": whole, "probability": fractions}
     columns = [
         options[w] if w in missing else [(found[w].column or "")]
@@ -805,7 +812,8 @@ def likely_grades(
         if fits and (numbers[events] <= numbers[n]).all() and (numbers[n] > 0).any():
             rates = numbers[events] / np.maximum(numbers[n], 1.0)
             readings.append((n, events, p, _is_rate(numbers.get(p), rates)))
-    if any(not rate for *_, rate in readings):  # what was observed is not what was predicted
+    if gaps or any(not rate for *_, rate in readings):
+        # What was observed is not what was predicted, which may lack a value in a row of totals.
         readings = [r for r in readings if not r[3]]
     if not 0 < len(readings) <= LISTED_READINGS:
         return [Reading(dict.fromkeys(missing, "COLUMN"))]

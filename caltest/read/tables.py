@@ -155,7 +155,11 @@ def cells_of(
 def cells(
     frame: pl.DataFrame, chosen: Chosen, wanted: Wanted, first: int = 1, part: bool = False
 ) -> EvaluatedCells:
-    """Return cells of a frame with the columns of :func:`outputs`."""
+    """Return a collected frame with the columns of :func:`outputs` as EvaluatedCells.
+
+    ``first`` is the number of the table's first row in messages; ``part`` says that other
+    rows of the table are read separately.
+    """
     if ROW_COLUMN in frame.columns:
         rows = frame[ROW_COLUMN].to_numpy().astype(np.int64)
         frame = frame.drop(ROW_COLUMN)

@@ -504,7 +504,9 @@ def _of_subgroups(parts: Subgroups) -> str:
         f"the worst is {worst}{error * (worst not in wrong)}."
     ]
     if parts.alike_pvalue is not None:
-        sentences.append(f"That all are calibrated alike has p {format_p(parts.alike_pvalue)}.")
+        sentences.append(
+            f"Test that all have the same miscalibration: p = {format_p(parts.alike_pvalue)}."
+        )
     return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.remarks)])
 
 
@@ -653,7 +655,7 @@ def report_of(
         summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{beside}")
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
-            f"Too little data for {row.lens}: errors of up to {_passing(row)} pass as noise."
+            f"Too little data for {row.lens}: an error of up to {_passing(row)} would be missed."
             for row in rows
             if row.verdict is Finding.TOO_LITTLE_DATA
         ]
@@ -901,7 +903,7 @@ def _not_rejected(
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
-            "Every error that was asked about is one that a calibrated model would show. An error "
+            "No test found an error larger than a calibrated model could show. An error "
             f"of up to {_passing(row)} ({row.lens}) passes as noise at this sample size."
         )
     needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100

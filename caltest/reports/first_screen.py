@@ -272,8 +272,8 @@ def _headline(
         )
     passing = _points(f.audit.rows[0].critical)
     if f.audit.verdict is AuditVerdict.TOO_LITTLE_DATA:
-        return "Too little data", f"an error of {passing} would pass as noise"
-    return "No miscalibration detected", f"errors up to {passing} pass as noise"
+        return "Too little data", f"an error of {passing} would not be detected"
+    return "No miscalibration detected", f"errors up to {passing} would not be detected"
 
 
 def _mean_ends(f: Findings, signed: ConfidenceIntervalResult | None) -> tuple[float, float]:

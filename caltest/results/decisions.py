@@ -214,7 +214,7 @@ class GateResult(Result):
             headline={
                 GateVerdict.PASSED: "Every upper bound is within its limit.",
                 GateVerdict.FAILED: "A lower bound is above its limit.",
-                GateVerdict.CANNOT_TELL: "A limit lies between the bounds: more rows may tell.",
+                GateVerdict.CANNOT_TELL: "A limit lies inside its interval: more rows may tell.",
             }[self.verdict],
             numbers=numbers,
             remarks=tuple(self._in_words()[1:]),
@@ -243,7 +243,7 @@ PLAN_GOALS = {
     "equivalence": "to show at {alpha:g} an error below {tolerance:g}, in {power:.4g} % of data "
     "sets",
     "comparison": "to show at {alpha:g} which model is better, in {power:.4g} % of data sets",
-    "monitoring": "until the alarm has rung in {power:.4g} % of data sets",
+    "monitoring": "until the alarm is raised in {power:.4g} % of data sets",
 }
 
 
@@ -328,7 +328,7 @@ class Plan(Result):
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
         about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
-        words = [f"{self.n} rows{about} are needed {goal}. What is true: {self.alternative}."]
+        words = [f"{self.n} rows{about} are needed {goal}. Assumed error: {self.alternative}."]
         if self.present is not None:
             words.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
         return words

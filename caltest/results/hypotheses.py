@@ -150,7 +150,10 @@ class CalibrationTestResult(Result):
 
     @property
     def degenerate(self) -> bool:
-        """True if a calibrated model can show no other value; few draws cannot tell."""
+        """True if the null distribution is one value and p is 1: no label can be evidence.
+
+        False for a Monte Carlo null of few draws, which may agree by chance.
+        """
         alike = self.null_std <= 1e-12 * abs(self.null_mean)  # but for rounding
         return alike and self.pvalue == 1.0 and not 0 < self.n_resamples < FEW_DRAWS
 

@@ -615,9 +615,9 @@ class Tallies(AnyTally):
 
     @cached_property
     def rows(self) -> Predictions | None:  # type: ignore[override]
-        """The sampled rows as Predictions, with a note on how many rows they stand for.
+        """The sampled rows as Predictions; None if no sample was kept.
 
-        Else None.
+        A note says how many rows they stand for.
         """
         s = self.sample
         if s is None:

@@ -154,7 +154,7 @@ def test_verbs_look_at_aligned_rows():
     for verb in (ct.confidence_interval, ct.reliability_curve, ct.bin_sensitivity):
         one, other = verb(data, **run), verb(aligned, **run)
         assert one.folds.count == 5
-        assert "not whether one fold is too high beside another" in " ".join(one.notes)
+        assert "not about differences between folds" in " ".join(one.notes)
         for name in ("estimate", "low", "frequency", "values"):
             assert np.array_equal(vars(one).get(name, 0), vars(other).get(name, 0))
     corp, plain = ct.corp_decomposition(data), ct.corp_decomposition(aligned)

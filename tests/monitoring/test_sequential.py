@@ -375,7 +375,7 @@ def test_pictures_have_the_times_of_the_rows():
             picture.ax.figure.canvas.draw()
             assert labels <= {text.get_text() for text in picture.ax.get_xticklabels()}
     old = replace(ct.Monitor().update(p, y, time=days), clock=b"")  # of an earlier version
-    assert old.plot().ax.get_xlabel() == "rows"
+    assert old.plot().ax.get_xlabel() == "Observations"
 
 
 def test_betting_null_and_its_result():

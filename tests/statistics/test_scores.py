@@ -18,7 +18,7 @@ from caltest.statistics.statistic import problem_of
 
 def induced(probs, labels):
     """The problem as a statistic sees it."""
-    return RowProblem.of(ct.Predictions.of(probs, labels)).predictions
+    return RowProblem.of(ct.Predictions.of(probs, labels)).data
 
 
 def test_mean_scores_keep_their_promise_when_residuals_are_flipped():

@@ -1,0 +1,42 @@
+"""What a table of grades raises a question about, and what it never proposes."""
+
+import polars as pl
+import pytest
+
+import caltest as ct
+
+PERCENT = {
+    "grade": [1, 2, 3, 4],
+    "obligors": [2000, 3000, 5000, 4000],
+    "defaults": [1, 12, 37, 120],
+    "PD": [0.05, 0.12, 0.35, 0.9],
+}
+
+
+def test_percents_below_one_are_a_question():
+    table = pl.DataFrame(PERCENT)
+    with pytest.raises(ct.DoubtfulInputError, match="predicts 5810 events and 170 were observed"):
+        ct.grade_tests(table)
+    assert str(ct.grade_tests(table, as_is=True)).count("no evidence") == 7
+    assert "risk underestimated in 2, 3, 4" in str(ct.grade_tests(table, probability="PD / 100"))
+
+
+def test_observed_rates_are_not_proposed_where_a_total_lacks_the_prediction():
+    table = pl.DataFrame(
+        {
+            "rating": ["A", "B", "C", "Total"],
+            "obligors": [1900, 2500, 250, 4650],
+            "defaults": [1, 12, 68, 81],
+            "Assigned (%)": [0.12, 0.35, 15.0, None],
+            "Observed (%)": [0.05, 0.48, 27.2, 1.74],
+        }
+    )
+    with pytest.raises(ct.InvalidPredictionsError) as refused:
+        ct.grade_tests(table)
+    assert not any("Observed" in str(reading.options) for reading in refused.value.readings)
+
+
+def test_rows_of_outcomes_are_no_grades():
+    table = pl.DataFrame({"rating": ["A"] * 300, "pd": [0.1] * 300, "default": [0.0, 1.0] * 150})
+    with pytest.raises(ct.InvalidPredictionsError, match="each row is one outcome"):
+        ct.grade_tests(table)
