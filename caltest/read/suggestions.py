@@ -375,6 +375,14 @@ class _Head:
         """Return columns and families that may be probabilities, as options."""
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
         if listed:
+            # One more column such as p_calibrated is as likely to be meant as p.
+            others = [
+                n
+                for n in self.numbers
+                if n not in listed and n not in self.two and FAMILY.fullmatch(n)
+            ]
+            if len(others) == 1 and self.within(others[0], 0.0, 1.0):
+                listed += others
             return [self.scaled([n]) for n in listed]
         numbers = [n for n in self.numbers if n not in self.times]
         known = [n for n in numbers if FAMILY.fullmatch(n)]
