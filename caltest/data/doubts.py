@@ -624,11 +624,11 @@ FAR_TOO_MANY, NEAR_PERCENT = 30.0, 5.0
 def in_percent(expected: float, events: float) -> bool:
     """Say whether ``expected`` events are so many more than ``events`` that p is in percent.
 
-    ``expected`` is Σ p. It is at least 20 and 30 times ``events``, and Σ p / 100 is within a factor
-    of 5 of ``events``; no model of use is as wrong as that, and numbers of percent below 1 are.
+    ``expected`` is Σ p. It is at least 30 times ``events``, of which there is one at least, and Σ p
+    / 100 is at most 5 times ``events``: no model of use is as wrong as that, and percents are.
+    Where p are probabilities, so few events have a chance below 1e-10.
     """
-    near = expected / 100.0 <= NEAR_PERCENT * (events + 1.0)
-    return expected >= max(20.0, FAR_TOO_MANY * events) and near
+    return events >= 1 and FAR_TOO_MANY * events <= expected <= 100.0 * NEAR_PERCENT * events
 
 
 def percent_below_one(rows: Rows) -> Question | None:
@@ -640,6 +640,8 @@ def percent_below_one(rows: Rows) -> Question | None:
     if not in_percent(float(p.sum()), events):
         return None
     probs = rows.words("probs")
+    if {"*", "/"} & {*probs}:  # an expression that scales has answered
+        return None
     text = (
         f"{probs} predicts {p.sum():.4g} events and {events:.0f} were observed: numbers in percent "
         "may be below 1 in every row"

@@ -183,7 +183,7 @@ def read_grades(
     _check_counts(cells, n, events)
     p = _probabilities(cells, sums_up)
     expected, seen = float((n * p)[~sums_up].sum()), int(events[~sums_up].sum())
-    if not as_is and in_percent(expected, seen):
+    if not as_is and cells.is_plain("probability:0") and in_percent(expected, seen):
         name = found["probability"].name
         raise DoubtfulInputError(
             f"{name} predicts {expected:.4g} events and {seen} were observed: numbers in percent "
