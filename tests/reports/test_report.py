@@ -121,7 +121,7 @@ def test_labels_all_alike_have_exact_limits_or_none(events):
 def test_profiles(two, profile, tmp_path):
     report = ct.report(two, profile=profile, also=[ct.HosmerLemeshow()], **RUN)
     keys = [section.key for section in report.sections]
-    missing = ("classes", "recalibration", "where")
+    missing = ("classes", "recalibration", "where", "costs")
     expected = [k for k in WORDING["profiles"][profile]["parts"] if k not in missing]
     assert keys == [key for key in expected if key != "classes"]
     assert "HosmerLemeshow" in report.to_markdown()
