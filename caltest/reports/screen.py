@@ -173,7 +173,7 @@ def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 25
     reach = step * float(np.ceil(reach / step))
 
     def at(value: float) -> float:
-        return round(12.0 + (value + reach) / (2.0 * reach) * (width - 24.0), 1)
+        return round(18.0 + (value + reach) / (2.0 * reach) * (width - 36.0), 1)
 
     ticks = [k * step for k in range(-round(reach / step), round(reach / step) + 1)]
     words = "".join(

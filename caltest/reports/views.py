@@ -20,7 +20,7 @@ from caltest.results.figures import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
 
 #: Units of the view box, and what surrounds the plot: left, right, top, bottom; the histogram.
 WIDTH, HEIGHT = 480, 404
-LEFT_MARGIN, RIGHT_MARGIN, TOP, BOTTOM, STRIP = 52, 14, 24, 40, 26
+LEFT_MARGIN, RIGHT_MARGIN, TOP, BOTTOM, STRIP = 66, 14, 24, 40, 26
 
 
 #: Ticks of log-odds axes.
@@ -233,7 +233,7 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
             if at - last < wide + 8.0:
                 continue
             last = at
-            middle = min(at, WIDTH - wide / 2.0)
+            middle = min(at, WIDTH - wide / 2.0 - 8.0)
             out.append(
                 f'<path class="g" d="M{at} {base}V{base + 4}"/>'
                 f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{text}</text>'
