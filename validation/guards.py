@@ -30,7 +30,7 @@ from validation.study import Study, run
 ASKING = (
     *("train and test", "several predictions of a row", "second set", "predicted class"),
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
-    *("one event each", "unused weights"),
+    *("one event each", "unused weights", "several models", "percent below one"),
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.
@@ -362,6 +362,19 @@ def three_models(rng, n):
     return labelled(many, np.tile(y, 3), rng, row=row, model=model)
 
 
+def two_models(rng, n):
+    """Answers of two models to the same questions, each right or wrong by itself."""
+    p = rng.beta(1.8, 1.2, 2 * n)
+    question, model = np.tile(np.arange(n), 2), np.repeat([*"ab"], n)
+    return labelled(p, events(p, rng), rng, question=question, model=model)
+
+
+def of_percents(rng, n):
+    """Probabilities around 0.5 % as numbers in percent, of 40 n rows."""
+    p = rng.uniform(0.001, 0.009, 40 * n)
+    return labelled(100.0 * p, events(p, rng), rng)
+
+
 def days_of_stations(rng, n):
     days = n // 5
     p = expit(np.repeat(rng.normal(-0.5, 1.2, days), 5) + rng.normal(0, 0.3, 5 * days))
@@ -415,6 +428,8 @@ MISREAD = {
     "predicted class for the label": (own_class, "predicted class"),
     "confidence for the probability": (of_answers, "confidences"),
     "three models pooled": (three_models, "several predictions of a row"),
+    "answers of two models pooled": (two_models, "several models"),
+    "percents below 1, 40 n rows": (of_percents, "percent below one"),
     "days of five stations (doubt)": (days_of_stations, "dependent rows"),
 }
 TABLES = {
@@ -530,8 +545,9 @@ both open, and is no false alarm."""
 MISREAD_TABLE = """The same of tables that are read wrongly; 3 % of the rows have a mark."""
 POWER = """Share of data sets in which the guard raises its question. A misreading that no guard
 notices is tested as it was given: with fewer than 250 rows check codes of censoring yourself. Rows
-of one day have one common random number; three models predict n rows each. Further columns cost
-power in small data sets, as rows that share a value may share outcomes."""
+of one day have one common random number; three models predict n rows each, and two models answer n
+questions each. Further columns cost power in small data sets, as rows that share a value may share
+outcomes."""
 HEADER = """# Guards, measured
 
 A guard looks at predictions, outcomes and the columns that nobody named, and asks whether they are

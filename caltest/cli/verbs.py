@@ -466,8 +466,8 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     """Say whether the model behind FILE, or behind many, may be released.
 
     It passes if its error is at most --tolerance, and at most --margin larger than that of the
-    model --against; it fails if a lower bound is beyond that. Of two models in columns of one FILE,
-    --probs NEW,OLD names first the new one. --out summary.md writes Markdown.
+    model --against; it fails if a lower bound is beyond that. For two models in columns of one
+    FILE, --probs NEW,OLD names the new one first. --out summary.md writes Markdown.
     """
     from caltest.read.files import shared_ids
 

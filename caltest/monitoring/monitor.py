@@ -637,7 +637,7 @@ DIRECTION_HOLDS = "; its direction holds, not its size"
 
 #: What an alarm without ``change=True`` does not say.
 ASK_SINCE_WHEN = (
-    "  Note: the alarm is about the whole record; since when, change=True (--change) asks."
+    "  Note: the alarm concerns all rows so far; change=True (--change) estimates when it began."
 )
 
 
@@ -699,7 +699,7 @@ def report(monitor: Monitor) -> list[str]:
     if monitor.alarm_sums is not None and monitor.sums[0] > monitor.alarm_sums[0]:
         lines.append(after_alarm(monitor.alarm_words, monitor.sums, monitor.alarm_sums))
     side = DIRECTION_HOLDS * monitor.shared_times
-    lines.append(f"  best bet    {monitor.leader}  (what has earned most{side})")
+    lines.append(f"  best bet    {monitor.leader}  (the alternative with most evidence{side})")
     if abs(monitor.log_evidence) < 600 and not monitor.shared_times:
         lines.append(f"  gain        {monitor.gain:.2g} nats a row  (by recalibration, log score)")
     if monitor.impossible:

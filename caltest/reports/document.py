@@ -552,8 +552,8 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         )
     rejected = sum(row.verdict.rejects for row in audit.rows)
     sentences.append(
-        f"Of {len(audit.rows)} questions about calibration, tested at a level of {audit.alpha:g} "
-        f"for all together, {rejected} found miscalibration (smallest adjusted p "
+        f"{rejected} of {len(audit.rows)} questions about calibration, tested at a joint level of "
+        f"{audit.alpha:g}, found miscalibration (smallest adjusted p "
         f"{format_p(min(row.adjusted for row in audit.rows), audit.alpha)})."
     )
     band, seed = first(BandTest, sections), audit.rows[0].test.seed

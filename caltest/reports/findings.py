@@ -360,7 +360,8 @@ def row_of(
     elif isinstance(parts, IndividualErrorResult):
         worst_part, detail = "", f"Item by item: {parts.finding}"
     elif isinstance(parts, PromiseResult):
-        worst_part, detail = "", f"In the user's units: {' '.join(parts._in_words())}"
+        words = " ".join(parts._in_words())
+        worst_part, detail = "", f"In the user's units {words[0].lower()}{words[1:]}"
     elif parts is not None:
         worst_part = parts.names[parts.worst]
         groups = _judged(data, question.pairs[0][1], parts, judged, noticed)
@@ -542,9 +543,9 @@ def _detail(
     if question.kind == "score" and judged.rejected:
         sure, than = ("over", "worse") if test.excess > 0 else ("under", "better")
         return (
-            f"Over the whole vector the model is {sure}confident: its score is "
-            f"{in_sd(abs(test.excess), test.null_std).replace('+', '')} {than} than its "
-            "probabilities promise."
+            f"Over all class probabilities the model is {sure}confident: its score is "
+            f"{in_sd(abs(test.excess), test.null_std).replace('+', '')} {than} than expected if it "
+            "were calibrated."
         )
     if isinstance(data, Predictions) and data.n_classes == 2 and isinstance(lens, TopK):
         p, called = data.probs[:, 1], f"P({data.class_name(1)})"
@@ -689,6 +690,7 @@ def report_of(
         impossible=impossible.size,
         notes=tuple(_notes(data, rows)),
         unsearched=_unsearched(data),
+        doubted=bool(doubts),
         copies=data.copies,
         followup=top.test.followup,
     )
@@ -835,6 +837,8 @@ def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
     """Return columns of the table that a search of segments would take."""
     rows = data.rows
     if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
+        return ()
+    if rows.by is not None:  # a search of all rows together would answer another question
         return ()
     return () if rows.followup is not None or rows.multilabel else rows.unused
 

@@ -206,7 +206,10 @@ class AuditReport(Result):
         Calibration slope of the event with its interval of level 1 − ``alpha``. NaN unless a row of
         the event is rejected and the interval leaves out 1.
     unsearched : tuple of str
-        Columns that could be features and were not searched.
+        Columns that could be features and were not searched; none where each subgroup is asked by
+        itself.
+    doubted : bool
+        Whether the summary begins with a doubt about the rows, which a search would share.
     search_call : str
         A command or call that searches them.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -231,6 +234,7 @@ class AuditReport(Result):
     slope_low: float = nan
     slope_high: float = nan
     unsearched: tuple[str, ...] = ()
+    doubted: bool = False
     search_call: str = ""
     plotter: ClassVar[str] = "forests.adjusted"
 
@@ -248,7 +252,8 @@ class AuditReport(Result):
     @property
     def _remark(self) -> str:
         """Return the note on columns that were not searched, with the command on one line."""
-        how, plain = "Run", "segment_search(..., features='*')"
+        how = "If the doubt above is settled, run" if self.doubted else "Run"
+        plain = "segment_search(..., features='*')"
         if self.folds is not None:
             how, plain = (
                 "Subgroups are asked by",
@@ -641,9 +646,9 @@ class SegmentSearch(Result):
         impossible = several(self.impossible, "observed outcome")
         sentences = {
             "None is listed: the segments of most evidence are shown.": not self.segments,
-            "Evidence is by how much recalibrating the segment makes its outcomes likelier (the "
-            "logarithm), less a price for the search; the most evidence in a calibrated model is "
-            f"above {self.bar:.1f} in {100 * self.alpha:g} % of data sets.": True,
+            "Evidence is the gain in log-likelihood from recalibrating the segment, minus a "
+            f"penalty for the search; the most evidence in a calibrated model is above "
+            f"{self.bar:.1f} in {100 * self.alpha:g} % of data sets.": True,
             f"Finding: MISCALIBRATED somewhere (p {self.shown_p}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
             f"Finding: no error found (p {self.shown_p}). {self.reach_in_words}": not self.segments,

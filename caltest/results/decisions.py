@@ -229,9 +229,11 @@ class GateResult(Result):
         for check in (c for c in self.checks if c.verdict is GateVerdict.CANNOT_TELL):
             needed = "the truth is close to the limit, more rows may not tell."
             if check.rows is not None:
-                needed = f"about {several(check.rows, 'row')} would bring the bounds within "
-                needed += f"{check.limit:g} of each other, there are {self.n}; fewer tell if the "
-                needed += "truth is further from the limit than half of it, more if it is nearer."
+                needed = (
+                    f"about {several(check.rows, 'row')} (there are {self.n}) would narrow the "
+                )
+                needed += f"interval to a width of {check.limit:g}. Fewer are enough if the true "
+                needed += "value is far from the limit; more are needed if it is close."
             words.append(f"{check.question}: {needed}")
         return words
 

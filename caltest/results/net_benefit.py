@@ -82,7 +82,7 @@ class PromiseResult(Result):
         promised, realised = (format_value(v, spread) for v in (self.promised, self.realised))
         low, high = (format_value(v, self.high - self.low) for v in (self.low, self.high))
         return [
-            f"Acting on these probabilities promises {promised} per observation and gained "
+            f"The probabilities imply a mean utility of {promised} per observation; it was "
             f"{realised} (p = {format_p(self.pvalue)}).",
             f"In new data it gains {low} to {high} on average ({self._percent} interval).",
         ]

@@ -210,7 +210,7 @@ def test_an_alarm_of_a_change_says_where_it_began_however_rows_are_split():
     ratios = [np.log1p(np.exp(side * z)) - np.log1p(np.exp(side * (b * z + a))) for b, a in lines]
     assert np.cumsum(np.array(ratios)[:, ::-1], axis=1).max(axis=0).argmax() == alarm - onset
     assert ct.Monitor(change=True).update(ct.Tally.of(p, y)).update(p, y).onset is None
-    assert "since when, change=True (--change) asks" in str(ct.Monitor().update(p, y))
+    assert "change=True (--change) estimates when it began" in str(ct.Monitor().update(p, y))
 
 
 def test_a_slope_about_a_far_centre_is_said_as_what_most_predictions_are():
