@@ -143,7 +143,7 @@ def data_set(design, rng):
     elif design.facts == "weights":
         facts = {"weights": rng.gamma(2.0, 1.0, design.n)}
     above = uniform[:, None] > truths(design, probs).cumsum(axis=1)[:, :-1]
-    return ct.Predictions.of(probs, above.sum(axis=1), **facts)
+    return ct.Predictions.of(probs, above.sum(axis=1), as_is=True, **facts)
 
 
 def measure(design, wanted, rng):

@@ -198,6 +198,7 @@ def measure(design, wanted, rng):
     probs, labels, clusters = design.draw(rng)
     seed, answers = int(rng.integers(2**63)), {}
     facts = {"clusters": clusters, "lens": design.lens, "n_resamples": B, "rng": seed}
+    facts["as_is"] = True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in wanted:

@@ -190,7 +190,7 @@ def seeded(case, wanted, rng):
     source = np.random.default_rng(first)
     probs = two_classes(uniform(source, case.n))
     labels = labels_from(probs, source)
-    options = {"lens": EVENT, "null": ct.RedrawLabels(), "n_resamples": B}
+    options = {"as_is": True, "lens": EVENT, "null": ct.RedrawLabels(), "n_resamples": B}
     options["rng"] = first if case.same else second
     pvalues = {
         name: ct.calibration_test(probs, labels, SEEDED[name], **options).pvalue for name in wanted

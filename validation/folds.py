@@ -212,7 +212,7 @@ def tests(design):
 def measure(design, wanted, rng):
     """Return whether each test rejects, and the share of repeats tested within folds."""
     p, y, folds = design(rng)
-    kind, answers = {"n_resamples": B, "rng": int(rng.integers(2**63))}, {}
+    kind, answers = {"n_resamples": B, "rng": int(rng.integers(2**63)), "as_is": True}, {}
     if design.combined == "mean prediction":
         p, folds = bounded(p.mean(axis=1, keepdims=True)), None
     facts = [{} if folds is None else {"folds": folds[:, r]} for r in range(p.shape[1])]

@@ -56,7 +56,7 @@ class Scenario:
         cumulative = np.cumsum(q, axis=1)
         cumulative[:, -1] = np.inf
         labels = (u[:, None] >= cumulative).sum(axis=1)
-        return ct.Predictions.of(probs, labels, clusters=clusters), q
+        return ct.Predictions.of(probs, labels, clusters=clusters, as_is=True), q
 
 
 def middling(rng, n):

@@ -118,7 +118,9 @@ def asked(probs, labels, statistic, lens) -> tuple[float, bool]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = ct.calibration_test(probs, labels, statistic, lens=lens, null="asymptotic")
+            result = ct.calibration_test(
+                probs, labels, statistic, lens=lens, null="asymptotic", as_is=True
+            )
         except StatisticError:
             return np.nan, False
     return result.pvalue, any(w.category is LimitLawWarning for w in caught)

@@ -38,7 +38,9 @@ class Pair:
         labels_b = labels
         if not self.paired:
             _, b, labels_b = self.draw(rng, self.n)
-        return self.lens(ct.Predictions.of(a, labels)), self.lens(ct.Predictions.of(b, labels_b))
+        return self.lens(ct.Predictions.of(a, labels, as_is=True)), self.lens(
+            ct.Predictions.of(b, labels_b, as_is=True)
+        )
 
 
 def probit(rng, latent):

@@ -178,7 +178,7 @@ def measure(design, wanted, rng):
             found = ct.segment_search(p, y, f, alpha=ALPHA, **run, **facts)
             answers["search"] = judged(found, f, p, q, wrong, facts.get("weights"))
         if "by=" in wanted:
-            data = ct.Predictions.of(p, y, by={name: f[name] for name in NAMED})
+            data = ct.Predictions.of(p, y, by={name: f[name] for name in NAMED}, as_is=True)
             test = ct.calibration_test(data, **run)
             answers["by="] = (float(2.0 * min(test.pvalue, test.subgroups.pvalue) <= ALPHA),)
         if MCGRAD in wanted:

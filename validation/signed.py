@@ -82,7 +82,7 @@ def measure(design, wanted, rng):
     y = (rng.random(design.n) < chance).astype(int)
     w = rng.exponential(size=design.n) if design.weighted else None
     truth = float(np.average(q - p, weights=w))
-    data = ct.Predictions.of(p, y, weights=w, clusters=clusters)
+    data = ct.Predictions.of(p, y, weights=w, clusters=clusters, as_is=True)
     found = ct.confidence_interval(data, None, ct.MeanDifference(), level=LEVEL)
     return {"shift": (found.low > truth, found.high < truth, found.high - found.low)}
 

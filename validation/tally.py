@@ -39,7 +39,7 @@ def agreement(n: int = 20_000) -> None:
     """Print estimates and p-values of one data set."""
     rng = np.random.default_rng(2)
     p = rng.beta(0.3, 0.6, n)
-    data = ct.Predictions.of(p, (rng.random(n) < p + 0.02 * p * (1 - p)).astype(int))
+    data = ct.Predictions.of(p, (rng.random(n) < p + 0.02 * p * (1 - p)).astype(int), as_is=True)
     tally = ct.Tally.of(data)
     print("| statistic | from rows | tally − rows | p from rows | p from a tally |")
     print("|---|--:|--:|--:|--:|")

@@ -41,7 +41,9 @@ class Scenario:
     def __call__(self, rng: np.random.Generator) -> ct.Predictions:
         probs = self.draw(rng, self.n // self.copies)
         labels = labels_from(probs, rng)
-        return ct.Predictions.of(*(np.repeat(x, self.copies, axis=0) for x in (probs, labels)))
+        return ct.Predictions.of(
+            *(np.repeat(x, self.copies, axis=0) for x in (probs, labels)), as_is=True
+        )
 
 
 def two(name, n, sample, *options, copies=1):

@@ -36,7 +36,7 @@ def tests(pair):
 def measure(pair, wanted, rng):
     """Return which ways call the models different."""
     a, b, labels = pair.draw(rng, pair.n)
-    common = {"lens": pair.lens, "n_resamples": B, "rng": int(rng.integers(2**63))}
+    common = {"as_is": True, "lens": pair.lens, "n_resamples": B, "rng": int(rng.integers(2**63))}
     squares = ct.DebiasedL2(15)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

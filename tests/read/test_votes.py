@@ -63,7 +63,7 @@ def test_long_rows_with_items_are_the_same_items(wide, long):
 
 def test_every_way_in_takes_items_and_votes(long, wide, tmp_path):
     wide.write_csv(tmp_path / "wide.csv")
-    long.to_pandas().to_parquet(tmp_path / "long.parquet")
+    long.write_parquet(tmp_path / "long.parquet")
     runs = {"n_resamples": 99, "rng": 0}
     found = {
         ct.individual_error(read_predictions(tmp_path / "wide.csv", votes="votes_*"), **runs),
@@ -71,7 +71,7 @@ def test_every_way_in_takes_items_and_votes(long, wide, tmp_path):
             read_predictions(tmp_path / "long.parquet", label="label", items="text"), **runs
         ),
         ct.individual_error(wide, votes="votes_*", **runs),
-        ct.individual_error(long.to_pandas(), "label", items="text", **runs),
+        ct.individual_error(long, "label", items="text", **runs),
     }
     assert len({round(one.estimate, 12) for one in found}) == 1
 
