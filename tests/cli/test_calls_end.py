@@ -116,6 +116,7 @@ def test_a_line_too_long_is_refused_by_its_number(name, tmp_path, run, monkeypat
     assert f"line {text.count(chr(10)) + 1} is longer than" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "streams", [">&-", "2>&- >/dev/null", ">&- 2>&-", "<&- >/dev/null", "<&- >&- 2>&-"]
 )

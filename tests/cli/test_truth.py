@@ -9,7 +9,7 @@ import shlex
 
 import pytest
 from conftest import obstacle
-from truth import FILES, alike, case
+from truth import FILES, KINDS, alike, case
 
 from caltest._base.written import Doubt
 
@@ -26,7 +26,14 @@ def readings(words):
     return (data[0] if data else None), [shlex.split(line) for line in printed], doubted, error
 
 
-@pytest.mark.parametrize("number", range(FILES))
+#: Two files of each kind are tried whenever tests run, the others with the slow ones.
+NUMBERS = [
+    number if number < 2 * len(KINDS) else pytest.param(number, marks=pytest.mark.slow)
+    for number in range(FILES)
+]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_no_command_reads_what_is_not_meant(number, tmp_path, record_property):
     truth = case(number)
     path = truth.write(tmp_path)

@@ -71,6 +71,7 @@ def test_against_scipy(alternative):
         assert [row.adjusted for row in every] == pytest.approx(adjusted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_any_wrong_finding_is_as_rare_as_alpha(alternative):
     """Enumerates all counts of four small portfolios, each weighed by its probability."""

@@ -160,6 +160,7 @@ def words(figure):
     return [text for text in texts if text.get_visible() and text.get_text()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "classes"])
 def test_print_is_large_enough_and_words_do_not_overlap(drawn, kind):
     texts = words(drawn[kind].figure)
