@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 
 import caltest as ct
 from caltest._base.written import Doubt
-from caltest.data import doubts
+from caltest.data import doubts, spare_columns
 from caltest.data.questions import Column, Rows
 from caltest.read import questioning
 from caltest.read.contract import Wanted
@@ -477,7 +477,7 @@ def measure(kind, wanted, rng):
         return {"tables": [float(guard in raised) for guard in OF_TABLES.values()]}
     alone = (found.probs, found.labels, found.weights) if isinstance(found, Rows) else found
     if isinstance(found, Rows):
-        asked = [*doubts.questions(found)]
+        asked = [*spare_columns.questions(found)]
         asked += filter(None, [doubts.cumulative(found.probs)])
     else:
         asked = doubts.doubts_of_followup(*found, said={"probs": "p", "event": "status"})

@@ -1,8 +1,8 @@
 """Questions that guards return, and the rows and columns that they look at.
 
-The guards themselves are in :mod:`caltest.data.doubts` (arrays and columns) and
-:mod:`caltest.read.questioning` (tables). A :class:`Question` that asks stops a verb unless the user
-passes ``as_is``.
+The guards themselves are in :mod:`caltest.data.doubts` (arrays),
+:mod:`caltest.data.spare_columns` (further columns) and :mod:`caltest.read.questioning` (tables). A
+:class:`Question` that asks stops a verb unless the user passes ``as_is``.
 """
 
 from __future__ import annotations
@@ -182,3 +182,24 @@ class Rows:
         """Return a condition joined with the user's own ``where``."""
         before = self.said.get("where")
         return condition if before is None else f"({before}) AND {condition}"
+
+
+def complement(text: str) -> str:
+    """Return "1 − expression" as text, valid in SQL and Python."""
+    if text.startswith("1 - ") and PLAIN_NAME.fullmatch(text[4:]):
+        return text[4:]
+    return f"1 - {text}" if PLAIN_NAME.fullmatch(text) else f"1 - ({text})"
+
+
+def negated(text: str, arrays: bool) -> str:
+    """Return the negation of an expression as text: 1 − x in Python, NOT in SQL."""
+    if arrays:
+        return complement(text)
+    if text.startswith("NOT ") and PLAIN_NAME.fullmatch(text[4:]):
+        return text[4:]
+    return f"NOT {text}" if PLAIN_NAME.fullmatch(text) else f"NOT ({text})"
+
+
+def key_of(name: str) -> str:
+    """Return a name in lower case with ``_`` for punctuation: "Is Train?" becomes "is_train"."""
+    return re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")

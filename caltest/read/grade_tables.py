@@ -16,8 +16,8 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.written import several
-from caltest.data.doubts import in_percent
 from caltest.data.numbers import as_numbers, at, first, meant
+from caltest.data.spare_columns import in_percent
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, Chosen, Wanted
 from caltest.read.expressions import Term, key, quoted, says_percent, terms

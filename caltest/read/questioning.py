@@ -1,7 +1,7 @@
 """Guards of a table that was read: which rows and which unused columns they look at.
 
 :func:`questioned` is the entry. It adds guards that need words and names of columns to those of
-:mod:`caltest.data.doubts`.
+:mod:`caltest.data.spare_columns`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,17 @@ import numpy as np
 from caltest._base.arrays import BoolArray, IntArray
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import (
-    LIKELIER,
-    against_outcomes,
-    answered,
-    decided_class,
-    doubts_of_followup,
-    log_likelihood,
+from caltest.data.doubts import against_outcomes, answered, doubts_of_followup, predicted_class
+from caltest.data.likelihoods import LIKELIER, log_likelihood
+from caltest.data.predicted_classes import decided_class
+from caltest.data.questions import Column, Question, Rows
+from caltest.data.spare_columns import (
     outcomes_to_come,
-    predicted_class,
     questions,
     repeated_rows,
     split_parts,
     train_rows,
 )
-from caltest.data.questions import Column, Question, Rows
 from caltest.errors import Reading
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import compared, compared_columns, quoted, says_percent

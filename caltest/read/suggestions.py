@@ -15,16 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.doubts import (
-    bare_words,
-    decides,
-    is_time,
-    like_time,
-    order_of_events,
-    predicted_class_readings,
-    rankdata,
-)
+from caltest.data.likelihoods import order_of_events, rankdata
+from caltest.data.predicted_classes import bare_words, decides, predicted_class_readings
 from caltest.data.questions import Rows
+from caltest.data.times import is_time, like_time
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms

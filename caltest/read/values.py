@@ -20,9 +20,10 @@ from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import bare_words, cumulative
+from caltest.data.doubts import cumulative
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
+from caltest.data.predicted_classes import bare_words
 from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted, as_number

@@ -20,7 +20,7 @@ import numpy as np
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.written import Doubt, Fields, name_of, several
 from caltest.data import Facts, Predictions
-from caltest.data.doubts import answered, doubts_of_sums, train_rows
+from caltest.data.doubts import answered, doubts_of_sums
 from caltest.data.lenses import (
     Canonical,
     Lens,
@@ -33,6 +33,7 @@ from caltest.data.lenses import (
 )
 from caltest.data.numbers import as_they_are
 from caltest.data.questions import Column, Question, Rows
+from caltest.data.spare_columns import train_rows
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.read.arguments import read_arguments
 from caltest.read.contract import Chosen, Wanted

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.data import doubts
+from caltest.data import doubts, predicted_classes, spare_columns, times
 from caltest.data.questions import Column, Rows
 from caltest.errors import DoubtfulInputError
 
@@ -27,7 +27,7 @@ def rows_of(p, y, named=(), **columns):
 
 def raised(rows):
     """Return the names of the guards that raise a question."""
-    return [question.guard for question in doubts.questions(rows)]
+    return [question.guard for question in spare_columns.questions(rows)]
 
 
 def options_of(question):
@@ -113,7 +113,7 @@ def test_confidences_of_answers_are_asked_about_with_the_mapping(words, options)
     guess = (p >= 0.5).astype(int)
     sure = np.where(guess == 1, p, 1.0 - p)
     rows = rows_of(sure, y, answer=np.asarray(words)[guess])
-    question = next(q for q in doubts.questions(rows) if q.guard == "confidences")
+    question = next(q for q in spare_columns.questions(rows) if q.guard == "confidences")
     assert options_of(question) == [options]
 
 
@@ -122,7 +122,7 @@ def test_an_expression_as_label_stands_in_brackets_in_the_reading_of_confidences
     guess = (p >= 0.5).astype(int)
     rows = rows_of(np.where(guess == 1, p, 1.0 - p), y, answer=np.array(["n", "j"])[guess],
                    said={"label": "age >= 65"})  # fmt: skip
-    assert options_of(doubts.confidences(rows)) == [
+    assert options_of(predicted_classes.confidences(rows)) == [
         {"label": "(answer = 'j') = (CAST(age >= 65 AS INTEGER) = 1)"}
     ]
 
@@ -131,17 +131,19 @@ def test_an_expression_as_label_stands_in_brackets_in_the_reading_of_confidences
 def test_calibrated_predictions_above_one_half_are_no_confidences(n):
     p, y, rng = drawn(n, low=0.5)
     sex = rng.choice(["f", "m"], n)
-    assert doubts.confidences(rows_of(p, y, sex=sex)) is None
+    assert predicted_classes.confidences(rows_of(p, y, sex=sex)) is None
     # the outcome once more, in words: it agrees with the label in every row
-    assert doubts.confidences(rows_of(p, y, state=np.array(["alive", "dead"])[y])) is None
+    assert (
+        predicted_classes.confidences(rows_of(p, y, state=np.array(["alive", "dead"])[y])) is None
+    )
 
 
 def test_train_rows_are_asked_about_with_every_other_part():
     p, y, rng = drawn()
     parts = rng.choice(["Train", "val", "test"], 400)
-    question = doubts.train_rows(rows_of(p, y, split=parts))
+    question = spare_columns.train_rows(rows_of(p, y, split=parts))
     assert options_of(question) == [{"where": "split = 'test'"}, {"where": "split = 'val'"}]
-    more = doubts.train_rows(rows_of(p, y, split=parts, said={"where": "age > 60"}))
+    more = spare_columns.train_rows(rows_of(p, y, split=parts, said={"where": "age > 60"}))
     assert options_of(more)[0] == {"where": "(age > 60) AND split = 'test'"}
 
 
@@ -150,13 +152,13 @@ def test_a_flag_of_train_rows_is_asked_about(name, held):
     p, y, rng = drawn()
     column = Column.of(name, rng.integers(0, 2, 400))
     rows = Rows(p, y, unused=(column,))
-    assert options_of(doubts.train_rows(rows)) == [{"where": f"{column.sql} = {held}"}]
+    assert options_of(spare_columns.train_rows(rows)) == [{"where": f"{column.sql} = {held}"}]
 
 
 @pytest.mark.parametrize("words", [("test", "val"), ("train", "bus"), ("train",)])
 def test_columns_with_other_words_are_no_split(words):
     p, y, rng = drawn()
-    assert doubts.train_rows(rows_of(p, y, mode=rng.choice(words, 400))) is None
+    assert spare_columns.train_rows(rows_of(p, y, mode=rng.choice(words, 400))) is None
 
 
 def repeated(models=3, n=150, seed=5):
@@ -167,7 +169,7 @@ def repeated(models=3, n=150, seed=5):
 
 def test_several_predictions_of_one_outcome_are_asked_about():
     p, y, row, model = repeated()
-    question = doubts.repeated_rows(rows_of(p, y, id=row, model=model))
+    question = spare_columns.repeated_rows(rows_of(p, y, id=row, model=model))
     assert options_of(question) == [
         {"where": "model = 'a'"}, {"by": "model"}, {"clusters": "id"}
     ]  # fmt: skip
@@ -178,39 +180,39 @@ def test_two_columns_may_tell_predictions_apart():
     p, y, row, _ = repeated(2)
     p, y, row = np.tile(p, 2), np.tile(y, 2), np.tile(row, 2)
     seed, size = np.tile(np.repeat([1, 2], 150), 2), np.repeat(["s", "l"], 300)
-    question = doubts.repeated_rows(rows_of(p, y, id=row, seed=seed, size=size))
+    question = spare_columns.repeated_rows(rows_of(p, y, id=row, seed=seed, size=size))
     assert options_of(question)[0] == {"where": "seed = 1 AND size = 's'"}
 
 
 def test_subgroups_that_tell_predictions_apart_are_an_answer_and_others_are_not():
     p, y, row, model = repeated()
-    assert doubts.repeated_rows(rows_of(p, y, id=row, model=model, by=model)) is None
+    assert spare_columns.repeated_rows(rows_of(p, y, id=row, model=model, by=model)) is None
     sex = np.where(row % 2 == 0, "f", "m")
-    assert doubts.repeated_rows(rows_of(p, y, id=row, model=model, by=sex)) is not None
+    assert spare_columns.repeated_rows(rows_of(p, y, id=row, model=model, by=sex)) is not None
 
 
 def test_repeated_measurements_with_outcomes_of_their_own_are_not_asked_about():
     p, y, rng = drawn(450)
     patient, visit = np.tile(np.arange(150), 3), np.repeat([1, 2, 3], 150)
-    assert doubts.repeated_rows(rows_of(p, y, patient=patient, visit=visit)) is None
+    assert spare_columns.repeated_rows(rows_of(p, y, patient=patient, visit=visit)) is None
     rare = (rng.random(450) < 0.004).astype(int)  # one label a patient is chance here
-    assert doubts.repeated_rows(rows_of(p, rare, patient=patient, visit=visit)) is None
+    assert spare_columns.repeated_rows(rows_of(p, rare, patient=patient, visit=visit)) is None
 
 
 def test_a_second_column_of_predictions_is_asked_about_unless_one_was_named():
     p, y, rng = drawn()
     other = np.clip(p + rng.normal(0, 0.02, 400), 0, 1)
-    question = doubts.second_set(rows_of(p, y, recalibrated=other))
+    question = spare_columns.second_set(rows_of(p, y, recalibrated=other))
     assert options_of(question) == [{"probs": "risk"}, {"probs": "recalibrated"}]
-    assert doubts.second_set(rows_of(p, y, named=["probs"], recalibrated=other)) is None
-    assert doubts.second_set(rows_of(p, y, x=rng.random(400))) is None
+    assert spare_columns.second_set(rows_of(p, y, named=["probs"], recalibrated=other)) is None
+    assert spare_columns.second_set(rows_of(p, y, x=rng.random(400))) is None
 
 
 def test_a_second_family_of_columns_is_asked_about():
     probs = np.random.default_rng(0).dirichlet(np.ones(3), 300)
     columns = {f"raw_{k}": probs[::-1, k] for k in range(3)}
     rows = rows_of(probs, np.zeros(300, dtype=int), said={"probs": "p0, p1, p2"}, **columns)
-    assert options_of(doubts.second_set(rows))[1] == {"probs": "raw_0, raw_1, raw_2"}
+    assert options_of(spare_columns.second_set(rows))[1] == {"probs": "raw_0, raw_1, raw_2"}
 
 
 def test_cumulative_columns_are_asked_about_with_their_differences():
@@ -224,7 +226,7 @@ def test_cumulative_columns_are_asked_about_with_their_differences():
 def test_columns_with_the_words_of_the_label_may_be_the_predicted_class():
     answer = Column.of("answer", np.array(["class=a", "class=b"]))
     other = Column.of("site", np.array(["x", "y"]))
-    readings = doubts.predicted_class_readings(["A", "B"], [answer, other], "p")
+    readings = predicted_classes.predicted_class_readings(["A", "B"], [answer, other], "p")
     assert [dict(r.options) for r in readings] == [{"predicted_label": "answer"}]
 
 
@@ -254,14 +256,14 @@ def test_survival_in_the_place_of_risk_is_asked_about():
 def test_a_time_beside_a_label_is_asked_about_if_the_label_was_named():
     p, y, rng = drawn()
     years = rng.exponential(5.0, 400)
-    question = doubts.follow_up(rows_of(p, y, named=["label"], years=years))
+    question = times.follow_up(rows_of(p, y, named=["label"], years=years))
     assert question.asks
     assert options_of(question) == [
         {"label": None, "event": "died", "time": "years", "horizon": "NUMBER"}
     ]
-    assert not doubts.follow_up(rows_of(p, y, years=years)).asks
-    assert doubts.follow_up(rows_of(p, y, age=years)) is None
-    assert doubts.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
+    assert not times.follow_up(rows_of(p, y, years=years)).asks
+    assert times.follow_up(rows_of(p, y, age=years)) is None
+    assert times.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
 
 
 TIMES = "Zeit_Jahre Beobachtungsdauer Monate tiempo_anos años durée_suivi mois tempo tijd_in_dagen"
@@ -270,22 +272,22 @@ TIMES += " FU t_event SurvivalMonths followup_days"
 
 @pytest.mark.parametrize("name", TIMES.split())
 def test_times_are_known_by_words_of_several_languages(name):
-    assert doubts.called_time(name)
+    assert times.called_time(name)
 
 
 @pytest.mark.parametrize("name", ["age_years", "Alter_Jahre", "tenure", "site", "bmi", "rating"])
 def test_ages_and_features_are_not_called_times(name):
-    assert not doubts.called_time(name)
+    assert not times.called_time(name)
 
 
 @pytest.mark.parametrize("name", ["x7", "相談"])
 def test_a_time_that_is_called_otherwise_is_asked_about_by_its_cells(name):
     p, seen = followed(n=1000, seed=5)
-    question = doubts.follow_up(rows_of(p, seen.event, **{name: seen.time}))
+    question = times.follow_up(rows_of(p, seen.event, **{name: seen.time}))
     assert question.asks
     assert question.text.startswith(f"rows with the event have lower values of {name}")
     months = np.ceil(12 * seen.time).astype(int)
-    assert doubts.follow_up(rows_of(p, seen.event, **{name: months})).asks
+    assert times.follow_up(rows_of(p, seen.event, **{name: months})).asks
 
 
 def test_a_protective_feature_of_a_model_is_no_time():
@@ -294,24 +296,24 @@ def test_a_protective_feature_of_a_model_is_no_time():
     logit = a - 1.2 * np.log(x) + 2.4
     p = 1 / (1 + np.exp(-logit))
     y = (rng.random(2000) < p).astype(int)
-    assert not doubts.like_time(rows_of(p, y), Column.of("tenure", x))
+    assert not times.like_time(rows_of(p, y), Column.of("tenure", x))
     too_high = np.minimum(1.5 * p, 0.99)
-    assert not doubts.like_time(rows_of(too_high, y), Column.of("tenure", x))
+    assert not times.like_time(rows_of(too_high, y), Column.of("tenure", x))
     without = 1 / (1 + np.exp(-a + 1.0))
-    assert not doubts.like_time(rows_of(without, y), Column.of("tenure", x))
+    assert not times.like_time(rows_of(without, y), Column.of("tenure", x))
 
 
 def test_numbers_that_set_events_apart_are_no_times():
     p, y, rng = drawn()
     distance = np.where(y == 1, rng.uniform(0, 5, 400), rng.uniform(5, 9, 400))
-    assert not doubts.like_time(rows_of(p, y), Column.of("distance", distance))
+    assert not times.like_time(rows_of(p, y), Column.of("distance", distance))
 
 
 def test_numbers_that_are_low_in_events_look_like_times():
     p, seen = followed(seed=2)
     rows = rows_of(p, seen.event)
-    assert doubts.like_time(rows, Column.of("dauer", seen.time))
-    assert not doubts.like_time(rows, Column.of("x", np.random.default_rng(0).random(400) * 9))
+    assert times.like_time(rows, Column.of("dauer", seen.time))
+    assert not times.like_time(rows, Column.of("x", np.random.default_rng(0).random(400) * 9))
 
 
 def test_outcomes_of_one_value_that_are_alike_are_doubted():
@@ -320,12 +322,12 @@ def test_outcomes_of_one_value_that_are_alike_are_doubted():
     effect = np.repeat(rng.normal(size=100), 5)
     p = rng.beta(2, 2, 500)
     y = (rng.random(500) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - 1.5 * effect))).astype(int)
-    question = doubts.dependent_rows(rows_of(p, y, patient=patient))
+    question = spare_columns.dependent_rows(rows_of(p, y, patient=patient))
     assert not question.asks
     assert options_of(question) == [{"clusters": "patient"}]
-    assert doubts.dependent_rows(rows_of(p, y, clusters=patient)) is None
+    assert spare_columns.dependent_rows(rows_of(p, y, clusters=patient)) is None
     free = (rng.random(500) < p).astype(int)
-    assert doubts.dependent_rows(rows_of(p, free, patient=patient)) is None
+    assert spare_columns.dependent_rows(rows_of(p, free, patient=patient)) is None
 
 
 def test_a_column_that_follows_from_the_predictions_is_no_cluster():
@@ -333,17 +335,17 @@ def test_a_column_that_follows_from_the_predictions_is_no_cluster():
     probs = rng.dirichlet(np.full(40, 0.2), 2000)
     y = np.where(rng.random(2000) < 0.6, probs.argmax(axis=1), rng.integers(0, 20, 2000))
     rows = rows_of(probs, y, guess=probs.argmax(axis=1))
-    assert doubts.dependent_rows(rows) is None
+    assert spare_columns.dependent_rows(rows) is None
 
 
 def test_outcomes_to_come_are_doubted_above_one_percent():
-    assert doubts.outcomes_to_come(10, 1000) is None
-    assert "11 of 1000 rows have no outcome" in doubts.outcomes_to_come(11, 1000).text
+    assert spare_columns.outcomes_to_come(10, 1000) is None
+    assert "11 of 1000 rows have no outcome" in spare_columns.outcomes_to_come(11, 1000).text
 
 
 def test_an_answer_of_as_is_turns_questions_into_notes():
     p, y, rng = drawn()
-    asked = doubts.questions(rows_of(1.0 - p, y, part=rng.choice(["train", "test"], 400)))
+    asked = spare_columns.questions(rows_of(1.0 - p, y, part=rng.choice(["train", "test"], 400)))
     assert [q.guard for q in asked] == ["train and test", "against the outcomes"]
     with pytest.raises(DoubtfulInputError, match="part separates the rows") as caught:
         doubts.answered(asked)
@@ -402,12 +404,12 @@ def test_weights_of_rows_that_were_sampled_by_their_outcome_are_asked_about():
     y = (rng.random(20_000) < p).astype(int)
     kept = (y == 1) | (rng.random(20_000) < 0.1)
     p, y = p[kept], y[kept]
-    question = doubts.unused_weights(rows_of(p, y, n=np.where(y == 1, 1, 10)))
+    question = spare_columns.unused_weights(rows_of(p, y, n=np.where(y == 1, 1, 10)))
     assert options_of(question) == [{"weights": "n"}]
     assert question.asks
-    assert doubts.unused_weights(rows_of(p, y, kg=rng.uniform(50, 90, len(y)))) is None
-    assert doubts.unused_weights(rows_of(p, y, weight=rng.uniform(50, 90, len(y)))) is None
-    assert doubts.unused_weights(rows_of(p, y, code=1 + y)) is None
+    assert spare_columns.unused_weights(rows_of(p, y, kg=rng.uniform(50, 90, len(y)))) is None
+    assert spare_columns.unused_weights(rows_of(p, y, weight=rng.uniform(50, 90, len(y)))) is None
+    assert spare_columns.unused_weights(rows_of(p, y, code=1 + y)) is None
 
 
 def test_candidates_of_one_race_are_asked_about():
@@ -415,7 +417,7 @@ def test_candidates_of_one_race_are_asked_about():
     p = np.round(rng.random(100), 2)
     won = rng.random(100) < p
     both = np.column_stack([p, 1 - p]).ravel(), np.column_stack([won, ~won]).ravel().astype(int)
-    question = doubts.one_event_each(rows_of(*both, race=np.repeat(np.arange(100), 2)))
+    question = spare_columns.one_event_each(rows_of(*both, race=np.repeat(np.arange(100), 2)))
     assert options_of(question) == [{"clusters": "race"}]
-    assert doubts.one_event_each(rows_of(*both, other=np.tile(np.arange(100), 2))) is None
-    assert doubts.one_event_each(rows_of(p, won * 1, race=np.arange(100))) is None
+    assert spare_columns.one_event_each(rows_of(*both, other=np.tile(np.arange(100), 2))) is None
+    assert spare_columns.one_event_each(rows_of(p, won * 1, race=np.arange(100))) is None

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from caltest.data.doubts import percent_below_one, questions, several_models
 from caltest.data.questions import Column, Rows
+from caltest.data.spare_columns import percent_below_one, questions, several_models
 
 RNG = np.random.default_rng(3)
 SAID = {"probs": "risk", "label": "bad"}

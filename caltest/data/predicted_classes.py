@@ -1,0 +1,145 @@
+"""Predicted classes beside predictions, which may be the confidence that these are right.
+
+:func:`confidences` and :func:`decided_class` are guards; :func:`predicted_class_readings` suggests
+columns. Words of two columns are matched without case and what all of them share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from string import ascii_lowercase, digits
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray, IntArray
+from caltest.data.likelihoods import LIKELIER, ROUNDED_OFF, constant_gain, log_likelihood
+from caltest.data.questions import PLAIN_NAME, Column, Question, Rows
+from caltest.errors import Reading
+
+
+def confidences(rows: Rows) -> Question | None:
+    """Ask where predictions are as likely the confidence of the class in an unused column.
+
+    All p are at least one half, and a column C of two values agrees with the label 1000 times as
+    likely, by p, as the label is 1; divided by two mappings of values and the number of columns.
+    Where C agrees with the label more often than p says, by two standard errors, it may be the
+    label once more: then one number for all rows must be 1000 √n times as likely as p as well.
+    """
+    p, y = rows.probs, rows.labels
+    if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
+        return None
+    if p.min() < 0.5 - ROUNDED_OFF:
+        return None
+    pairs = [c for c in rows.unused if c.n_values == 2 and c.complete]
+    least = LIKELIER + float(np.log(2.0 * max(len(pairs), 1)))
+    base = log_likelihood(p, y)
+    for column in pairs:
+        assert column.coded is not None
+        assert column.counts is not None
+        first, second = np.flatnonzero(column.counts).tolist()
+        for zero, one in ((first, second), (second, first)):
+            right = (column.coded[0] == one) == (y == 1)
+            if log_likelihood(p, right) - base < least:
+                continue
+            excess = float(right.sum() - p.sum())
+            again = excess > 2.0 * float(np.sqrt(p @ (1.0 - p))) and constant_gain(p, y) < LIKELIER
+            if not again:
+                words = column.coded[1]
+                return _of_confidences(rows, column, words[zero], words[one])
+    return None
+
+
+def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:
+    """Return the question whether predictions are the confidence that a column is right.
+
+    ``column`` holds labels; ``zero`` and ``one`` are its words for the outcomes 0 and 1.
+    """
+    label = rows.outcome
+    plain = PLAIN_NAME.fullmatch(label) is not None
+    bare = bare_words([zero, one], ["0", "1"])
+    options: dict[str, object] = {"predicted_label": column.sql}
+    if not plain or bare[zero] != "0" or bare[one] != "1":
+        truth = f"{label} = 1" if plain else f"CAST({label} AS INTEGER) = 1"
+        options = {"label": f"({column.equals(one)}) = ({truth})"}
+    text = (
+        f"all values of {rows.words('probs')} are at least 0.5, and {label} agrees with "
+        f"{column.name} about as often as they say: they look like the confidence that "
+        f"{column.name} is right"
+    )
+    when = f"{rows.words('probs')} is the confidence that {column.name} is right"
+    return Question("confidences", text, (Reading(options, when),))
+
+
+def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
+    """Return (low, high), the codes of two groups that a threshold of p sets apart, or None.
+
+    ``groups`` (n,) are codes of two values. The predictions of one group are below 0.5 in some row,
+    as no confidence in the likelier of two classes is.
+    """
+    found = np.unique(groups)
+    if len(found) != 2 or p.min() >= 0.5 - ROUNDED_OFF:
+        return None
+    first, second = (p[groups == code] for code in found)
+    low, high = (int(code) for code in found)
+    if first.max() <= second.min():
+        return low, high
+    return (high, low) if second.max() <= first.min() else None
+
+
+def decided_class(
+    p: FloatArray, answers: Column, truth: Column, said: Mapping[str, str]
+) -> Question | None:
+    """Ask where a predicted class of two is a threshold of p, which is no confidence then."""
+    assert answers.coded is not None
+    assert truth.coded is not None
+    if len(p) < 20 or (ends := decides(p, answers.coded[0])) is None:
+        return None
+    low, high = (answers.coded[1][code] for code in ends)
+    probs, guess = said["probs"], said["predicted_label"]
+    text = (
+        f"{guess} is {high} where {probs} is high and {low} where it is low, so {probs} seems to "
+        f"be the probability of {high}, and not how sure the model is of {guess}"
+    )
+    codes_of = {word.lower(): word for word in truth.coded[1]}
+    label = truth.equals(codes_of[high.lower()]) if high.lower() in codes_of else None
+    options = {"predicted_label": None, "label": label or f"{truth.sql} = 'CODE'"}
+    return Question(
+        "decided class", text, (Reading(options, f"{probs} is the probability of {high}"),)
+    )
+
+
+def predicted_class_readings(
+    truth: Iterable[str], unused: Iterable[Column], probs: str
+) -> tuple[Reading, ...]:
+    """Return a reading for each column with the words of a label of text: a predicted class."""
+    wanted = [word.lower() for word in truth]
+    found = []
+    for column in unused:
+        if column.words is not None and 2 <= column.n_values <= 10_000:
+            shared = {*bare_words(column.words, wanted).values()} & {*wanted}
+            if len(shared) >= 2:
+                when = f"{probs} is the confidence that {column.name} is right"
+                found.append(Reading({"predicted_label": column.sql}, when))
+    return tuple(found)
+
+
+def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Map words to what is left of them in lower case without what all of them share.
+
+    ``LABEL_0`` and ``LABEL_1`` are ``0`` and ``1``. Words that are among the ``others`` but for
+    case keep all of theirs.
+    """
+    low = [value.lower() for value in values]
+    if set(low) <= {other.lower() for other in others}:
+        return dict(zip(values, low, strict=True))
+    several = low if len(low) > 1 else [*low, ""]
+    head = _common_start(several).rstrip(ascii_lowercase + digits)
+    tail = _common_start([w[::-1] for w in several])[::-1].lstrip(ascii_lowercase + digits)
+    return {v: w[len(head) : len(w) - len(tail)] for v, w in zip(values, low, strict=True)}
+
+
+def _common_start(words: list[str]) -> str:
+    """Return the longest beginning that all words share."""
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*words, strict=False))
+    return "".join(letters[0] for letters in alike)
