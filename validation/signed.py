@@ -35,7 +35,7 @@ class Design:
 
     @property
     def key(self) -> str:
-        words = [f"n = {self.n}", f"{RATES[self.centre]} predicted", self.truth]
+        words = [f"n = {self.n}", f"{RATES[self.centre]} predicted ({self.truth})"]
         if self.cluster > 1:
             words.append(f"clusters of {self.cluster}")
         return ", ".join([*words, *["weighted"] * self.weighted])

@@ -1,4 +1,7 @@
-"""What to do next: one sentence, by the first rule of a table that holds."""
+"""Recommended next step of a report: one sentence, chosen by the first rule of a table that holds.
+
+:func:`recommendation` is the entry; :class:`Situation` holds the facts that the rules read.
+"""
 
 from __future__ import annotations
 
@@ -11,46 +14,47 @@ from caltest.results import AuditVerdict
 
 @dataclass(frozen=True)
 class Situation:
-    """What a recommendation depends on.
+    """Frozen description of the facts on which a recommendation depends.
 
     Attributes
     ----------
     verdict : AuditVerdict
         The verdict of the audit.
     rejects : bool
-        Whether any question of the audit is rejected.
+        True if at least one question of the audit is rejected.
     rows, groups : str
-        What observations and subgroups are called, such as "patients" and "hospital".
+        The user's words for observations and subgroups, such as "patients" and "hospital".
     n : int
         Number of observations.
     doubts : tuple of str
-        Reasons to doubt the data; outcomes of probability 0 among them.
+        Reasons to doubt the data, including outcomes that were given probability 0.
     tolerance : float or None
         Largest acceptable error.
     needed : int or None
-        Observations that would tell, where these cannot.
+        Number of observations that would decide an open question; None if unknown.
     detectable : float
-        Error up to which one passes as noise; NaN if unknown.
+        Largest error that cannot be distinguished from noise at this sample size; NaN if unknown.
     levels_pvalue, slopes_pvalue : float
-        p-values of one intercept, and of one slope, for all subgroups; NaN without subgroups.
+        p-values of the hypotheses that all subgroups share one intercept, and one slope; NaN
+        without subgroups.
     apart : tuple of str
-        Subgroups whose simultaneous interval of observed − predicted leaves out 0.
+        Subgroups whose simultaneous interval of observed − predicted excludes 0.
     common_slope : float
         Slope of a fit with an intercept for each subgroup and one slope; NaN without subgroups.
     mean : tuple of float
-        Ends of the interval of observed − predicted; NaN if unknown.
+        (low, high), the interval of observed − predicted; NaN if unknown.
     slope : tuple of float
-        Calibration slope and the ends of its interval; NaN if unknown.
+        (slope, low, high), the calibration slope with its interval; NaN if unknown.
     intercept, shift : float
-        Calibration intercept, and the log-odds shift with slope 1; NaN if unknown.
+        Calibration intercept, and calibration-in-the-large; NaN if unknown.
     temperature : float
         Temperature that minimises the log score of all classes; NaN for two classes.
     enough : bool
-        Whether a temperature alone leaves no class wrong.
+        True if dividing the log-odds by this temperature leaves no class miscalibrated.
     segment : str
-        Segment that a search found, if nothing else is rejected.
+        Name of the segment that a search found, if nothing else is rejected; "" otherwise.
     better : bool
-        Whether recalibrated predictions were given and are better calibrated.
+        True if recalibrated predictions were given and are better calibrated.
     """
 
     verdict: AuditVerdict
@@ -78,24 +82,30 @@ class Situation:
 
     @property
     def mean_is_off(self) -> bool:
-        """Whether the average is wrong."""
+        """True if the interval of observed − predicted excludes 0."""
         return self.mean[0] > 0.0 or self.mean[1] < 0.0
 
     @property
     def slope_is_off(self) -> bool:
-        """Whether the interval of the slope leaves out 1."""
+        """True if the interval of the calibration slope excludes 1."""
         return self.slope[1] > 1.0 or self.slope[2] < 1.0
 
     @property
     def each(self) -> str:
-        """The subgroups that need an intercept of their own."""
+        """Names of the subgroups that need an intercept of their own, joined to a phrase.
+
+        At most three are named, followed by "…"; without any the phrase is "each hospital".
+        """
         few = [*self.apart[:3], *["…"] * (len(self.apart) > 3)]
         return " and ".join(few) if len(few) == 2 else ", ".join(few) or f"each {self.groups}"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition, and what to do where it is the first that holds."""
+    """Rule of the table of advice: a condition, and the sentence to print if it holds.
+
+    ``holds`` and ``say`` take the situation. Only the first rule that holds is printed.
+    """
 
     name: str
     holds: Callable[[Situation], bool]
@@ -103,12 +113,12 @@ class Rule:
 
 
 def _points(share: float | None) -> str:
-    """Return a share in percentage points."""
+    """Return a share in [0, 1] as percentage points with two digits, such as "1.2 pp"."""
     return f"{100.0 * (share or 0.0):.2g}\u00a0pp"
 
 
 def _collect(s: Situation) -> str:
-    """Say how many observations would tell, if that is known."""
+    """Return advice to collect more data, with the number of observations if it is known."""
     x = s.tolerance or 0.1
     if s.needed is None:
         return f"Collect more {s.rows}; {s.n} cannot show an error of {_points(x)}."
@@ -117,7 +127,10 @@ def _collect(s: Situation) -> str:
 
 
 def _straddles(s: Situation) -> str:
-    """Say how many observations would tell, or that more may not."""
+    """Return advice for an interval that contains the tolerance.
+
+    It names the number of observations that would decide, or says that more may not help.
+    """
     if s.needed is None or s.needed <= s.n:
         return "The error is close to the tolerance; more data may not settle it."
     return f"Collect about {s.needed - s.n} more {s.rows}."

@@ -141,7 +141,11 @@ def audited(
     draws: Run,
     costs: UtilityLike | None = None,
 ) -> AuditReport:
-    """Audit, with bounds of the error that are each wrong with a chance of ``bound_alpha``."""
+    """Run the audit, and bound its headline error by an interval of level 1 − 2 ``bound_alpha``.
+
+    ``draws`` holds n_resamples, rng and workers. :func:`audit` and :func:`caltest.report` both call
+    this; they differ in the level of the interval only.
+    """
     data = _admitted(probs, labels, facts, tolerance)
     fraction("alpha", alpha)
     if tolerance is not None:
@@ -195,7 +199,10 @@ def audited(
 
 
 def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> RowsOrTally:
-    """Return the rows, or what there is of them."""
+    """Validate the arguments of an audit; return its rows as Predictions, or a Tally or Tallies.
+
+    A tolerance is refused where the error has no interval: follow-up, and several labels a row.
+    """
     if tallies := tallies_of(probs):
         tally = take_tally("audit", tallies[0], labels, facts, whole=True)
         return tally.through(None) if tally.n_classes == 2 else tally
@@ -212,7 +219,11 @@ def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | No
 def _together(
     data: RowsOrTally, agenda: list[AuditQuestion], draws: Run, alpha: float
 ) -> tuple[list[TestAnswer], list[float]]:
-    """Test all pairs on the same draws; return the answers and the adjusted p-value of each."""
+    """Test the statistics of all questions on shared label redraws, for ``adjust="max-T"``.
+
+    Return (answers, adjusted): for each question its tests with their Bonferroni p-value, and its
+    p-value adjusted by the joint distribution of all statistics.
+    """
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
     )
@@ -236,9 +247,11 @@ def _elsewhere(
     limits: tuple[float, float],
     draws: Run,
 ) -> dict[str, ErrorBounds]:
-    """Bound the worst error of every other row that is rejected and shows more than the tolerance.
+    """Bound the worst error of every later question that is rejected and exceeds the tolerance.
 
-    The bounds share alpha over all errors that could have been the worst.
+    ``limits`` are (tolerance, alpha). Return the bounds by the name of lens and class or subgroup.
+    Alpha is shared equally by all errors that could have been the worst, because the worst one was
+    chosen after looking at the data.
     """
     tolerance, alpha = limits
     kinds = ("error", "classes", "ordered", "groups")
@@ -264,7 +277,11 @@ def _elsewhere(
 def _answers(
     data: RowsOrTally, agenda: list[AuditQuestion], draws: Run, alpha: float
 ) -> tuple[RowsOrTally, list[AuditQuestion], list[TestAnswer]]:
-    """Answer all questions; where no subgroup can be tested, a note says so."""
+    """Answer all questions of the audit one after another.
+
+    Return (data, questions, answers). A question on subgroups or segments that cannot be tested is
+    dropped, and its reason becomes a note of ``data``.
+    """
     answered, answers = [], []
     for question in agenda:
         try:
@@ -312,7 +329,11 @@ def _answer(data: RowsOrTally, question: AuditQuestion, draws: Run, alpha: float
 def _beyond(
     data: RowsOrTally, question: AuditQuestion, pvalue: float, draws: Run, alpha: float
 ) -> WorstClassResult | IndividualErrorResult | PromiseResult | None:
-    """Name the classes that are wrong, where scores are rejected; estimate what else is asked."""
+    """Return the result that follows a question's tests, or None.
+
+    A rejected test of all classes is followed by the classes that are miscalibrated; items with
+    several outcomes by the error of single items; costs by the promised and the realised utility.
+    """
     statistic = question.pairs[0][0]
     if question.kind == "costs" and isinstance(statistic, UtilityCalibration):
         return promised(data, statistic.utility, 1.0 - alpha, draws)

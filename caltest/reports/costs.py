@@ -15,7 +15,10 @@ from caltest.tallies import RowsOrTally
 def promised(
     data: RowsOrTally, utility: UtilityLike, level: float, draws: Run
 ) -> PromiseResult | None:
-    """Return the utility promised and gained, None where rows have a design: weights, clusters."""
+    """Return the promised and the realised utility of acting on the probabilities.
+
+    None for rows with a design, such as weights or clusters, for which no interval is known.
+    """
     with suppress(UnsupportedFactError):
         return promise(
             data.rows, None, utility, level=level, n_resamples=draws["n_resamples"],
@@ -27,7 +30,7 @@ def promised(
 def results_of_costs(
     data: RowsOrTally, utility: UtilityLike, level: float, draws: Run
 ) -> list[Result]:
-    """Return the part of a report that is in the user's units.
+    """Return the results in the user's units that stand in a report with ``costs=``.
 
     The utility promised and gained comes first. For two classes the net benefit at all thresholds
     follows, with simultaneous limits and the lines of acting always and never, which is the picture
@@ -48,5 +51,5 @@ def results_of_costs(
 
 
 def around(t: float) -> list[float]:
-    """Return thresholds from 0.01 to 0.99 that contain the threshold at which one acts."""
+    """Return the thresholds of a decision curve: 0.01, …, 0.99 and the decision threshold t."""
     return sorted({*(k / 100.0 for k in range(1, 100)), t})

@@ -99,7 +99,10 @@ FIELDS_SHOWN: dict[type[Result], tuple[str, ...]] = {
 
 
 def tables_of(result: Result) -> list[Columns]:
-    """Return the tables of an answer; of a curve without bins its picture says more."""
+    """Return the tables of a result as dictionaries of columns.
+
+    A curve without bins has no table: its picture shows every point of it.
+    """
     if isinstance(result, ReliabilityFit):
         return []
     names = FIELDS_SHOWN.get(type(result))
@@ -107,14 +110,17 @@ def tables_of(result: Result) -> list[Columns]:
 
 
 def sentences(result: Result) -> list[str]:
-    """Return the sentences of a result, without those at the head of the page."""
+    """Return the sentences of a result, except those already at the head of the page."""
     if isinstance(result, AuditReport):
         return [WORST_IS_SHOWN, *result.details]
     return result._in_words()
 
 
 def _folded(table: str) -> str:
-    """Return a table of a page; one of many rows is opened by whoever wants it."""
+    """Wrap a long HTML table in a ``<details>`` element that is closed at first.
+
+    Return short ones as is.
+    """
     rows = table.count("<tr>") - 1
     scroll = f'<div class="scroll" tabindex="0">{table}</div>'
     if rows <= MOST_ROWS:
@@ -123,14 +129,17 @@ def _folded(table: str) -> str:
 
 
 def _smooth(sections: tuple[Section, ...]) -> tuple[FloatArray, FloatArray] | None:
-    """Return predictions and rates of the smooth curve of a report, if it has one."""
+    """Return (predictions, rates), arrays of shape (L,), of the smooth curve.
+
+    None if there is none.
+    """
     fits = (r for s in sections for r in s.results if isinstance(r, ReliabilityFit))
     fit = next((fit for fit in fits if fit.fit == "lowess"), None)
     return None if fit is None else (fit.predicted, fit.fitted)
 
 
 class _Done(str):
-    """Text that is written in the language of a document already."""
+    """String that is already HTML, Markdown or LaTeX, so that templates do not escape it again."""
 
 
 def _plotted(result: Record) -> Drawing:
@@ -138,7 +147,11 @@ def _plotted(result: Record) -> Drawing:
 
 
 def _attributes(curve: ReliabilityCurve) -> Drawing:
-    """Draw the diagram of the weather services: the climate, and where forecasts begin to help."""
+    """Draw the attributes diagram of weather services (Hsu & Murphy 1986) as a :class:`Drawing`.
+
+    It adds the climatological frequency and the region where forecasts have positive Brier skill to
+    the reliability curve.
+    """
     picture = curve.plot(style="classical", recipe=False)
     mean = float(np.average(curve.observed, weights=curve.count))
     thin = Style(color=GREY, linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1)
@@ -191,12 +204,18 @@ class Section(Record):
 
     @property
     def picture(self) -> Drawing:
-        """The last of the answers, drawn."""
+        """Return the last of the results as a drawing.
+
+        Call it only where :attr:`pictured` holds.
+        """
         return DRAWN[self.key](self.results[-1])
 
     @property
     def svg(self) -> str:
-        """The picture as an element of a page, whose names are its own."""
+        """Return the picture as an SVG element.
+
+        Its identifiers carry the key of the section, so that several pictures fit on one page.
+        """
         svg = self.picture.to_svg()
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
         for mark in (' id="', '"#', "url(#"):
@@ -213,7 +232,7 @@ class Report(Result):
     name : str
         Name of the model.
     profile : {"clinical", "ml", "weather", "llm"}
-        The readers that it is for.
+        The readers for whom parts and words were chosen.
     audit : AuditReport
         The verdict and its reasons.
     summary : tuple of str
@@ -227,7 +246,8 @@ class Report(Result):
     screen : FirstScreen
         Verdict, main finding, key numbers, recommendation and provenance.
     vocabulary : tuple of str
-        Titles of the axes, what happened to the observed, and what rows and subgroups are called.
+        The user's words: both axis titles, the participle for the outcome ("died"), the plural for
+        observations ("patients"), and the noun for a subgroup ("hospital").
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -261,7 +281,7 @@ class Report(Result):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """How the rows were read and changed, and whether the simulation was interrupted."""
+        """Notes on how the input was read or changed, and on an interrupted simulation."""
         return tuple(self._remarks())
 
     @property
@@ -279,20 +299,23 @@ class Report(Result):
 
     @property
     def folded(self) -> tuple[Section, ...]:
-        """The other parts that say more than the picture at the head of the page."""
+        """Sections that a page shows closed, except the one pictured at the head of the page."""
         others = [section for section in self.sections if section not in self.opened]
         return tuple(s for s in others if s is not self.lead or any(map(tables_of, s.results)))
 
     @property
     def replaced(self) -> tuple[str, ...]:
-        """The keys of parts that the table of subgroups or classes says better."""
+        """Keys of the sections left out because the table of subgroups or classes repeats them."""
         if not self.screen.parts:
             return ()
         return ("classes",) if self.parts_heading == "Calibration by class" else ("groups",)
 
     @property
     def alike(self) -> str:
-        """Whether subgroups share one calibration curve, in a sentence; "" without subgroups."""
+        """Sentence with the p-value of the test that all subgroups share one calibration curve.
+
+        It is "" without subgroups.
+        """
         groups = next((row.groups for row in self.audit.rows if row.groups is not None), None)
         if groups is None or groups.alike_pvalue is None:
             return ""
@@ -308,28 +331,35 @@ class Report(Result):
 
     @property
     def footer(self) -> str:
-        """What stands below each printed page, as the content of a style sheet."""
+        """Footer of a printed page.
+
+        Title and provenance, without characters that style sheets escape.
+        """
         words = f"{self.title} · {self.screen.provenance[0]}"
         return "".join(c for c in words if c.isalnum() or c in " .,:·-_()")
 
     @property
     def chip(self) -> str:
-        """The shape of the verdict as SVG."""
+        """Icon of the verdict as SVG."""
         return CHIP_SHAPES[self.screen.tone]
 
     @property
     def shapes(self) -> dict[str, str]:
-        """The shapes of all verdicts as SVG."""
+        """Icons of all verdicts as SVG, by tone: "bad", "ok" and "ask"."""
         return CHIP_SHAPES
 
     @property
     def scales(self) -> list[str]:
-        """The small scales below the key numbers as SVG."""
+        """Interval plots below the key numbers, one SVG element for each of them."""
         return [small_scale(number) for number in self.screen.numbers]
 
     @property
     def parts_rows(self) -> list[dict[str, str]]:
-        """The rows of the table of subgroups or classes, with their lines of a forest as SVG."""
+        """Rows of the table of subgroups or classes: formatted cells by name.
+
+        The cell "svg" holds the interval of observed − predicted, to be drawn on
+        :attr:`parts_axis`.
+        """
         parts = self.screen.parts
         drawn = part_forest(parts, self.audit.tolerance or 0.0)[1:]
         return [
@@ -350,7 +380,7 @@ class Report(Result):
 
     @property
     def parts_axis(self) -> str:
-        """The axis of that forest as SVG."""
+        """Horizontal axis, in percentage points, of the intervals in :attr:`parts_rows`, as SVG."""
         return part_forest(self.screen.parts, self.audit.tolerance or 0.0)[0]
 
     @property
@@ -367,7 +397,10 @@ class Report(Result):
 
     @property
     def caption(self) -> str:
-        """What the picture shows."""
+        """Caption of the reliability diagram.
+
+        Bins, colours, and the number of points outside their bars.
+        """
         assert self.curve is not None
         curve, words = self.curve, self._words_of_picture()
         outside, total = int(curve.outside.sum()), len(curve.count)
@@ -393,7 +426,7 @@ class Report(Result):
 
     @property
     def parts_heading(self) -> str:
-        """What the table of parts is called."""
+        """Heading of the table of subgroups or classes, such as "Calibration by hospital"."""
         groups = (*self.vocabulary, "", "", "", "", "")[4]
         if self.screen.numbers and any("class" in n.label for n in self.screen.numbers):
             return "Calibration by class"
@@ -401,12 +434,15 @@ class Report(Result):
 
     @property
     def minus(self) -> str:
-        """The sign of a difference."""
+        """Minus sign (U+2212), for templates."""
         return MINUS
 
     @property
     def recipes(self) -> tuple[str, ...]:
-        """How every number was made, one line for each kind, and at last what all share."""
+        """Methods behind the numbers, one line for each distinct method.
+
+        Settings that all methods share stand in the last line, which begins with "all:".
+        """
         answers: list[Result] = [row.test for row in self.audit.rows]
         answers += [r for s in self.sections for r in s.results if not isinstance(r, AuditReport)]
         parts = [answer.recipe.split(" · ") for answer in answers]
@@ -416,7 +452,7 @@ class Report(Result):
 
     @property
     def reproduce(self) -> str:
-        """With which versions, settings and seed the numbers come again."""
+        """Line with the versions, settings and seed that reproduce the numbers."""
         import numba
         import scipy
 
@@ -482,7 +518,10 @@ class Report(Result):
                     section.picture.save(Path(path).with_name(f"{section.key}.pdf"))
 
     def _in(self, kind: str) -> str:
-        """Fill a template, in which everything is escaped but what is marked as done."""
+        """Fill the template "html", "markdown" or "latex".
+
+        Every value is escaped unless it is a _Done.
+        """
         try:
             from jinja2 import Environment, PackageLoader, StrictUndefined
         except ImportError:
@@ -508,13 +547,19 @@ ResultT = TypeVar("ResultT", bound=Result)
 
 
 def first(kind: type[ResultT], sections: Sequence[Section]) -> ResultT | None:
-    """Return the first result of a kind."""
+    """Return the first result of the class ``kind`` in any of the sections.
+
+    None if there is none.
+    """
     results = (r for section in sections for r in section.results)
     return next((r for r in results if isinstance(r, kind)), None)
 
 
 def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
-    """Return a paragraph for a paper."""
+    """Return a paragraph on methods and results, ready to paste into a paper.
+
+    ``profile`` selects the wording, "clinical" with the measures that TRIPOD+AI asks for.
+    """
     words, data = WORDING["profiles"][profile], first(DataSummary, sections)
     assert data is not None
     outcome = percent(data.mean_outcome, data.mean_prediction)
@@ -613,7 +658,10 @@ class DataSummary(Result):
 
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
-        """Count."""
+        """Count observations, events and classes of a view.
+
+        ``subgroups`` is the number of subgroups, 0 without ``by``.
+        """
         data, (rows, times) = view.data, view.problem.expand()[:2]
         p, (prediction, outcome) = rows.probs[:, 0], view.problem.means()
         return cls(
@@ -682,7 +730,10 @@ class Measures(Result):
 
     @classmethod
     def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
-        """Compute all that these rows allow, or some; the others are named with the reason."""
+        """Compute the measures that these observations allow, or only those in ``names``.
+
+        Measures that cannot be computed are listed in a note, each with its reason.
+        """
         rows, omitted, event = dict[str, Triple](), list[str](), _Event(view, level)
         for name in names or (MEASURES if view.followup is None else FOLLOWED):
             try:
@@ -702,7 +753,10 @@ class Measures(Result):
 
     @property
     def excluding(self) -> list[str]:
-        """The measures whose intervals leave out what a calibrated model has, with both."""
+        """Return phrases for the measures whose interval excludes the value of a calibrated model.
+
+        Each names the measure, its interval and that value.
+        """
         wrong = []
         for name, calibrated in CALIBRATED_AT.items():
             _, low, high = self.find(name) or (0.0, calibrated, calibrated)
@@ -726,7 +780,7 @@ class Measures(Result):
         return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []
 
     def find(self, name: str) -> Triple | None:
-        """Return value, low and high of a measure, if it is there."""
+        """Return (value, low, high) of the measure called ``name``; None if it was not computed."""
         if name not in self.measure:
             return None
         j = self.measure.index(name)
@@ -734,16 +788,20 @@ class Measures(Result):
 
 
 def _meaning(name: str, view: View) -> str:
-    """Return the explanation of a measure.
+    """Return the explanation printed beside a measure.
 
-    With more than two classes scores are top-label scores.
+    For more than two classes the scores are scores of the top class.
     """
     words: dict[str, str] = WORDING["measures_of_top"] if view.lens.subject == "top" else {}
     return words.get(name, WORDING["measures"][name])
 
 
 class _Event:
-    """The event in rows that stand for ``times`` rows each, and its measures."""
+    """Binary outcomes of a view, and the measures of the field computed on them.
+
+    ``p`` holds the predictions, ``y`` the outcomes and ``times`` the number of observations that
+    each row stands for, arrays of shape (n,). ``free`` is true without weights and clusters.
+    """
 
     def __init__(self, view: View, level: float) -> None:
         self.view, self.level = view, level
@@ -777,7 +835,10 @@ class _Event:
 
     @cached_property
     def gaps(self) -> Prepared:
-        """The distances from the smooth curve, which is fitted once for all that sum them up."""
+        """Distances of the predictions from the smooth calibration curve.
+
+        The curve is fitted once for ICI, E50, E90 and ECI.
+        """
         return prepare(ICI(), self.view.problem)
 
     def smooth(self, statistic: ICI | E50 | E90 | ECI) -> Triple:
@@ -791,10 +852,11 @@ class _Event:
         return self.value(statistic), np.nan, np.nan
 
     def mean(self, statistic: Statistic, scores: FloatArray) -> Triple:
-        """Return a mean score; the interval is by the influence of every row, added up in clusters.
+        """Return (mean, low, high) of a score, with limits from the influence function.
 
-        The variance is G / (G − 1) Σ_g (Σ_{i in g} of the influences)², the law t with G − 1
-        degrees of freedom, of rows without clusters normal.
+        ``scores`` has shape (n,). The variance is G / (G − 1) Σ_g (Σ_{i in g} of the influences)²,
+        summed within G clusters, with a t distribution of G − 1 degrees of freedom. Without
+        clusters each row is its own and the limits are normal.
         """
         value, w, n = self.value(statistic), self.w, self.view.problem.n
         if not np.isfinite(value):
@@ -857,7 +919,11 @@ FOLLOWED = tuple(MEASURES)[:7]
 
 
 def cox_line(view: View, level: float) -> CoxRecalibration:
-    """Return Cox's line, which needs finite log-odds of the observed labels."""
+    """Return Cox's calibration line of a view; it needs finite log-odds of the observed labels.
+
+    It is the fit of the outcome on the log-odds of the prediction, with intervals of level
+    ``level``.
+    """
     if view.problem.impossible.size:
         words = several(view.problem.impossible.size, "outcome")
         raise StatisticError(f"{words} had probability 0, whose log-odds are infinite")
@@ -866,7 +932,7 @@ def cox_line(view: View, level: float) -> CoxRecalibration:
 
 @dataclass(frozen=True, eq=False)
 class ClassTable(Result):
-    """Every class by itself: how often it is predicted, and how often it occurs."""
+    """Table of classes: mean prediction and observed frequency of each."""
 
     name: tuple[str, ...]
     count: IntArray
@@ -878,7 +944,7 @@ class ClassTable(Result):
 
     @classmethod
     def of(cls, view: View) -> ClassTable:
-        """Return the classes whose frequency is furthest from the predicted one."""
+        """Return the table of the classes whose frequency differs most from the mean prediction."""
         if (data := view.data.rows) is None:
             raise StatisticError("needs the rows of all classes: a tally is of one event")
         w = np.ones(data.n) if data.weights is None else data.weights
@@ -963,12 +1029,15 @@ def lowess(view: View, level: float) -> ReliabilityFit:
 
 
 def _events(gaps: SmoothGaps) -> FloatArray:
-    """Return the outcomes in increasing order of the predictions."""
+    """Return the outcomes, shape (n,), sorted by increasing prediction."""
     return np.asarray(gaps.data.labels[gaps.order] == 0, dtype=np.float64)
 
 
 def _error(gaps: SmoothGaps, curve: FloatArray) -> FloatArray:
-    """Return the standard error of the curve at its anchors."""
+    """Return the standard error of a smooth curve at its anchors, shape (L,).
+
+    ``curve`` holds the values of the curve at the anchors; residuals are taken from it.
+    """
     residuals = _events(gaps) - curve
     clusters = gaps.data.clusters
     unit = (

@@ -1,6 +1,7 @@
 """Questions of an audit, their tests and findings, and the verdict.
 
-:func:`questions` lists them, :class:`Judged` judges one, and the rest writes sentences.
+:func:`questions` lists the questions, :func:`row_of` judges one of them by its adjusted p-value,
+and :func:`report_of` sums all up to a verdict with sentences. Start reading there.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ QuestionKind = Literal[
 
 @dataclass(frozen=True)
 class AuditQuestion:
-    """One row of an audit: what is asked, and the tests that answer it together."""
+    """One row of an audit: a question, and the (statistic, lens) pairs that answer it together.
+
+    ``kind`` selects the test and the wording; ``lens`` is the name printed in the table.
+    """
 
     lens: str
     words: str
@@ -110,7 +114,11 @@ COMMON = 400.0
 
 
 def null_of(data: RowsOrTally, question: AuditQuestion) -> Literal["auto", "asymptotic"]:
-    """Return the limit law for scores of very many rows, where it is as good as drawn."""
+    """Return "asymptotic" for scores of many rows whose limit law is accurate, else "auto".
+
+    Many rows are more than 50 000. For the log score the limit is normal, judged by its fourth
+    moments; for the joint Cox test it is χ², judged by the smallest Σ p (1 − p) of a class.
+    """
     if question.kind not in ("score", "levels") or not data.has_rows or data.n <= NORMAL_ROWS:
         return "auto"
     ((statistic, lens),) = question.pairs
@@ -124,19 +132,33 @@ def null_of(data: RowsOrTally, question: AuditQuestion) -> Literal["auto", "asym
 
 
 def whole_rows(data: RowsOrTally) -> RowsOrTally:
-    """Return rows without subgroups and features; those without any stay the same object."""
+    """Return the data without subgroups and features, for questions about all rows.
+
+    Data that have neither are returned as the same object, so that caches keyed by it are hit.
+    """
     if data.by is None and data.features is None:
         return data
     return replace(data, by=None, features=None)
 
 
 def summed(data: RowsOrTally, question: AuditQuestion) -> RowsOrTally:
-    """Return the sums of very many rows, whose labels would take minutes to redraw."""
+    """Return a Tally in place of very many rows for a question without bins.
+
+    Else the data unchanged.
+
+    Redrawing the labels of so many rows would take minutes.
+    """
     return sums_of(data, question.pairs[0][1]) if question.kind == "shape" else data
 
 
 def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
-    """Return the sums of very many rows that depend on nothing, all else as it is."""
+    """Return a Tally of independent, unweighted rows if there are very many.
+
+    Else the data unchanged.
+
+    The tally of a lens is kept for as long as the predictions live, because several questions use
+    it.
+    """
     rows = data.rows
     if rows is None or not data.has_rows or data.n <= ROWS_FOR_SUMS or data.weights is not None:
         return data
@@ -149,13 +171,19 @@ def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
 
 
 def questions(data: RowsOrTally, costs: UtilityLike | None = None) -> list[AuditQuestion]:
-    """Return the questions about these predictions, the headline first."""
+    """Return the questions that an audit asks about these predictions, the headline question first.
+
+    Their number depends on the classes, on subgroups, features, items and costs.
+    """
     agenda = [*_agenda(data), *_item_by_item(data), *_in_users_units(data, costs)]
     return _defined([question for question in agenda if _answerable(data, question)], data)
 
 
 def left_out(data: RowsOrTally) -> str:
-    """Return a sentence on questions about rows that a tally cannot answer; "" if there is none."""
+    """Return a list in words of the questions that this tally cannot answer.
+
+    "" if it answers all.
+    """
     return ", ".join(question.lens for question in _agenda(data) if not _answerable(data, question))
 
 
@@ -242,7 +270,10 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
 
 
 def _item_by_item(data: RowsOrTally) -> list[AuditQuestion]:
-    """Ask of items with several outcomes whether each is right; one test on average cannot tell."""
+    """Return a list with the question whether single items are calibrated, empty without items.
+
+    A test of the average would not see errors of opposite sign.
+    """
     if not isinstance(data, Predictions) or data.items is None or data.folds is not None:
         return []
     pairs: tuple[StatisticAndLens, ...] = ((IndividualError(), Canonical()),)
@@ -250,7 +281,10 @@ def _item_by_item(data: RowsOrTally) -> list[AuditQuestion]:
 
 
 def _in_users_units(data: RowsOrTally, costs: UtilityLike | None) -> list[AuditQuestion]:
-    """Ask whether acting on the probabilities gains the utility that they promise."""
+    """Return the question whether acting on the probabilities gains the utility they promise.
+
+    The list is empty without ``costs``.
+    """
     if costs is None:
         return []
     rows = data.rows
@@ -264,7 +298,10 @@ def _in_users_units(data: RowsOrTally, costs: UtilityLike | None) -> list[AuditQ
 
 
 def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuestion]:
-    """Leave out statistics that these predictions leave without meaning, as when all are 0 or 1."""
+    """Drop statistics that these predictions leave undefined.
+
+    An example is the slope if all predictions are 0 or 1.
+    """
     answerable = []
     for question in agenda:
         if question.kind not in (
@@ -308,11 +345,11 @@ WRONG_ORDER = 5.0
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgement of one of several questions: its adjusted p-value, and those of its parts.
+    """Result of a multiplicity adjustment for one question of an audit.
 
     ``steps`` is the factor of Holm's method for the question. A part, such as a subgroup, whose
-    p-value within the question is p, has max(adjusted, steps p) among all: so the row, the table of
-    its parts and the sentence about them agree.
+    p-value within the question is p, has the adjusted p-value max(adjusted, steps p). The row, the
+    table of its parts and the sentence about them therefore agree.
     """
 
     adjusted: float
@@ -321,7 +358,7 @@ class Judged:
 
     @classmethod
     def of(cls, pvalues: Sequence[float], adjusted: Sequence[float], alpha: float) -> list[Judged]:
-        """Judge questions by their p-values, as they are and adjusted."""
+        """Build one Judged for each question from its raw and its adjusted p-value."""
         ranks = np.argsort(np.argsort(pvalues, kind="stable"))
         steps = (len(pvalues) - ranks).tolist()
         return [cls(q, m, alpha) for q, m in zip(adjusted, steps, strict=True)]
@@ -332,14 +369,21 @@ class Judged:
         return self.adjusted <= self.alpha
 
     def part(self, pvalue: float) -> float:
-        """Return the p-value of a part among the parts of all questions."""
+        """Return the p-value of a part of this question, adjusted for all questions.
+
+        A part is a subgroup, class or segment; ``pvalue`` is adjusted within the question already.
+        """
         return max(self.adjusted, min(1.0, self.steps * pvalue))
 
 
 def row_of(
     data: RowsOrTally, question: AuditQuestion, answer: TestAnswer, judged: Judged, noticed: float
 ) -> AuditRow:
-    """Judge one question."""
+    """Return the row of an audit that reports one question.
+
+    ``answer`` holds its tests, p-value and further result; ``judged`` its adjusted p-value;
+    ``noticed`` is the smallest error that should not be missed, in probability units.
+    """
     (tests, pvalue, parts), alpha = answer, judged.alpha
     if isinstance(parts, SegmentSearch):
         tests, critical = [_of_search(parts)], parts.passing
@@ -390,7 +434,13 @@ def row_of(
 
 
 def _finding(n: int, impossible: bool, rejected: bool, passing: float, noticed: float) -> Finding:
-    """Judge a test by the errors that pass as noise, and those that are to be noticed."""
+    """Return the finding of one test.
+
+    A rejected test, or an outcome of probability 0 (``impossible``), is miscalibration. Otherwise
+    the finding is "too little data" if ``passing``, the largest error that noise explains, exceeds
+    ``noticed``, or if n is so small that an error of ``noticed`` would change no label in more than
+    20 % of data sets; "no evidence" if neither holds.
+    """
     if impossible:
         return Finding.IMPOSSIBLE_OUTCOME
     if rejected:
@@ -401,9 +451,10 @@ def _finding(n: int, impossible: bool, rejected: bool, passing: float, noticed: 
 
 
 def worst_test(question: AuditQuestion, tests: Tests) -> int:
-    """Return the number of the test that is shown for all: the one of the largest error.
+    """Return the index of the test that represents a question with several tests.
 
-    Statistics without bins are errors of different kinds: the furthest from chance is shown.
+    It is the test with the largest lower bound of its error. Statistics without bins have no common
+    unit: there it is the one with the largest z-score.
     """
     if question.kind == "shape":
         return max(range(len(tests)), key=lambda j: tests[j].excess / (tests[j].null_std or inf))
@@ -438,7 +489,10 @@ def _of_search(search: SegmentSearch) -> CalibrationTestResult:
 
 
 def _of_segments(search: SegmentSearch, judged: Judged) -> str:
-    """Return which segments are listed, or what could have been found."""
+    """Return sentences that name the segments found, with the gain from recalibrating them.
+
+    Where none was found they say how large a difference would have been detected.
+    """
     searched = f"Segments: {len(search.segments)} of {search.n_segments} searched are listed"
     if not search.segments:
         return f"{searched}. {search.reach_in_words}".rstrip()
@@ -457,7 +511,10 @@ def _of_segments(search: SegmentSearch, judged: Judged) -> str:
 def _judged(
     data: RowsOrTally, lens: Lens, parts: Subgroups, judged: Judged, noticed: float
 ) -> Subgroups:
-    """Return subgroups with their means, and each judged as a row of an audit is."""
+    """Return subgroups completed with mean predictions, event rates and a finding for each.
+
+    The p-values become those that are adjusted for all questions of the audit.
+    """
     adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
     parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha
     assert data.rows is not None  # a tally has no subgroups
@@ -478,7 +535,10 @@ def _judged(
 
 
 def _of_subgroups(parts: Subgroups) -> str:
-    """Return a sentence on the rejected subgroups and the size of their errors."""
+    """Return sentences on subgroups: the rejected ones with errors and p-values, and the worst.
+
+    The p-value of the test that all have the same miscalibration follows where it is known.
+    """
     wrong = {}
     for j, (name, test, p) in enumerate(zip(parts.names, parts.tests, parts.adjusted, strict=True)):
         means, finding = (parts.predicted[j], parts.observed[j]), parts.findings[j]
@@ -562,7 +622,10 @@ def _detail(
 
 
 def of_other_label(data: RowsOrTally) -> str:
-    """Ask whether predictions are of the other label, where events have much lower ones, or ""."""
+    """Return a warning if the predictions seem to be of the other label; "" otherwise.
+
+    The sign is that events have much lower predictions than non-events.
+    """
     if not isinstance(data, Predictions) or data.n_classes > 2 or data.classes == RIGHT:
         return ""
     p, event = data.risks, data.labels == 1
@@ -582,19 +645,25 @@ def of_other_label(data: RowsOrTally) -> str:
 
 
 def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
-    """Return mean prediction and frequency, and the side if that is at least half of the error."""
+    """Return the phrase "predicts 5.5 % on average, observed 3.1 %: too high".
+
+    The side is added only if the means differ by at least half of ``error``.
+    """
     means = f"{percent(predicted, observed)} on average, observed {percent(observed, predicted)}"
     return ": ".join([f"predicts {means}", *_sides(predicted, observed, error)])
 
 
 def _sides(predicted: float, observed: float, error: float) -> list[str]:
-    """Return on which side predictions are, if their means show at least half of an error."""
+    """Return ["too high"] or ["too low"] if the means differ by at least half of ``error``.
+
+    Else [].
+    """
     side = "too high" if predicted > observed else "too low"
     return [side] * (abs(predicted - observed) >= 0.5 * error)
 
 
 def means_of(data: RowsOrTally, c: int | str) -> tuple[float, float]:
-    """Return the mean prediction of a class, and how often it occurred."""
+    """Return (mean prediction, observed frequency) of a class, weighted where rows are weighted."""
     return problem_through(data, OneVsRest(c)).means()
 
 
@@ -629,7 +698,11 @@ def report_of(
     bounds: ErrorBounds | None,
     elsewhere: dict[str, ErrorBounds],
 ) -> AuditReport:
-    """Judge all of them together."""
+    """Combine the rows of an audit into its report: verdict, direction and sentences.
+
+    ``bounds`` is the interval of the headline error; ``elsewhere`` holds the intervals of other
+    errors above the tolerance, by lens and class.
+    """
     one_event = data.followup is not None or data.multilabel  # nothing is asked of the top class
     if data.classes == RIGHT or one_event:
         subject, (confidence, accuracy) = "event", means_of(data, 1)
@@ -697,7 +770,10 @@ def report_of(
 
 
 def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
-    """Return Cox's line of the event of two classes where its slope is not 1."""
+    """Return Cox's line of a binary outcome if the interval of its slope excludes 1.
+
+    None otherwise.
+    """
     p = problem_through(data, OneVsRest(1)).probs
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
         return None
@@ -710,7 +786,11 @@ def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
 
 
 def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
-    """Say whether predictions are too extreme, and where they go over from too low to too high."""
+    """Return a sentence on the slope: too extreme, not extreme enough, or in the wrong order.
+
+    It names the prediction at which the line crosses the diagonal if at least 5 % of the rows lie
+    on each side of it.
+    """
     p = problem_through(data, OneVsRest(1)).probs[:, 0]
     turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
     sides = ("high", "low") if line.slope < 1.0 else ("low", "high")
@@ -728,7 +808,10 @@ def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
 
 
 def _refuted(data: RowsOrTally) -> str:
-    """Return a sentence on outcomes of probability 0."""
+    """Return a sentence on outcomes that had probability exactly 0.
+
+    It names the first such row, says that one refutes calibration, and how to handle rounding.
+    """
     impossible = data.impossible
     first, row = "", int(impossible[0])
     if data.has_rows and data.rows is not None:
@@ -757,7 +840,11 @@ def _wrong(
     means: tuple[float, float],
     event_means: tuple[float, float],
 ) -> tuple[str, list[str]]:
-    """Return in which direction the model is wrong, and the sentences about it."""
+    """Return (direction, sentences) of a miscalibrated model.
+
+    ``top`` is the first row about the top class; ``means`` are its mean confidence and accuracy,
+    and ``event_means`` mean prediction and event rate of label 1, NaN for more than two classes.
+    """
     (confidence, accuracy), (mean, rate), direction = means, event_means, ""
     called = f"Class {data.class_name(1)}"
     sentences, gap = list[str](), confidence - accuracy
@@ -804,7 +891,7 @@ def _wrong(
 
 
 def _passing(row: AuditRow) -> str:
-    """Return the largest error that passes as noise."""
+    """Return, as printed, the largest error of a row that noise could explain."""
     return format_value(row.critical, row.test.null_std)
 
 
@@ -834,7 +921,7 @@ def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...]) -> list[str]:
 
 
 def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
-    """Return columns of the table that a search of segments would take."""
+    """Return the names of unused columns that a segment search could take as features."""
     rows = data.rows
     if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
         return ()
@@ -850,7 +937,12 @@ def _beside(
     bounds: ErrorBounds,
     elsewhere: dict[str, ErrorBounds],
 ) -> tuple[AuditVerdict, str]:
-    """Judge the error of the first row beside the tolerance, unless another row shows more."""
+    """Return (verdict, end of a sentence): whether the error exceeds the tolerance.
+
+    The interval of the headline error decides, unless a segment, a class or a subgroup in
+    ``elsewhere`` certainly or possibly exceeds the tolerance. ``n`` is used to say how many rows
+    would decide.
+    """
     rejected = any(row.verdict.rejects for row in rows)
     within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
     if within is False:
@@ -886,14 +978,20 @@ def _beside(
 
 
 def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
-    """Return the segment whose difference is certainly the largest, where segments are rejected."""
+    """Return the segment with the largest lower bound of |observed − predicted|.
+
+    Only rejected searches count; None without one.
+    """
     searches = [row.search for row in rows if row.search is not None and row.verdict.rejects]
     segments = [segment for search in searches for segment in search.segments]
     return max(segments, key=lambda s: (s.at_least, abs(s.difference)), default=None)
 
 
 def noticeable_error(data: RowsOrTally) -> float:
-    """Return the error that data have to show: 0.1, of a rarer event its mean prediction."""
+    """Return the smallest error that an audit should not miss, in probability units.
+
+    It is 0.1; for two classes it is the mean prediction, or its complement, if that is below 0.1.
+    """
     if data.n_classes > 2 or data.multilabel:
         return NOTICED
     mean = means_of(data, 1)[0]
@@ -903,7 +1001,11 @@ def noticeable_error(data: RowsOrTally) -> float:
 def _not_rejected(
     data: RowsOrTally, row: AuditRow, tolerance: float | None
 ) -> tuple[AuditVerdict, str]:
-    """Judge the headline, where nothing was found."""
+    """Return (verdict, sentence) where no test rejects.
+
+    The verdict is "calibrated" if an error of the size to be noticed would have been detected, and
+    "too little data", with the number of rows that are needed, otherwise.
+    """
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
@@ -924,7 +1026,10 @@ def _not_rejected(
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """An error, less its noise too, with bounds that are wrong with a chance of alpha at most."""
+    """Calibration error with its interval: each bound is wrong with probability at most ``alpha``.
+
+    ``estimate`` is the plug-in error and ``corrected`` the debiased one, both in probability units.
+    """
 
     estimate: float
     corrected: float
@@ -934,7 +1039,7 @@ class ErrorBounds:
 
     @classmethod
     def of(cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run) -> ErrorBounds:
-        """Bound the error of a statistic seen through a lens."""
+        """Compute the interval of level 1 − 2 alpha for the error of a (statistic, lens) pair."""
         statistic, lens = pair
         alpha = min(alpha, 0.25)
         interval = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
@@ -948,11 +1053,11 @@ class ErrorBounds:
         return False if self.low > limit else True if self.high <= limit else None
 
     def rows_to_tell(self, n: int, limit: float) -> int | None:
-        """Return how many rows would bring the bounds as close to each other as ``limit`` is to 0.
+        """Return the number of rows at which the interval would be as long as ``limit``.
 
-        These tell unless the truth is within about half the limit of it. Distances shrink like
-        1/√n; the estimate is too noisy to say how far from the limit it will be. None where the
-        bounds are as close already.
+        These rows decide whether the error exceeds the limit, unless the truth is within about half
+        of the limit from it. Lengths shrink like 1/√n, from the present n. None if the interval is
+        already so short.
         """
         width = self.high - self.low
         return int(np.ceil(n * (width / limit) ** 2 / 100.0)) * 100 if width > limit > 0.0 else None

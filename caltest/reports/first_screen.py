@@ -59,7 +59,12 @@ MOST_SENTENCES, MOST_BOUNDED = 4, 60
 
 @dataclass(frozen=True)
 class ScreenTerms:
-    """The user's own words: what happened, what rows and subgroups are called, and the source."""
+    """The user's words on the first screen.
+
+    Outcome, observations, subgroup, source, version and author.
+
+    An empty string stands for the general word, such as "observations".
+    """
 
     event: str = ""
     rows: str = ""
@@ -71,7 +76,13 @@ class ScreenTerms:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a first screen is made of."""
+    """Input of a first screen.
+
+    Data, audit, sections, interval level, words and simulation settings.
+
+    ``view`` holds the observations through the lens of the report, ``grouped`` the rows with their
+    subgroups if there are any, and ``draws`` n_resamples, rng and workers.
+    """
 
     view: View
     grouped: Predictions | None
@@ -83,12 +94,12 @@ class Findings:
 
     @property
     def top(self) -> bool:
-        """Whether predictions are confidences of the predicted class."""
+        """True if the predictions are confidences in the predicted class."""
         return self.view.lens.subject == "top" or self.view.data.classes == RIGHT
 
     @property
     def event(self) -> str:
-        """What happened, as a participle that follows a rate."""
+        """Participle for an outcome of 1, such as "died", to follow a rate."""
         return self.words.event or ("right" if self.top else "observed")
 
     @property
@@ -103,7 +114,10 @@ class Findings:
 
 
 def first_screen(f: Findings) -> FirstScreen:
-    """Sum up a report."""
+    """Return the first screen of a report.
+
+    Verdict, headline, key numbers, recommendation, provenance.
+    """
     signed = _signed(f)
     parts = _parts(f)
     word, tone = CHIPS[f.audit.verdict]
@@ -123,7 +137,10 @@ def first_screen(f: Findings) -> FirstScreen:
 
 
 def _signed(f: Findings) -> ConfidenceIntervalResult | None:
-    """Return observed − predicted of all rows, where an interval of it is known."""
+    """Return the interval of observed − predicted over all rows.
+
+    None where no interval is known.
+    """
     with suppress(StatisticError):
         return confidence_interval(
             f.view.data, None, MeanDifference(), lens=f.view.lens, level=f.level
@@ -132,7 +149,10 @@ def _signed(f: Findings) -> ConfidenceIntervalResult | None:
 
 
 def _parts(f: Findings) -> tuple[PartLine, ...]:
-    """Return subgroups, or classes where there are none, the certainly largest difference first."""
+    """Return the lines of the table of subgroups, or of classes without subgroups.
+
+    They are sorted by the lower bound of |observed − predicted|, the largest first.
+    """
     if f.grouped is not None and (found := _bounded_groups(f)) is not None:
         tests = list(zip(found.names, found.tests, strict=True))
     elif f.view.data.n_classes > 2 and f.view.data.rows is not None:
@@ -151,7 +171,10 @@ def _parts(f: Findings) -> tuple[PartLine, ...]:
 
 
 def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
-    """Name classes that are wrong although their averages are right within noise."""
+    """Return a sentence on the worst class where all class averages are right within noise.
+
+    It is "" with subgroups, or if a class average is off, because the table then says it.
+    """
     row = next((row for row in f.audit.rows if row.aspect == "classes"), None)
     if row is None or f.grouped is not None or any(p.tone == "bad" for p in parts):
         return ""
@@ -238,7 +261,11 @@ def _line(
 def _headline(
     f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
 ) -> tuple[str, ...]:
-    """Return the worst subgroup, else the average, the slope, or what could not be seen."""
+    """Return the lines of the headline, in one or two strings.
+
+    The first that applies is reported: the worst subgroup, the average, the slope, or the error
+    that could not have been detected.
+    """
     predicted, observed = f.means
     called = "predictions" if f.words.rows in ("", "observations") else "risks"
     if f.audit.rejects:
@@ -277,7 +304,10 @@ def _headline(
 
 
 def _mean_ends(f: Findings, signed: ConfidenceIntervalResult | None) -> tuple[float, float]:
-    """Return the interval of observed − predicted; with follow-up the one that O:E implies."""
+    """Return (low, high) of observed − predicted.
+
+    With follow-up derived from the interval of O:E.
+    """
     if signed is not None:
         return signed.low or 0.0, signed.high or 0.0
     _, low, high = _measure(f, "O:E")
@@ -302,7 +332,10 @@ def _lede(f: Findings) -> str:
 def _matters(
     f: Findings, signed: ConfidenceIntervalResult | None, parts: tuple[PartLine, ...]
 ) -> str:
-    """Say whether the error matters; without a tolerance count it."""
+    """Return a sentence that compares the error with the tolerance.
+
+    Without one, the count of outcomes.
+    """
     tolerance, audit = f.audit.tolerance, f.audit
     if tolerance is None:
         if not audit.rejects:
@@ -328,7 +361,10 @@ def _matters(
 
 
 def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
-    """Say by how many outcomes the average is off."""
+    """Return a sentence such as "12 more of 1000 patients died than predicted.", or "".
+
+    With follow-up it is the ratio of observed to expected events.
+    """
     ratio, low, high = _measure(f, "O:E")
     if signed is None and (low > 1.0 or high < 1.0):  # follow-up: events are estimated
         return f"Events are {ratio:.2f} times as frequent as predicted. "
@@ -398,7 +434,7 @@ def _measure(f: Findings, name: str) -> tuple[float, float, float]:
 
 
 def _pp(value: float, spread: float) -> str:
-    """Return a share in percentage points, with two digits of its spread (in points)."""
+    """Return a share in percentage points, with two digits of its uncertainty ``spread``."""
     return format_value(100.0 * value, spread).replace("-", MINUS)
 
 
@@ -440,7 +476,12 @@ def _ratio_number(label: str, triple: tuple[float, float, float], note: str) -> 
 
 
 def _vector_score(f: Findings) -> KeyNumber | None:
-    """Return the log score of all classes, and what the predictions promise."""
+    """Return the key number for all classes.
+
+    Mean log score, beside its expectation under calibration.
+
+    The unit is nats. None for tallies, clusters, and data with outcomes of probability 0.
+    """
     rows = f.view.data.rows
     if rows is None or rows.impossible.size or rows.n_clusters is not None:
         return None
@@ -515,10 +556,10 @@ def _intercept(f: Findings) -> float:
 
 
 def _by_group(f: Findings) -> tuple[float, float, float]:
-    """Return p-values of one intercept and of one slope for all subgroups, and the common slope.
+    """Return (p of one intercept, p of one slope, common slope) for all subgroups.
 
-    Likelihood-ratio tests of logistic fits on the log-odds: one line; an intercept a group and one
-    slope; a line a group. Sites of a report with clusters or weights are compared by Cochran's Q.
+    Likelihood-ratio tests of logistic fits on the log-odds: one line; an intercept for each group
+    and one slope; a line for each group. With clusters or weights, Cochran's Q compares the groups.
     """
     none = (nan, nan, nan)
     if f.grouped is None or not 1 < len(groups := f.grouped.subgroups()) <= MOST_BOUNDED:
@@ -556,7 +597,10 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
 
 
 def _temperature(f: Findings) -> tuple[float, bool]:
-    """Return the temperature of the whole vector, and whether the log score asks for one."""
+    """Return (temperature, True) for three or more classes whose log score is rejected.
+
+    Otherwise, and where no temperature can be fitted, return (NaN, False).
+    """
     rows = f.view.data.rows
     if rows is None or rows.n_classes == 2 or rows.impossible.size:
         return nan, False
@@ -571,7 +615,7 @@ def _temperature(f: Findings) -> tuple[float, bool]:
 
 
 def _inverse_slope(fitted: object, rows: Predictions) -> float:
-    """Return the temperature of a fitted scaling, read off what it does to two log-odds."""
+    """Return the temperature of a fitted scaling, computed from its effect on two log-odds."""
     p = np.full((1, rows.n_classes), 0.1 / (rows.n_classes - 1))
     p[0, 0] = 0.9
     q = np.asarray(fitted(p))  # type: ignore[operator]
@@ -579,7 +623,7 @@ def _inverse_slope(fitted: object, rows: Predictions) -> float:
 
 
 def _provenance(f: Findings) -> tuple[str, ...]:
-    """Return source, level, model, author, version and seed."""
+    """Return the items of the provenance line: source, level, model, author, version and seed."""
     import platform
 
     w, seed = f.words, f.audit.rows[0].test.seed

@@ -171,7 +171,10 @@ def _models(
     facts: Facts,
     names: tuple[str, str],
 ) -> tuple[RowsOrTally, RowsOrTally | None, tuple[RowsOrTally, RowsOrTally | None]]:
-    """Return the model, the one in use if any, and both as they are compared."""
+    """Validate both models; return (new, old, (new, old) as prepared for the comparison).
+
+    ``old`` is None without ``against``.
+    """
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
         facts = with_ids([probs, against], labels, facts)
@@ -211,7 +214,11 @@ def _difference(
     names: tuple[str, str],
     draws: Run,
 ) -> ErrorBounds:
-    """Bound the difference of the root mean squared errors of two models."""
+    """Return bounds of the increase of the root mean squared error, new − old.
+
+    ``both`` are the models as prepared for :func:`compare`, ``share`` the part of alpha for this
+    check.
+    """
     from caltest.inference import compare  # only gates with two models need it
 
     (new, in_use), level = both, 1.0 - share

@@ -210,7 +210,10 @@ def report(
 
 
 def _recalibrated_rows(recalibrated: object, data: RowsOrTally) -> Predictions:
-    """Return the recalibrated rows, with the design of the others where they are an array."""
+    """Return the recalibrated predictions as rows.
+
+    An array takes weights and clusters from ``data``.
+    """
     if (rows := data.rows) is None:
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
     if isinstance(recalibrated, Predictions):
@@ -221,7 +224,10 @@ def _recalibrated_rows(recalibrated: object, data: RowsOrTally) -> Predictions:
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What a report is of: rows seen through a lens, with subgroups, and with features if any."""
+    """Input of a report: data seen through a lens, subgroups, features, audit, and settings.
+
+    ``also`` lists further statistics to test, and ``draws`` holds n_resamples, rng and workers.
+    """
 
     view: View
     grouped: Predictions | None
@@ -236,7 +242,7 @@ class ReportRequest:
 
 
 class Absent(Exception):
-    """A part that these data do not call for; what is said of it, if anything."""
+    """Raised by a section that does not apply to these data; its message, if any, says why."""
 
 
 def _absent(what: str) -> Absent:
@@ -244,7 +250,7 @@ def _absent(what: str) -> Absent:
 
 
 def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
-    """Return the titles of the axes of the picture."""
+    """Return (x, y), the axis titles of the reliability diagram, in the user's words."""
     if view.lens.subject == "top" or view.data.classes == RIGHT:
         return "Confidence", "Accuracy"
     if words.event:
@@ -253,9 +259,10 @@ def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
 
 
 def bins_of(view: View) -> Binning | int:
-    """Return the bins of a report: equal widths, or equal numbers where one would hold most rows.
+    """Return the bins of the reliability diagram.
 
-    Bins of equal numbers are also those of follow-up, with ten known events each or more.
+    They have equal widths, or equal numbers where one bin would hold more than half of the rows.
+    With follow-up they have equal numbers and at least ten observed events each.
     """
     n_bins = int(np.clip(view.data.n // IN_A_BIN, 3, N_BINS))
     if view.followup is not None:
@@ -372,7 +379,10 @@ REPORT_PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
 
 
 def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...], list[str]]:
-    """Return the parts of a profile, and what could not be examined with the reason."""
+    """Return (sections, unexamined) of a profile.
+
+    ``unexamined`` lists questions that could not be examined, each with the reason.
+    """
     sections, left_out = list[Section](), list[str]()
     order, words, data = WORDING["profiles"][profile], WORDING["unexamined"], request.view.data
     for key in order["parts"]:

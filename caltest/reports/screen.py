@@ -142,7 +142,10 @@ CHIP_SHAPES = {
 
 
 def small_scale(number: KeyNumber, width: float = 210.0) -> str:
-    """Return the scale below a key number: interval, point and labelled reference, as SVG."""
+    """Return the interval plot below a key number as SVG: interval, point and labelled reference.
+
+    ``width`` is in units of the view box.
+    """
     if not (isfinite(number.low) and isfinite(number.high) and number.high > number.low):
         return ""
     ends = (number.low, number.high, number.at, number.reference)
@@ -167,7 +170,10 @@ def small_scale(number: KeyNumber, width: float = 210.0) -> str:
 
 
 def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 250.0) -> list[str]:
-    """Return an axis, and the interval of each part on it, as SVG elements of a table."""
+    """Return SVG elements: a common axis first, then the interval of each part on it.
+
+    A band marks −tolerance to tolerance.
+    """
     reach = max((max(abs(p.low), abs(p.high)) for p in parts), default=0.1) or 0.1
     step = next(s for s in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if reach / s <= 3.0)
     reach = step * float(np.ceil(reach / step))
@@ -202,6 +208,6 @@ def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 25
 
 
 def _point(t: float) -> str:
-    """Return a tick in percentage points, signed."""
+    """Return the label of a tick in percentage points, with its sign."""
     sign = "" if abs(t) < 1e-9 else MINUS if t < 0.0 else "+"
     return f"{sign}{abs(100.0 * t):.3g}"

@@ -43,16 +43,16 @@ MINUS, NB = "\u2212", "\u00a0"
 
 @dataclass(frozen=True)
 class PictureWords:
-    """What a picture calls its axes, rows and bins.
+    """Axis titles and nouns that a reliability diagram prints.
 
     Attributes
     ----------
     x, y : str
         Titles of the axes, such as "Predicted probability" and "Observed event rate".
     event : str
-        What happened to the observed, such as "died" or "right".
+        Participle for an outcome of 1, such as "died" or "right".
     rows, bin : str
-        "patients", and "bin" or "tenth".
+        The plural for observations, such as "patients", and the noun for a bin, such as "tenth".
     tolerance : float
         Half of the height of the band that is drawn around 0; 0 for none.
     odds : bool
@@ -69,20 +69,20 @@ class PictureWords:
 
 
 def share(value: float) -> str:
-    """Return a share in percent, with two digits near 0 and 1."""
+    """Return a share in [0, 1] as a percentage, with two significant digits near 0 and 1."""
     far = min(value, 1.0 - value)
     return f"{100.0 * value:.{1 if far >= 0.01 or far <= 0.0 else 2}f}{NB}%"
 
 
 def points(value: float, digits: int = 1) -> str:
-    """Return a signed difference in percentage points."""
+    """Return a difference of shares as signed percentage points with ``digits`` decimals."""
     text = f"{abs(100.0 * value):.{digits}f}"
     sign = "" if float(text) == 0.0 else MINUS if value < 0.0 else "+"
     return f"{sign}{text}{NB}pp"
 
 
 class ViewScale:
-    """A map from values to units of the view box, with its ticks."""
+    """Linear map from data values to coordinates of the SVG view box, with its ticks."""
 
     def __init__(
         self, low: float, high: float, start: float, end: float, ticks: Sequence[float], odds: bool
@@ -99,7 +99,7 @@ class ViewScale:
         return log(value / (1.0 - value)) if self.odds else value
 
     def holds(self, value: float) -> bool:
-        """Return whether a value lies on the scale."""
+        """Return whether a value lies between the ends of the scale."""
         return self.low - 1e-12 <= value <= self.high + 1e-12
 
 
@@ -109,7 +109,11 @@ def diagram(
     words: PictureWords,
     smooth: tuple[FloatArray, FloatArray] | None = None,
 ) -> str:
-    """Return one view of a reliability curve of one component as an SVG element."""
+    """Return one view of a reliability curve of one component as an SVG element.
+
+    ``view`` is "probability", "difference" or "logodds"; ``smooth`` holds predictions and rates of
+    a smooth curve, arrays of shape (L,).
+    """
     x, y = _axes(curve, view, words)
     bins = _bins(curve, view)
     gaps = curve.observed - curve.predicted
@@ -141,7 +145,10 @@ def diagram(
 
 @dataclass(frozen=True)
 class Bin:
-    """One bin as it is drawn: ``shift`` is what its view takes off the ordinates."""
+    """One bin as drawn: its point, its bar, and ``shift``, which the view subtracts from ordinates.
+
+    In the view of differences ``shift`` is the mean prediction, elsewhere 0.
+    """
 
     number: int
     of: int
@@ -164,7 +171,10 @@ def _bins(curve: ReliabilityCurve, view: str) -> list[Bin]:
 
 
 def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[ViewScale, ViewScale]:
-    """Return both scales: of rates in round steps, of log-odds as far as bins reach."""
+    """Return the scales (x, y) of a view.
+
+    Rates end at round values, log-odds at the outermost bins.
+    """
     ends = (LEFT_MARGIN, WIDTH - RIGHT_MARGIN), (HEIGHT - BOTTOM - STRIP, TOP)
     p, o = curve.predicted, curve.observed
     bars = [b[np.isfinite(b)] for b in (curve.low, curve.high)]
@@ -191,7 +201,7 @@ def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[View
 
 
 def _round(low: float, high: float, least: float, most: float) -> tuple[float, float, list[float]]:
-    """Return round ends around two values, and ticks between them."""
+    """Return (start, end, ticks): round values that enclose low and high within [least, most]."""
     length = max(high - low, 1e-3)
     raw = length / 6.0
     power = 10.0 ** floor(np.log10(raw))
@@ -203,7 +213,7 @@ def _round(low: float, high: float, least: float, most: float) -> tuple[float, f
 
 
 def _tick(value: float, view: str, step: float) -> str:
-    """Return the words of a tick."""
+    """Return the label of a tick: a percentage, or percentage points in the view of differences."""
     digits = max(0, -floor(np.log10(max(step, 1e-9))) - 2)
     if view == "difference":
         text = f"{abs(100.0 * value):.{digits}f}"
@@ -212,7 +222,7 @@ def _tick(value: float, view: str, step: float) -> str:
 
 
 def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
-    """Return grid, tick words and the titles of the axes."""
+    """Return SVG elements of the grid, the tick labels and the axis titles."""
     base, out = HEIGHT - BOTTOM, []
     y_view = "difference" if view == "difference" else "share"
     for scale, axis in ((y, "y"), (x, "x")):
@@ -249,7 +259,7 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
 
 
 def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
-    """Return where predictions are right, and the band of the tolerance."""
+    """Return SVG elements of the line of perfect calibration and of the tolerance band."""
     if view != "difference":
         low, high = max(x.low, y.low), min(x.high, y.high)
         return [f'<path class="d" d="M{x(low)} {y(low)}L{x(high)} {y(high)}"/>']
@@ -262,7 +272,7 @@ def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> li
 
 
 def _histogram(curve: ReliabilityCurve, x: ViewScale, words: PictureWords) -> str:
-    """Return the distribution of the predictions in a strip below the plot."""
+    """Return the histogram of all predictions, drawn as a strip below the plot, as SVG."""
     base, edges = HEIGHT - BOTTOM, LOGIT_EDGES if x.odds else SHARE_EDGES
     place = np.searchsorted(edges, SPREAD_EDGES[:-1] + 1e-12, side="right") - 1
     counts = np.bincount(place, curve.spread[0], len(edges) - 1)
@@ -281,7 +291,11 @@ def _histogram(curve: ReliabilityCurve, x: ViewScale, words: PictureWords) -> st
 
 
 def _bin_mark(each: Bin, x: ViewScale, y: ViewScale, words: PictureWords, wide: float) -> str:
-    """Return a bar and a dot with their title; a dot off the scale becomes an arrow."""
+    """Return the bar and the dot of one bin as SVG, with hover text.
+
+    A dot beyond the scale becomes an arrow. ``wide`` is half of the width, in units of the view
+    box, that reacts to the pointer.
+    """
     value, cx, bar, tail = each.observed - each.shift, x(each.predicted), "", "."
     if np.isfinite(each.low) and np.isfinite(each.high):
         top, bottom = y(each.high - each.shift), y(each.low - each.shift)
@@ -316,7 +330,7 @@ def _smooth_line(
     y: ViewScale,
     view: str,
 ) -> str:
-    """Return a smooth curve between the first and the last bin."""
+    """Return the smooth curve as an SVG path, cut at the first and the last bin."""
     low, high = float(curve.predicted.min()), float(curve.predicted.max())
     inside = [
         (float(p), float(q) - (float(p) if view == "difference" else 0.0))
@@ -344,7 +358,7 @@ def _direct_labels(
     view: str,
     words: PictureWords,
 ) -> list[str]:
-    """Return the words that stand in the plot: of the diagonal, the worst bin, one bar."""
+    """Return SVG text inside the plot: labels of the diagonal, of the worst bin and of one bar."""
     out: list[str] = []
     boxes = [(x(b.predicted), y(b.observed - b.shift)) for b in bins]
     spans = [
@@ -413,7 +427,12 @@ def _cost_of(
     high: float,
     taken: list[tuple[float, float, float, float]],
 ) -> Callable[[tuple[float, float]], float]:
-    """Return how much of the marks and of other words a box at (x, y) would hide."""
+    """Return a function of (x, y): the cost of placing a text box of size wide × high there.
+
+    ``marks`` are (x, top, bottom) of vertical bars and ``taken`` (x, y, width, height) of other
+    boxes. The cost is the length of bars that the box would hide, plus 1000 if it overlaps another
+    box.
+    """
 
     def cost(corner: tuple[float, float]) -> float:
         a, b = corner
@@ -441,7 +460,10 @@ def switch(
     words: PictureWords,
     smooth: tuple[FloatArray, FloatArray] | None,
 ) -> str:
-    """Return the three views behind radio inputs, which style sheets alone switch."""
+    """Return HTML with the three views of a diagram.
+
+    Radio buttons and CSS alone switch between them.
+    """
     first = 2 if words.odds else 0
     tabs = "".join(
         f'<input type="radio" name="view" id="v{k}" class="v{k}"{" checked" * (k == first)}>'
