@@ -34,7 +34,7 @@ from caltest.data.facts import by_appearance
 from caltest.data.lenses import Lens, LensLike, OneVsRest, as_lens
 from caltest.errors import StatisticError
 from caltest.inference import calibration_test, confidence_interval, equivalence_test
-from caltest.inference._input import seed_of, take_rows, take_tally, tallies_of
+from caltest.inference._input import seed_of, take_rows, take_tally
 from caltest.inference.comparison import ComparedModel, Difference
 from caltest.inference.squared_error import SquaredError
 from caltest.monitoring import Monitor
@@ -681,8 +681,8 @@ class Population:
             )
         data = second = None
         assumed = "calibrated" if alternative is None else name_of(alternative)
-        if tallies := tallies_of(like):
-            like, rows = _of_tally(tallies[0], labels, facts)
+        if isinstance(like, AnyTally):
+            like, rows = _of_tally(like, labels, facts)
             alternative, assumed = (alternative, assumed) if alternative else _fitted(rows, like.n)
         elif not callable(like):
             labelled = isinstance(like, Predictions) or labels is not None

@@ -20,7 +20,7 @@ from caltest.errors import (
     UnmeasuredWarning,
 )
 from caltest.inference import calibration_test
-from caltest.inference._input import evaluated, problem_through
+from caltest.inference._input import Analysis, evaluated
 from caltest.statistics import ECE, StatisticLike
 from caltest.tallies import Tally
 from caltest.tallies.grid import CELL_SUMS, GRID_CELLS, ROWS_A_TALLY, TOTALS, Grid, carried
@@ -118,7 +118,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         super().__init__(**kwargs)
         one_of("value", value, ("estimate", "null_mean", "null_std", "pvalue"))
         evaluated(
-            statistic, problem_through(Tally.of(*TRIAL), None)
+            statistic, Analysis.through(None, Tally.of(*TRIAL)).problem
         )  # a statistic of rows is refused before training
         self.statistic, self.value, self.lens, self.rng = statistic, value, lens, rng
         self.from_logits, self.ignore_index, self.grid = from_logits, ignore_index, grid
@@ -237,7 +237,9 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
     def _number(self) -> float:
         tally = self.tally()
         if self.value == "estimate":
-            return evaluated(self.statistic, problem_through(tally, None), tally.n_classes)[1]
+            return evaluated(
+                self.statistic, Analysis.through(None, tally).problem, tally.n_classes
+            )[1]
         return float(
             getattr(calibration_test(tally, None, self.statistic, rng=self.rng), self.value)
         )

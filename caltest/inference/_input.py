@@ -390,11 +390,6 @@ def take_tally(
     return tally if whole else tally.through(lens)
 
 
-def tallies_of(*models: object) -> list[AnyTally]:
-    """Return the models that are tallies."""
-    return [model for model in models if isinstance(model, AnyTally)]
-
-
 def rows_where_needed(
     tally: T, pairs: Collection[tuple[StatisticLike | None, LensLike | None]]
 ) -> T | Predictions:
@@ -638,11 +633,6 @@ def lens_for(
     whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
     rows = isinstance(data, Predictions) and data.n_classes > 2
     return Canonical() if lens is None and whole and rows else lens
-
-
-def problem_through(data: RowsOrTally, lens: LensLike | None) -> Problem:
-    """Return the problem of validated data behind a lens."""
-    return Analysis.through(lens, data).problem
 
 
 def _shown(data: Predictions, lens: Lens) -> Predictions:

@@ -39,7 +39,6 @@ from caltest.inference._input import (
     take_models,
     take_rows_or_tally,
     take_tally,
-    tallies_of,
 )
 from caltest.inference.calibration import calibration_result, with_subgroups
 from caltest.inference.dependence import (
@@ -163,7 +162,7 @@ def compare(
     if isinstance(names, str) or np.shape(names) != (2,):
         raise StatisticError(f"names must be two names, not {names!r}")
     data: Mapping[str, RowsOrTally]
-    if tallies := tallies_of(probs_a, probs_b):
+    if tallies := [each for each in (probs_a, probs_b) if isinstance(each, AnyTally)]:
         labels = labels_b if labels is None else labels
         data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
     elif paired and labels_b is None:
@@ -806,8 +805,9 @@ class Difference:
         together = a.error.changes - b.error.changes
         ab = b.label_variances(a.error.changes)
         ba = a.label_variances(b.error.changes)
-        by_a = np.where(self._same, a.label_variances(together), va + ba)
-        by_b = np.where(self._same, b.label_variances(together), vb + ab)
+        same = a.data.labels == b.data.labels  # a lens may give each model labels of its own
+        by_a = np.where(same, a.label_variances(together), va + ba)
+        by_b = np.where(same, b.label_variances(together), vb + ab)
         return a.error.together(np.maximum(a.not_shown * by_a, b.not_shown * by_b))
 
     @cached_property
@@ -816,13 +816,9 @@ class Difference:
         a, b = self.a.error, self.b.error
         if not self.paired:
             return sum(_of_one_unit(error, error.changes**2) for error in (a, b))
+        same = (self.a.data.labels == self.b.data.labels)[:, None]
         apart = a.changes**2 + b.changes**2
-        return _of_one_unit(a, np.where(self._same[:, None], (a.changes - b.changes) ** 2, apart))
-
-    @property
-    def _same(self) -> FloatArray:
-        # A lens may give each model labels of its own.
-        return np.asarray(self.a.data.labels == self.b.data.labels)
+        return _of_one_unit(a, np.where(same, (a.changes - b.changes) ** 2, apart))
 
     @property
     def freedom(self) -> float:

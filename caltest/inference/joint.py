@@ -28,7 +28,6 @@ from caltest.inference._input import (
     take_rows,
     take_rows_or_tally,
     take_tally,
-    tallies_of,
 )
 from caltest.inference.calibration import calibration_result, refuse_bets, with_subgroups
 from caltest.inference.null import Null, holm, max_t, result_of
@@ -121,8 +120,8 @@ def joint_test(
         raise StatisticError("the list of (statistic, lens) pairs is empty")
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     probs = rows_where_needed(probs, [*zip(statistics, lenses, strict=True)])
-    if tallies := tallies_of(probs):
-        tally = take_tally("joint_test", tallies[0], labels, facts, whole=True)
+    if isinstance(probs, AnyTally):
+        tally = take_tally("joint_test", probs, labels, facts, whole=True)
         return _of_tally(tally, statistics, lenses, run)
     data = take_rows("joint_test", probs, labels, facts)
     if data.by is None:

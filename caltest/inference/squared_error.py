@@ -214,17 +214,14 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
     Clusters meet in several pairs of cells, each of which costs as much.
     """
     sides = [(a.omitting - b.omitting, a)] if paired else [(e.omitting, e) for e in (a, b)]
-    jackknife = sum(_jackknife(values, error.times) for values, error in sides)
+    jackknife = 0.0
+    for values, error in sides:
+        times, n = error.times, float(error.times.sum())
+        jackknife += (n - 1.0) / n * float(times @ (values - times @ values / n) ** 2)
     # Residuals as they are count true errors as noise; centred ones lack a little of it
     centred, _ = _quadratic(a, b, a.centred, b.centred, paired)
     raw, apart = _quadratic(a, b, a.parts.sums, b.parts.sums, paired)
     return max(jackknife - centred, raw, centred, 0.0) + 1e-14 * apart
-
-
-def _jackknife(values: FloatArray, times: FloatArray) -> float:
-    """Return (U − 1) times the variance of U values."""
-    n = float(times.sum())
-    return (n - 1.0) / n * float(times @ (values - times @ values / n) ** 2)
 
 
 def _quadratic(

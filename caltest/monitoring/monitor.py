@@ -18,7 +18,7 @@ from caltest._base.written import several
 from caltest.data import RowFacts
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError
-from caltest.inference._input import neighbours, take_rows, take_tally, tallies_of
+from caltest.inference._input import neighbours, take_rows, take_tally
 from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, odds, steps_of
 from caltest.nulls import bets as mixture
 from caltest.nulls.bets import (
@@ -157,8 +157,8 @@ class Monitor(Watch):
         forecast together and come in one update; they may depend on each other (``independent``).
         Those of a tally are taken as independent given the past.
         """
-        if tallies := tallies_of(probs):
-            tally = take_tally("Monitor", tallies[0], labels, facts, self.lens)
+        if isinstance(probs, AnyTally):
+            tally = take_tally("Monitor", probs, labels, facts, self.lens)
             return self._after_tally(tally, time)
         # Checks of one row cost more than its bet; a stream of plain rows goes without them.
         if time is None and not facts and self._is_plain:

@@ -16,7 +16,7 @@ from caltest.data import Facts
 from caltest.data.utilities import UtilityLike
 from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
 from caltest.inference import calibration_test, individual_error, joint_test, segment_search
-from caltest.inference._input import take_rows, take_tally, tallies_of
+from caltest.inference._input import take_rows, take_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
 from caltest.inference.wrong_classes import class_errors
@@ -27,7 +27,6 @@ from caltest.reports.findings import (
     ErrorBounds,
     Judged,
     TestAnswer,
-    left_out,
     noticeable_error,
     null_of,
     questions,
@@ -48,7 +47,7 @@ from caltest.results import (
 )
 from caltest.results.base import WORST_ALPHA, go_on
 from caltest.statistics import UtilityCalibration
-from caltest.tallies import RowsOrTally
+from caltest.tallies import AnyTally, RowsOrTally
 
 
 def audit(
@@ -159,9 +158,10 @@ def audited(
             "with clusters, folds, subgroups, features or several tallies no label vector is drawn "
             "for all questions together: use adjust='holm'"
         )
-    if left := left_out(data):
-        data = replace(data, notes=(*data.notes, f"not asked, as these tallies lack it: {left}"))
-    agenda, n_resamples = questions(data, costs), draws["n_resamples"]
+    (agenda, lacking), n_resamples = questions(data, costs), draws["n_resamples"]
+    if lacking:
+        left_out = f"not asked, as these tallies lack it: {', '.join(lacking)}"
+        data = replace(data, notes=(*data.notes, left_out))
     if len(agenda) > alpha * (1 + n_resamples):
         raise StatisticError(
             f"n_resamples={n_resamples} cannot reject anything at alpha={alpha:g}: take at least "
@@ -203,8 +203,8 @@ def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | No
 
     A tolerance is refused where the error has no interval: follow-up, and several labels a row.
     """
-    if tallies := tallies_of(probs):
-        tally = take_tally("audit", tallies[0], labels, facts, whole=True)
+    if isinstance(probs, AnyTally):
+        tally = take_tally("audit", probs, labels, facts, whole=True)
         return tally.through(None) if tally.n_classes == 2 else tally
     data = take_rows("audit", probs, labels, facts)
     if tolerance is not None and (data.followup is not None or data.multilabel):

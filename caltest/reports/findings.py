@@ -23,7 +23,7 @@ from caltest.data.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject,
 from caltest.data.utilities import UtilityLike
 from caltest.errors import StatisticError
 from caltest.inference import confidence_interval, cox_recalibration
-from caltest.inference._input import ROWS_FOR_SUMS, problem_through, rows_where_needed
+from caltest.inference._input import ROWS_FOR_SUMS, Analysis, rows_where_needed
 from caltest.inference.null import holm
 from caltest.nulls import Run
 from caltest.results import (
@@ -94,6 +94,18 @@ class AuditQuestion:
     kind: QuestionKind
     pairs: tuple[StatisticAndLens, ...]
 
+    @classmethod
+    def of(
+        cls, lens: Lens, kind: QuestionKind, words: str, *statistics: StatisticLike,
+        suffix: str = "",
+    ) -> AuditQuestion:  # fmt: skip
+        """Return the question that statistics of one lens answer; a suffix goes on with its name.
+
+        ``words`` are the question as printed.
+        """
+        pairs = tuple((statistic, lens) for statistic in statistics)
+        return cls(f"{lens!r}{suffix}", words, kind, pairs)
+
     @property
     def subject(self) -> Subject:
         """Which probabilities the lens assesses."""
@@ -124,9 +136,11 @@ def null_of(data: RowsOrTally, question: AuditQuestion) -> Literal["auto", "asym
     ((statistic, lens),) = question.pairs
     if question.kind == "levels":
         alone = data.n_clusters is None and data.weights is None
-        p = problem_through(data, lens).probs
+        p = Analysis.through(lens, data).problem.probs
         return "asymptotic" if alone and (p * (1.0 - p)).sum(axis=0).min() >= COMMON else "auto"
-    prepared = prepare(statistic, problem_through(data, lens)) if data.n_clusters is None else None
+    if data.n_clusters is not None:
+        return "auto"
+    prepared = prepare(statistic, Analysis.through(lens, data).problem)
     normal = isinstance(prepared, ScoreSum) and prepared.tails <= NORMAL
     return "asymptotic" if normal else "auto"
 
@@ -170,21 +184,30 @@ def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
     return sums[lens]
 
 
-def questions(data: RowsOrTally, costs: UtilityLike | None = None) -> list[AuditQuestion]:
-    """Return the questions that an audit asks about these predictions, the headline question first.
+def questions(
+    data: RowsOrTally, costs: UtilityLike | None = None
+) -> tuple[list[AuditQuestion], list[str]]:
+    """Return the questions about these predictions, the headline first, and lenses left out.
 
-    Their number depends on the classes, on subgroups, features, items and costs.
+    A tally leaves out the lenses whose sums it lacks.
     """
-    agenda = [*_agenda(data), *_item_by_item(data), *_in_users_units(data, costs)]
-    return _defined([question for question in agenda if _answerable(data, question)], data)
-
-
-def left_out(data: RowsOrTally) -> str:
-    """Return a list in words of the questions that this tally cannot answer.
-
-    "" if it answers all.
-    """
-    return ", ".join(question.lens for question in _agenda(data) if not _answerable(data, question))
+    agenda = _agenda(data)
+    headline = agenda[0]
+    if not data.multilabel:  # there every label is a subgroup already
+        if data.by is not None:
+            name, words = f"{headline.lens} by group", "and in every subgroup?"
+            agenda.append(replace(headline, lens=name, words=words, kind="groups"))
+        if data.features is not None:
+            name, words = f"{headline.lens} segments", "and in every segment?"
+            agenda.append(replace(headline, lens=name, words=words, kind="segments"))
+    if isinstance(data, Predictions) and data.items is not None and data.folds is None:
+        # One test of the average cannot tell whether every item is right
+        words, statistic = "right item by item?", IndividualError()
+        agenda.append(AuditQuestion.of(Canonical(), "items", words, statistic, suffix=" items"))
+    if costs is not None:
+        agenda.append(_in_users_units(data, costs))
+    asked = [question for question in agenda if _answerable(data, question)]
+    return _defined(asked, data), [each.lens for each in agenda if each not in asked]
 
 
 def _answerable(data: RowsOrTally, question: AuditQuestion) -> bool:
@@ -201,42 +224,27 @@ def _answerable(data: RowsOrTally, question: AuditQuestion) -> bool:
 
 
 def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
+    """Return the questions of all rows together."""
     n_rows = data.n if data.rows is None else data.rows.n  # that whole vectors are asked of
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
-
-    def error(lens: Lens, words: str, statistic: ECE) -> AuditQuestion:
-        return AuditQuestion(repr(lens), words, "error", ((statistic, lens),))
-
-    def shape(lens: Lens) -> AuditQuestion:
-        # A slope, a shift, and waves or bumps of any width: what bins of one width may miss.
-        pairs: tuple[StatisticAndLens, ...] = tuple(
-            (s, lens) for s in (CoxScore(), Kuiper(), MultiScale())
-        )
-        return AuditQuestion(f"{lens!r} no bins", "and without bins?", "shape", pairs)
-
-    def groups(lens: Lens) -> list[AuditQuestion]:
-        pairs: tuple[StatisticAndLens, ...] = ((binary, lens),)
-        groups = AuditQuestion(f"{lens!r} by group", "and in every subgroup?", "groups", pairs)
-        inside = AuditQuestion(f"{lens!r} segments", "and in every segment?", "segments", pairs)
-        return [groups] * (data.by is not None) + [inside] * (data.features is not None)
-
-    top = error(TopK(1), "is its confidence right?", binary)
+    # A slope, a shift, and waves or bumps of any width: what bins of one width may miss
+    binless = CoxScore(), Kuiper(), MultiScale()
+    of = AuditQuestion.of
+    top = of(TopK(1), "error", "is its confidence right?", binary)
+    top_binless = of(TopK(1), "shape", "and without bins?", *binless, suffix=" no bins")
     if data.drawn_together and data.lenses == (TopK(1),):
-        return [top, shape(TopK(1))]  # also of two classes
+        return [top, top_binless]  # also of two classes
+    event = OneVsRest(1)
     if data.multilabel:
-        event = OneVsRest(1)
-        return [
-            AuditQuestion("ECE by label", "is every label right?", "groups", ((binary, event),)),
-            AuditQuestion(
-                "CoxScore by label", "and without bins?", "groups", ((CoxScore(), event),)
-            ),
-        ]
+        error = of(event, "groups", "is every label right?", binary)
+        score = of(event, "groups", "and without bins?", CoxScore())
+        return [replace(error, lens="ECE by label"), replace(score, lens="CoxScore by label")]
     if data.n_classes == 2:
-        event = OneVsRest(1)
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
         words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
         tops = [] if asserted or data.followup is not None else [top]
-        return [error(event, words, binary), shape(event), *tops, *groups(event)]
+        shape = of(event, "shape", "and without bins?", *binless, suffix=" no bins")
+        return [of(event, "error", words, binary), shape, *tops]
     name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
     if data.n_classes > MOST_CLASSES and isinstance(data, Predictions):
         # Looking at predictions only keeps every test valid.
@@ -246,55 +254,35 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
     called = [(c, data.class_name(c)) for c in numbers]
     events = [OneVsRest(c if name == str(c) else name) for c, name in called]
     every = AuditQuestion(name, words, "classes", tuple((binary, event) for event in events))
-    whole = error(Canonical(), "is the whole vector right?", vector)
+    whole = of(Canonical(), "error", "is the whole vector right?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
-    score, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
+    score_gap, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
     if data.ordered:
         last = data.n_classes - 2
-        below: tuple[StatisticAndLens, ...] = tuple(
-            (binary, Cumulative(c)) for c in range(last + 1)
-        )
-        words = "are cumulative probabilities right?"
-        score, cuts = (
-            ScoreGap("rps"),
-            [AuditQuestion(f"Cumulative(0…{last})", words, "ordered", below)],
-        )
-    whole_score: tuple[StatisticAndLens, ...] = ((score, Canonical()),)
-    sure = AuditQuestion("Canonical() score", "over- or underconfident?", "score", whole_score)
-    scores: tuple[StatisticAndLens, ...] = ((MulticlassCox(), Canonical()),)
-    levels = AuditQuestion("Canonical() Cox", "which class is wrong?", "levels", scores)
+        below = tuple((binary, Cumulative(c)) for c in range(last + 1))
+        words, score_gap = "are cumulative probabilities right?", ScoreGap("rps")
+        cuts = [AuditQuestion(f"Cumulative(0…{last})", words, "ordered", below)]
+    sure = of(Canonical(), "score", "over- or underconfident?", score_gap, suffix=" score")
+    levels = of(Canonical(), "levels", "which class is wrong?", MulticlassCox(), suffix=" Cox")
     every_class = [levels] * (data.n_classes <= MOST_CLASSES)
     k = min(3, data.n_classes - 2)
-    ranks = [error(TopK(k), f"are the {k} largest right?", vector)] if k > 1 else []
-    return [top, shape(TopK(1)), *ranks, every, *cuts, whole, sure, *every_class, *groups(TopK(1))]
+    ranks = [of(TopK(k), "error", f"are the {k} largest right?", vector)] if k > 1 else []
+    return [top, top_binless, *ranks, every, *cuts, whole, sure, *every_class]
 
 
-def _item_by_item(data: RowsOrTally) -> list[AuditQuestion]:
-    """Return a list with the question whether single items are calibrated, empty without items.
-
-    A test of the average would not see errors of opposite sign.
-    """
-    if not isinstance(data, Predictions) or data.items is None or data.folds is not None:
-        return []
-    pairs: tuple[StatisticAndLens, ...] = ((IndividualError(), Canonical()),)
-    return [AuditQuestion("Canonical() items", "right item by item?", "items", pairs)]
-
-
-def _in_users_units(data: RowsOrTally, costs: UtilityLike | None) -> list[AuditQuestion]:
+def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
     """Return the question whether acting on the probabilities gains the utility they promise.
 
     The list is empty without ``costs``.
     """
-    if costs is None:
-        return []
     rows = data.rows
     if rows is None or not data.has_rows or rows.followup is not None or rows.multilabel:
         raise StatisticError(
             "costs= needs rows with one outcome each: a tally does not keep utilities, and neither "
             "follow-up nor several labels a row have them"
         )
-    pairs: tuple[StatisticAndLens, ...] = ((UtilityCalibration(costs), Canonical()),)
-    return [AuditQuestion("Canonical() costs", "does it gain what it promises?", "costs", pairs)]
+    words, statistic = "does it gain what it promises?", UtilityCalibration(costs)
+    return AuditQuestion.of(Canonical(), "costs", words, statistic, suffix=" costs")
 
 
 def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuestion]:
@@ -304,20 +292,14 @@ def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuesti
     """
     answerable = []
     for question in agenda:
-        if question.kind not in (
-            "shape",
-            "score",
-            "levels",
-            "items",
-            "costs",
-        ):  # an error always has a meaning
-            answerable.append(question)
+        if question.kind not in ("shape", "score", "levels", "items", "costs"):
+            answerable.append(question)  # an error always has a meaning
             continue
         sums, pairs = summed(data, question), list[StatisticAndLens]()
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
                 source = rows_where_needed(sums, [(statistic, lens)])
-                prepare(statistic, problem_through(source, lens))
+                prepare(statistic, Analysis.through(lens, source).problem)
                 pairs.append((statistic, lens))
         answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
     return answerable
@@ -519,7 +501,10 @@ def _judged(
     parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha
     assert data.rows is not None  # a tally has no subgroups
     whole, findings = replace(data.rows, by=None, features=None), list[Finding | None]()
-    means = [problem_through(whole.take(r), lens).means() for r in data.rows.subgroups().values()]
+    means = [
+        Analysis.through(lens, whole.take(r)).problem.means()
+        for r in data.rows.subgroups().values()
+    ]
     for test, p in zip(parts.tests, parts.adjusted, strict=True):
         law = None if test is None else test.null_distribution
         passing = inf if law is None else law.ppf(1.0 - alpha)
@@ -664,7 +649,7 @@ def _sides(predicted: float, observed: float, error: float) -> list[str]:
 
 def means_of(data: RowsOrTally, c: int | str) -> tuple[float, float]:
     """Return (mean prediction, observed frequency) of a class, weighted where rows are weighted."""
-    return problem_through(data, OneVsRest(c)).means()
+    return Analysis.through(OneVsRest(c), data).problem.means()
 
 
 # ------------------------------------------------------------------------------
@@ -707,7 +692,7 @@ def report_of(
     if data.classes == RIGHT or one_event:
         subject, (confidence, accuracy) = "event", means_of(data, 1)
     else:
-        subject, (confidence, accuracy) = "top", problem_through(data, TopK(1)).means()
+        subject, (confidence, accuracy) = "top", Analysis.through(TopK(1), data).problem.means()
     named = rows[0].subject == "event" and data.classes != RIGHT
     event = means_of(data, 1) if named else (np.nan, np.nan)
     top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
@@ -774,7 +759,7 @@ def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
 
     None otherwise.
     """
-    p = problem_through(data, OneVsRest(1)).probs
+    p = Analysis.through(OneVsRest(1), data).problem.probs
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
         return None
     with suppress(StatisticError):
@@ -791,7 +776,7 @@ def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
     It names the prediction at which the line crosses the diagonal if at least 5 % of the rows lie
     on each side of it.
     """
-    p = problem_through(data, OneVsRest(1)).probs[:, 0]
+    p = Analysis.through(OneVsRest(1), data).problem.probs[:, 0]
     turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
     sides = ("high", "low") if line.slope < 1.0 else ("low", "high")
     words = "too extreme" if line.slope < 1.0 else "not extreme enough"

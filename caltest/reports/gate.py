@@ -25,7 +25,6 @@ from caltest.inference._input import (
     noted,
     paired_rows,
     take_rows_or_tally,
-    tallies_of,
 )
 from caltest.nulls import Run, Workers
 from caltest.read.arguments import has_labels, lent_labels, with_ids
@@ -33,7 +32,7 @@ from caltest.reports.findings import ErrorBounds, of_other_label
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
-from caltest.tallies import RowsOrTally
+from caltest.tallies import AnyTally, RowsOrTally
 
 #: By whether an error is within its limit, the one that decides over others first.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
@@ -183,12 +182,13 @@ def _models(
         models = dict(zip(names, (probs, against), strict=True))
         matched, labels, notes = paired_rows(models, labels, {**facts})
         probs, against = (matched[name] for name in names)
-    if against is not None and not tallies_of(probs, against):  # rows of both models go together
+    tallies = [each for each in (probs, against) if isinstance(each, AnyTally)]
+    if against is not None and not tallies:  # rows of both models go together
         facts.setdefault("rounded", False)
     data = noted(take_rows_or_tally("gate", probs, labels, facts, lens), notes.get(names[0]))
     if against is None:
         return data, None, (data, None)
-    complete = isinstance(against, Predictions) or tallies_of(against) or not paired
+    complete = isinstance(against, (Predictions, AnyTally)) or not paired
     outcomes = labels
     if complete or has_labels(against, labels):
         outcomes = labels if isinstance(labels, str) else None
@@ -196,7 +196,6 @@ def _models(
         outcomes = lent_labels(data, against, facts.get("ids"))
     old = take_rows_or_tally("gate", against, outcomes, facts, lens)
     old = noted(old, notes.get(names[1]))
-    tallies = tallies_of(probs, against)
     if paired and len(tallies) == 2:  # whose samples say which rows go together
         return data, old, (tallies[0], tallies[1])
     if paired and isinstance(data, Predictions) and isinstance(old, Predictions):

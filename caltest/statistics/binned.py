@@ -39,6 +39,8 @@ class BinnedError(CellStatistic):
     """
 
     distance: str | Distance
+    #: Total mass of the cells; doubled under a root of two classes, which counts one component.
+    divisor: float
 
     @classmethod
     def of(
@@ -54,17 +56,14 @@ class BinnedError(CellStatistic):
         # What one more event adds to a term that is linear in it: the grid of the exact law.
         steps = {"tv": 1.0, "l1": 2.0, "l2": 2.0**0.5, "max": 1.0}
         step = steps.get(distance) if isinstance(distance, str) else None
+        mass = float(cells.mass.sum())
         return cls(
-            cells.problem, distance,
+            cells.problem, distance, mass * (2.0 if root else 1.0),
             cells=cells, combine=combine, root=root,
-            unit=None if step is None else step / float(cells.mass.sum()),
+            norm=None if two or not isinstance(distance, str) else DISTANCE_NORMS[distance],
+            unit=None if step is None else step / mass,
             estimand=_estimand(distance, combine, root, two),
         )  # fmt: skip
-
-    @property
-    def norm(self) -> int | None:
-        many = self.problem.n_classes > 2 and isinstance(self.distance, str)
-        return DISTANCE_NORMS[str(self.distance)] if many else None
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return mass · d(observed, predicted) / total mass for every cell, (B, L).
@@ -74,17 +73,9 @@ class BinnedError(CellStatistic):
         mass, largest = self.cells.mass[at], self.combine == "max"
         if not isinstance(self.distance, str):
             gaps = self._by_function(sums, at)
-            return gaps if largest else gaps * (mass / self._divisor)
+            return gaps if largest else gaps * (mass / self.divisor)
         gaps = _gaps(self.distance, sums[:, :, 0], mass, self.problem.n_classes == 2)
-        return gaps / mass if largest else gaps / self._divisor
-
-    @cached_property
-    def _divisor(self) -> float:
-        """Total mass of the cells.
-
-        Doubled under a root of two classes, which counts one component.
-        """
-        return float(self.cells.mass.sum()) * (2.0 if self.root else 1.0)
+        return gaps / mass if largest else gaps / self.divisor
 
     def _by_function(self, sums: FloatArray, at: slice) -> FloatArray:
         """Return distances of observed and predicted means (B, L) for residual sums (B, L, d)."""
@@ -254,10 +245,6 @@ class Excess(SumStatistic):
         gaps = np.square(gaps) if self.norm is None else gaps
         return np.asarray(((gaps - sums.squares) * self.pairs).sum(axis=1))
 
-    @property
-    def norm(self) -> int | None:
-        return None if self.problem.d == 1 else 1
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterPairs(SumStatistic):
@@ -377,7 +364,8 @@ class DebiasedL2(Statistic):
             columns = [codes(column) for column in both if column is not None]
             return ClusterPairs.of(cells, columns, error)
         weights = pair_weights(cells, with_own=self.estimator == "tcal")
-        return Excess(problem, weights, cells=cells, estimand=error, null_mean=0.0)
+        norm = None if problem.n_classes == 2 else DISTANCE_NORMS["sqeuclidean"]
+        return Excess(problem, weights, cells=cells, estimand=error, null_mean=0.0, norm=norm)
 
 
 @dataclass(frozen=True, repr=False)
@@ -441,9 +429,7 @@ class KumarL2(CellStatistic):
 class ScalesReader(Reader):
     """Reader of standardised excesses; merges the cells of nested scales as they close."""
 
-    @property
-    def at_once(self) -> int:
-        return 64
+    at_once = 64
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
         scales = cast("Scales", self.statistic)

@@ -27,9 +27,7 @@ from caltest.statistics.statistic import Statistic, coarseness
 class WalkReader(Reader):
     """Reader of the extent of walks, step by step, without keeping their steps."""
 
-    @property
-    def at_once(self) -> int:
-        return 64
+    at_once = 64
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
         ends = np.zeros((2, block.shape[1]))

@@ -260,9 +260,7 @@ def _bootstrap(
 class LineReader(Reader):
     """Reader of sums over all pairs, level by level, without keeping the sums of the levels."""
 
-    @property
-    def at_once(self) -> int:
-        return 64
+    at_once = 64
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
         line = cast("LineError", self.statistic)

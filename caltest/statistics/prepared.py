@@ -142,6 +142,8 @@ class SumStatistic(Prepared):
     scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
     #: The same sums of the observed rows, where a problem knows them better than its table.
     observed_scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
+    #: Index in ``NORMS`` of the norm of the sums of several classes that suffices, or None.
+    norm: int | None = field(default=None, kw_only=True)
     squares: ClassVar[Squares] = None
     #: What reads redrawn outcomes of two classes.
     reader: ClassVar[type[Reader]] = Reader
@@ -149,11 +151,6 @@ class SumStatistic(Prepared):
     @abstractmethod
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         """Return the values (B,) of the sums of B sets of outcomes."""
-
-    @property
-    def norm(self) -> int | None:
-        """Index in ``NORMS`` of the norm of the sums of several classes that suffices, or None."""
-        return None
 
     @property
     def sum_cells(self) -> Cells | None:
