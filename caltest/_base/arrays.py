@@ -64,7 +64,10 @@ def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def codes(values: ArrayLike) -> IntArray:
-    """Return the rank of every value among the distinct values, from 0, shape (n,)."""
+    """Return the rank of every value among the sorted distinct values, integers from 0.
+
+    The shape is (n,).
+    """
     return np.unique(values, return_inverse=True)[1].ravel()  # NumPy 2.0 keeps the shape
 
 
@@ -76,9 +79,10 @@ def quarters(values: FloatArray | IntArray) -> IntArray:
 
 
 def below(t: float, values: FloatArray) -> float:
-    """Return the threshold from which on one of the values counts as a tie with t or as larger.
+    """Return the smallest number that counts as at least ``t`` in a comparison with ``values``.
 
-    Frequencies are of order 1: their differences carry rounding of 1e-16 however small they are.
+    It is t less the rounding error of the values, so that ties count. Frequencies are of order 1:
+    their differences carry an error of 1e-16 however small they are.
     """
     scale = max(abs(float(values.min())), abs(float(values.max())))
     return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
@@ -102,7 +106,10 @@ def reaching(
 
 
 def one_of(name: str, value: object, choices: Collection[object]) -> None:
-    """Refuse a value that is not among the choices."""
+    """Raise StatisticError if a parameter's value is not among its choices.
+
+    ``name`` is the parameter; the message lists the choices.
+    """
     if value not in choices:
         words = [repr(word) for word in choices]
         choice = " or ".join(words) if len(words) == 2 else f"one of {', '.join(words)}"
@@ -125,7 +132,7 @@ def number(name: str, value: object, low: float, high: float, ends: str = "()") 
 
 
 def fraction(name: str, value: object) -> None:
-    """Refuse a value that is not strictly between 0 and 1."""
+    """Raise StatisticError if the parameter ``name`` is not strictly between 0 and 1."""
     number(name, value, 0.0, 1.0)
 
 
@@ -191,7 +198,11 @@ _SHOWING = Lock()
 
 @contextmanager
 def progress(total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that reports steps; one bar shows on a terminal after two seconds."""
+    """Context manager that yields a function to report steps done, for a progress bar.
+
+    The bar shows on a terminal after two seconds, one at a time. ``total`` is the number of steps,
+    None if unknown, and ``unit`` their name in the plural.
+    """
     if total == 1 or not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
         yield lambda steps: None
         return

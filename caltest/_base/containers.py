@@ -18,7 +18,10 @@ from caltest.errors import InvalidPredictionsError
 
 
 class Foreign(Protocol):
-    """Protocol of tables and tensors of other libraries; each has some of it, see :func:`can`."""
+    """Protocol of tables and tensors of other libraries.
+
+    No library has all of these attributes; :func:`can` says which one a value has.
+    """
 
     dtype: object
     columns: Iterable[object]
@@ -60,13 +63,16 @@ def names_of(table: object) -> list[object] | None:
 
 
 def column_of(table: object, name: object) -> object:
-    """Return a column of a table by a name that :func:`names_of` returned."""
+    """Return the column called ``name`` of a table; the name comes from :func:`names_of`."""
     assert can(table, "__getitem__")
     return table[name]
 
 
 def dtype_of(values: object) -> str:
-    """Return the name of the number type in its own library, or "" if it has none."""
+    """Return the name of the number type in its own library, such as "torch.bfloat16".
+
+    It is "" for values without a number type.
+    """
     return str(values.dtype) if can(values, "dtype") else ""
 
 

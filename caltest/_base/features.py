@@ -50,9 +50,10 @@ NUMBER_TYPES = (int, float, np.integer, np.floating, Decimal)
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """One column: numbers, dates as microseconds since 1970, or indices into ``levels``.
+    """One column of features, shape (n,): numbers, dates, or levels of text.
 
-    NaN if missing.
+    Dates are microseconds since 1970, and text is stored as indices into ``levels``. NaN marks a
+    missing value.
     """
 
     name: str
@@ -62,35 +63,39 @@ class Feature:
 
     @property
     def missing(self) -> BoolArray:
-        """Rows without a value, booleans (n,)."""
+        """True for rows without a value, booleans of shape (n,)."""
         return np.isnan(self.values)
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Columns of the same rows, by which these are taken like an array.
+    """Several columns of features of the same rows; indexing it selects rows.
 
-    ``unnamed``: all that a table has, of which those that tell the outcome are not meant.
+    ``unnamed`` is true if the user named no columns. Then all columns of the table are here, and
+    those that give the outcome away are left out of a search.
     """
 
     columns: tuple[Feature, ...]
     unnamed: bool = False
 
     def __getitem__(self, rows: IntArray | BoolArray) -> Features:
-        """Return the features of some rows."""
+        """Return the features of the selected rows.
+
+        ``rows`` are indices or booleans of shape (n,).
+        """
         columns = tuple(replace(c, values=c.values[rows]) for c in self.columns)
         return replace(self, columns=columns)
 
     @property
     def named(self) -> dict[str, Feature]:
-        """Columns by name."""
+        """Return the columns as a dictionary by name."""
         return {column.name: column for column in self.columns}
 
 
 def identifies(column: Feature) -> bool:
     """Return whether a column looks like an identifier.
 
-    Row names or numbers, times of day, rare ids.
+    Names or numbers of rows, times of day, and identifiers of small groups look so.
     """
     values, n = column.values, column.values.size
     if column.dates:
@@ -206,7 +211,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _without_zone(moment: date | np.datetime64) -> date | np.datetime64:
-    """Return a date with a time zone as UTC without one, which NumPy can hold."""
+    """Return a date with a time zone in UTC without zone, as NumPy dates have none."""
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     return moment
@@ -232,7 +237,10 @@ def _edge_text(edge: float) -> str:
 
 
 def holds(condition: Condition, feature: Feature) -> BoolArray:
-    """Return which rows of a column meet a condition, booleans (n,)."""
+    """Return, for every row of a column, whether the condition holds, booleans of shape (n,).
+
+    StatisticError if the condition is about numbers and the column is text, or the other way round.
+    """
     _, kind, low, high, level = condition
     if kind == "missing":
         return feature.missing

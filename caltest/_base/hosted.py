@@ -19,10 +19,11 @@ T = TypeVar("T")
 def or_nan(
     ask: Callable[[], T], unmeasured: T, name: str, said: set[str] | None = None, stack: int = 3
 ) -> T:
-    """Return the answer of ``ask``, or ``unmeasured`` with an ``UnmeasuredWarning``.
+    """Return the answer of ``ask()``, or ``unmeasured`` with an ``UnmeasuredWarning`` if it fails.
 
-    ``name`` is that of the metric. Reasons that differ in numbers only are said once if ``said``,
-    the reasons so far, is passed. ``KeyboardInterrupt`` and ``SystemExit`` are passed on.
+    ``name`` is the name of the metric in the warning. If the set ``said`` is passed, reasons that
+    differ only in numbers are warned of once. ``stack`` is the stack level of the warning.
+    ``KeyboardInterrupt`` and ``SystemExit`` are passed on.
     """
     try:
         return ask()

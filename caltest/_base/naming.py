@@ -35,7 +35,7 @@ def in_a_file(
     parts: tuple[tuple[str, int], ...] = (),
     label: str = "",
 ) -> Iterator[None]:
-    """Within this context, messages name rows and columns as one file, or several, does.
+    """Context manager in which messages name rows and columns as the file, or files, do.
 
     ``rows`` (n,) are line numbers, ``columns`` the names of the probability columns, ``parts``
     pairs (file, rows) of concatenated files, ``label`` the name of the label column.
@@ -48,13 +48,16 @@ def in_a_file(
 
 
 def in_column() -> str:
-    """Return the phrase that names the label column in a message; "" for arrays."""
+    """Return " in column NAME" for messages on labels read from a file; "" for arrays."""
     called = NAMES_IN_MESSAGES.get()
     return f" in column {called.label}" if called and called.label else ""
 
 
 def nth(place: int) -> str:
-    """Return the name of the row at ``place``, such as "row 17 of scores.csv"."""
+    """Return the name of the row at index ``place``, such as "row 17 of scores.csv".
+
+    For arrays it is "row 17", counted from 0.
+    """
     called = NAMES_IN_MESSAGES.get()
     if called is None:
         return f"row {place}"

@@ -67,7 +67,11 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
-    """Write a temporary file beside the target and move it into place; remove it on failure."""
+    """Write ``data`` to a temporary file beside the target, and move it into place.
+
+    ``old`` is the status of the file that is replaced, whose mode and owner the new one takes; None
+    if there is none. The temporary file is removed on failure.
+    """
     beside = target.with_name(f".caltest-{secrets.token_hex(12)}.tmp")
     mode = _NEW_MODE if old is None else stat.S_IMODE(old.st_mode) & _MODE_BITS
     # Private until the old mode is set: the umask must not widen what was narrow.

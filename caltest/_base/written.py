@@ -55,12 +55,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def first_of(names: Sequence[object], most: int = 5) -> str:
-    """Return a list of names as text; of a long list the first ``most``."""
+    """Return names joined by commas; of a longer list the first ``most``, followed by "…"."""
     return ", ".join(map(str, names[:most])) + ", …" * (len(names) > most)
 
 
 def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
-    """Return the TypeError for an unknown keyword, with a suggestion."""
+    """Return the TypeError for an unknown keyword, with the closest existing name as a suggestion.
+
+    ``who`` is the function's name, ``word`` the keyword and ``names`` the keywords that exist.
+    """
     close = get_close_matches(word, names, 1)
     advice = f"did you mean {close[0]}=?" if close else WORDS.get(word)
     return TypeError(f"{who} has no argument {word!r}" + (f": {advice}" if advice else ""))
@@ -102,7 +105,11 @@ def explained(function: Function) -> Function:
 
 
 def refuse_form(values: object, name: str) -> None:
-    """Refuse a value that is no array, with the way from it to one."""
+    """Raise InvalidPredictionsError for a value that is no array, and say how to get one from it.
+
+    Examples are a path, which has to be read first, and a splitter passed as ``folds``. Arrays
+    pass.
+    """
     form, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):
         form, advice = f"{str(values)!r}", "read a file with read_predictions(path)"
@@ -134,7 +141,7 @@ WRITTEN_BY_NAME = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
 def name_of(value: object) -> str:
-    """Return a value as written in a recipe: 0.5 for a NumPy number, a function's name."""
+    """Return a value as a recipe writes it: 0.5 for a NumPy number, a function by its name."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
     plain = value.item() if isinstance(value, np.generic) else value
@@ -142,13 +149,13 @@ def name_of(value: object) -> str:
 
 
 class Doubt(str):
-    """Note that puts p-values in doubt; a verdict begins with it."""
+    """Note with a reason to doubt the data, and so the p-values; a verdict begins with it."""
 
     __slots__ = ()
 
 
 class DependenceDoubt(Doubt):
-    """Doubt that rows are independent; with it no rejection is a verdict."""
+    """Doubt that rows are independent; with it a rejection leads to the verdict "in doubt"."""
 
     __slots__ = ()
 
@@ -159,7 +166,7 @@ def several(n: int, word: str) -> str:
 
 
 class _OfInit:
-    """Signature of a class made by ``__init__``, whatever ``__new__`` takes."""
+    """Descriptor that gives a class the signature of its ``__init__``, for help and messages."""
 
     def __get__(self, value: object, kind: Any) -> Signature:
         _, *parameters = signature(kind.__init__).parameters.values()
@@ -171,9 +178,9 @@ _parameters = cache(signature)
 
 
 class Written:
-    """Mixin that prints a dataclass as it would be written.
+    """Mixin for dataclasses whose repr is the shortest code that creates them.
 
-    Only options that are not the default.
+    Options with their default value are left out.
     """
 
     #: How many fields are always printed, the first of them by its place; other fields are options.

@@ -29,7 +29,10 @@ Curve = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Curves:
-    """Map of the methods of this module: one curve for two classes, else one per class."""
+    """Fitted map of the methods in this module: one curve for two classes, else one for each class.
+
+    Called on log-probabilities of shape (n, K), it returns probabilities of that shape.
+    """
 
     curves: tuple[Curve, ...]
 
@@ -44,9 +47,9 @@ class Curves:
 
 
 def _log_rest(scores: FloatArray) -> FloatArray:
-    """Return log(1 − p) for every entry, shape (n, K).
+    """Return log(1 − p) for log-probabilities ``scores`` of shape (n, K), same shape.
 
-    Near p = 1 from the sum of the other classes.
+    Near p = 1 it is computed from the other classes, so that no digits are lost.
     """
     probs = np.exp(scores)
     rest = 1.0 - probs
@@ -59,7 +62,10 @@ def _log_rest(scores: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """One class against the rest: its log-probabilities, whether it happened, and weights, (n,)."""
+    """Training data of one curve: a class against the rest, arrays of shape (n,).
+
+    ``log_p`` and ``log_rest`` are log p and log(1 − p), ``happened`` whether the class occurred.
+    """
 
     log_p: FloatArray
     log_rest: FloatArray
@@ -67,7 +73,10 @@ class Event:
     weights: FloatArray
 
     def logistic(self, features: FloatArray, identity: FloatArray, penalty: float) -> SoftmaxLoss:
-        """Return the loss of logistic regression of the event on features, shape (n, d)."""
+        """Return the loss of a logistic regression of the event on features, shape (n, d).
+
+        ``identity`` (d,) are the coefficients to which a ridge of weight ``penalty`` shrinks.
+        """
 
         def forward(theta: FloatArray) -> FloatArray:
             return np.column_stack([np.zeros(len(features)), features @ theta])
@@ -80,7 +89,10 @@ class Event:
 
 
 class _ByCurves(Recalibration):
-    """A method that learns one curve at a time."""
+    """Base class of methods that fit one curve for each class, independently.
+
+    A subclass defines ``_curve(event)``, which returns a function of (log p, log(1 − p)).
+    """
 
     def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Curves:
         w = np.ones(len(scores)) if weights is None else weights
@@ -96,7 +108,7 @@ class _ByCurves(Recalibration):
 
 @dataclass(frozen=True)
 class BetaCurve:
-    """logit q = a log p − b log(1 − p) + c; with a = b the curve of Platt scaling."""
+    """Fitted curve logit q = a log p − b log(1 − p) + c; with a = b the curve of Platt scaling."""
 
     a: float
     b: float
@@ -165,7 +177,10 @@ class BetaCalibration(_ByCurves, Penalised):
 
 @dataclass(frozen=True, eq=False)
 class Polyline:
-    """The curve of isotonic regression: values at knots, straight between, flat outside."""
+    """Fitted curve of isotonic regression: linear between knots and constant beyond them.
+
+    ``knots`` are predictions in increasing order and ``values`` the recalibrated ones, shape (m,).
+    """
 
     knots: FloatArray
     values: FloatArray
@@ -202,7 +217,10 @@ class IsotonicRegression(_ByCurves):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The map of :class:`HistogramBinning`: one value for each bin between the edges."""
+    """Fitted map of :class:`HistogramBinning`, constant in each bin.
+
+    ``edges`` (m − 1,) separate the bins, ``values`` (m,) are the recalibrated probabilities.
+    """
 
     edges: FloatArray
     values: FloatArray

@@ -47,7 +47,10 @@ Map = Callable[[FloatArray], FloatArray]
 
 
 class Recalibration(ABC):
-    """Base class of recalibration methods, which provides ``fit``."""
+    """Base class of recalibration methods, which provides ``fit``.
+
+    A subclass defines ``_learn(scores, labels, weights)``, which returns the fitted map.
+    """
 
     def fit(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> Recalibrated:
         """Fit the map on held-out predictions and their labels.
@@ -88,7 +91,10 @@ class Recalibration(ABC):
 
 @dataclass(frozen=True)
 class Penalised(Recalibration):
-    """Method whose parameters are drawn to the identity map by a ridge of weight ``penalty``."""
+    """Base class of methods whose parameters are shrunk to the identity map.
+
+    ``penalty`` is the weight of the ridge; without one the optimum need not exist.
+    """
 
     penalty: float = 1e-6
 
@@ -141,7 +147,11 @@ class Recalibrated:
     def __call__(self, probs: Any, *, from_logits: bool = False) -> Any: ...
 
     def __call__(self, probs: object, *, from_logits: bool = False) -> FloatArray | Predictions:
-        """Return recalibrated probabilities, (n,), (n, K) or Predictions, as ``probs`` are."""
+        """Return recalibrated probabilities in the form of ``probs``: (n,), (n, K) or Predictions.
+
+        With ``from_logits`` the input are logits. StatisticError for another number of classes than
+        fitted.
+        """
         unlabelled = None
         if not isinstance(probs, Predictions):
             refuse_form(probs, "probs")
@@ -166,7 +176,10 @@ class Recalibrated:
         return replace(data, probs=repaired, notes=tuple(notes), provenance=provenance)
 
     def _overlap(self, data: Predictions, scores: FloatArray) -> BoolArray:
-        """Return which rows are recognised as rows of the fit, booleans of shape (n,)."""
+        """Return which rows are recognised as rows of the fit, booleans of shape (n,).
+
+        They are matched by ``ids`` where both have them, otherwise by their scores (n, K).
+        """
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))
         keys = _row_numbers(scores)
@@ -192,7 +205,10 @@ class Recalibrated:
 
 
 def refuse_fitted_rows(data: Predictions) -> None:
-    """Refuse predictions of which more than 5 % were rows of the fit of their recalibration."""
+    """Raise StatisticError if more than 5 % of the rows were used to fit their recalibration.
+
+    A test on the rows of the fit would call nearly any recalibrated model calibrated.
+    """
     for step in data.provenance:
         if step.n_overlap > KNOWN * data.n:
             raise StatisticError(
@@ -243,7 +259,7 @@ class SoftmaxLoss:
     _latest: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, repr=False)
 
     def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss and its gradient, shape (d,)."""
+        """Return (loss, gradient) at the parameters ``theta``; the gradient has shape (d,)."""
         from scipy.special import log_softmax
 
         logs = log_softmax(self.forward(theta), axis=1)
@@ -257,7 +273,7 @@ class SoftmaxLoss:
         return float(loss), self._mean(residual) + self.penalty * shift
 
     def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the Hessian at θ times a direction, shape (d,)."""
+        """Return the Hessian of the loss at ``theta`` times ``direction``, shape (d,)."""
         q = next((q for at, q in self._latest if np.array_equal(at, theta)), None)
         if q is None:
             from scipy.special import softmax
@@ -272,7 +288,11 @@ class SoftmaxLoss:
         return self.adjoint(weighted) / self.labels.size
 
     def minimised(self) -> FloatArray:
-        """Return the optimum (d,), by a trust-region Newton method with a check of convergence."""
+        """Return the parameters that minimise the loss, shape (d,).
+
+        A trust-region Newton method starts from the identity map. StatisticError if it does not
+        converge.
+        """
         from scipy.optimize import minimize
 
         minimum = minimize(

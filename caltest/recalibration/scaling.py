@@ -51,7 +51,7 @@ class Linear:
         return softmax(self.logits(_centred(scores)), axis=1)
 
     def logits(self, z: FloatArray) -> FloatArray:
-        """Return W z + b, shape (n, K)."""
+        """Return W z + b, shape (n, K), for centred logits z of that shape."""
         scaled = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
         return scaled + self.bias
 
@@ -61,7 +61,7 @@ def _centred(scores: FloatArray) -> FloatArray:
 
 
 class _LinearScaling(Penalised):
-    """A method that learns a linear map of the centred logits."""
+    """Base class of vector and matrix scaling; ``full`` selects a full matrix W over a diagonal."""
 
     full: ClassVar[bool]
 

@@ -33,9 +33,9 @@ from caltest.statistics.statistic import Statistic, rows_of
 
 @dataclass(frozen=True, eq=False)
 class BinnedError(CellStatistic):
-    """Binned error with fixed predictions.
+    """Binned error with fixed predictions: a function of the residual sums of the cells.
 
-    Cell distances weighted by mass, or the largest of them.
+    It is the average distance between observed and predicted, weighted by mass, or the largest one.
     """
 
     distance: str | Distance
@@ -66,9 +66,10 @@ class BinnedError(CellStatistic):
         )  # fmt: skip
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return mass · d(observed, predicted) / total mass for every cell, (B, L).
+        """Return mass · d(observed, predicted) / total mass of the cells ``at``, shape (B, L).
 
-        For MCE d alone.
+        ``sums`` (B, L, d) are residual sums of B sets of outcomes in L cells. For MCE it is d
+        alone.
         """
         mass, largest = self.cells.mass[at], self.combine == "max"
         if not isinstance(self.distance, str):
@@ -78,7 +79,11 @@ class BinnedError(CellStatistic):
         return gaps / mass if largest else gaps / self.divisor
 
     def _by_function(self, sums: FloatArray, at: slice) -> FloatArray:
-        """Return distances of observed and predicted means (B, L) for residual sums (B, L, d)."""
+        """Return mass · distance of the cells for a distance given as a function, shape (B, L).
+
+        ``sums`` (B, L, d) are residual sums; the function is called with observed and predicted
+        means.
+        """
         mass, expected = self.cells.mass[at, None], self.cells.expected[at]
         events = sums + expected
         # Counts are whole: a rate of 0 has to be 0, since a distance may take its root.
@@ -92,7 +97,10 @@ class BinnedError(CellStatistic):
         return distances.reshape(sums.shape[:2])
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return compiled resampling of rows, for named distances without weights or clusters."""
+        """Return a compiled resampler of rows; None where none exists.
+
+        It needs a named distance, and rows without weights or clusters.
+        """
         problem, cells = self.problem, self.cells
         named = isinstance(self.distance, str) and problem.exact and problem.weight is None
         outcomes = scheme.label_chances(problem.data) if named else None
@@ -235,7 +243,11 @@ SQUARED, ABSOLUTE = Estimand("squared"), Estimand("absolute")
 
 @dataclass(frozen=True, eq=False)
 class Excess(SumStatistic):
-    """Σ_b w_b (|S_b|² − Q_b), S_b and Q_b the sums of the residuals of cell b and their squares."""
+    """Debiased squared error with fixed predictions: Σ_b w_b (|S_b|² − Q_b).
+
+    S_b is the sum of the residuals in cell b and Q_b the sum of their squares; ``pairs`` holds the
+    weights w_b, shape (L,).
+    """
 
     pairs: FloatArray = field(repr=False)
     squares: ClassVar[Squares] = "cells"
@@ -260,7 +272,11 @@ class ClusterPairs(SumStatistic):
 
     @classmethod
     def of(cls, cells: Cells, columns: Sequence[IntArray], estimand: Estimand) -> ClusterPairs:
-        """Divide the cells by cluster; cells with one cluster have no pairs. O(n log n)."""
+        """Return the statistic for cells whose rows are clustered by one or two columns (n,).
+
+        Each cell is divided by cluster; a cell with one cluster has no pairs and adds nothing. O(n
+        log n).
+        """
 
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
             code = cells.of_unit
@@ -397,10 +413,14 @@ class DebiasedL1(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class KumarL1(CellStatistic):
-    """Debiased l1 error of Kumar et al. with fixed predictions."""
+    """Debiased l1 error of Kumar et al. (2019) with fixed predictions; see :class:`DebiasedL1`."""
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), (B, L), from residual sums of the cells."""
+        """Return (n_b / n) (2 |D_b| − E|D_b + σ_b Z|) for the cells ``at``, shape (B, L).
+
+        ``sums`` (B, L, 1) are residual sums of B sets of outcomes; D_b is the mean residual of cell
+        b and Z standard normal.
+        """
         from scipy.special import erf
 
         mass, expected = self.cells.mass[at], self.cells.expected[at, 0]
@@ -415,10 +435,17 @@ class KumarL1(CellStatistic):
 
 @dataclass(frozen=True, eq=False)
 class KumarL2(CellStatistic):
-    """Debiased squared error of Kumar et al. with fixed predictions."""
+    """Debiased squared error of Kumar et al. (2019) with fixed predictions.
+
+    See :class:`DebiasedL2`.
+    """
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return (n_b / n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)) from residual sums, (B, L)."""
+        """Return (n_b / n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)) for the cells ``at``, shape (B, L).
+
+        ``sums`` (B, L, 1) are residual sums of B sets of outcomes, D_b the mean residual of cell b
+        and ȳ_b its event rate. A cell of one row adds 0.
+        """
         counts = self.cells.counts[at]
         rate, gap = (sums[:, :, 0] + self.cells.expected[at, 0]) / counts, sums[:, :, 0] / counts
         excess = gap**2 - rate * (1.0 - rate) / np.maximum(counts - 1, 1)
@@ -427,7 +454,10 @@ class KumarL2(CellStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ScalesReader(Reader):
-    """Reader of standardised excesses; merges the cells of nested scales as they close."""
+    """Reader that computes :class:`Scales` from blocks of redrawn outcomes in one pass.
+
+    Cells of coarser scales are merged as soon as their last fine cell has been read.
+    """
 
     at_once = 64
 
@@ -501,7 +531,12 @@ class Scales(SumStatistic):
 
     @cached_property
     def closing(self) -> tuple[IntArray, FloatArray, IntArray]:
-        """Scales that close a cell after each finest cell (L,), pair weights, starts of scales."""
+        """Return (closing, weights, starts), which tell the compiled reader when scales close.
+
+        ``closing`` (L,) is the number of scales that close a cell after each finest cell,
+        ``weights`` the pair weights of all cells, scale after scale, and ``starts`` where each
+        scale begins in them.
+        """
         closing, ends = np.zeros(self.first[0].size, dtype=np.int64), np.arange(self.first[0].size)
         for m, first in enumerate(self.first):
             if m:
@@ -518,7 +553,10 @@ class Scales(SumStatistic):
         return np.asarray(self.standardised(sums).max(axis=1))
 
     def standardised(self, sums: ResidualSums) -> FloatArray:
-        """Return T_m / sd(T_m) for every scale m, from fine to coarse, shape (B, M)."""
+        """Return T_m / sd(T_m) for every scale m, from fine to coarse, shape (B, M).
+
+        ``sums`` hold residual sums and squares of B sets of outcomes in the finest cells.
+        """
         # Cells come first, so that sets of outcomes lie side by side in memory.
         n_sets, _, d = sums.cells.shape
         gaps, squares = np.moveaxis(sums.cells, 0, 2), sums.squares.T
@@ -605,9 +643,10 @@ class MultiScale(Statistic):
 
 
 def _cross_covariances(cells: Cells) -> FloatArray:
-    """Return Σ_{i≠j in b} w_i² w_j² tr(C_i C_j) of every cell b; of two classes, of one component.
+    """Return Σ_{i≠j in b} w_i² w_j² tr(C_i C_j) of every cell b, shape (L,).
 
-    C_i is the covariance of label i.
+    C_i is the covariance of the label of row i under calibration; for two classes it is p (1 − p).
+    The sum is the variance of the debiased error, up to a factor.
     """
     problem, w = cells.problem, cells.problem.weight
     if problem.n_classes == 2:
@@ -699,7 +738,10 @@ class ClassCells(Prepared):
         return self._combined(self.by_class(factor**0.5 * self._sums(outcomes)))
 
     def by_class(self, sums: FloatArray) -> FloatArray:
-        """Return the error of every class, (B, K), for residual sums of all cells (B, L)."""
+        """Return the error of every class, (B, K), for B sets of outcomes.
+
+        ``sums`` (B, L) are residual sums of the cells of all classes.
+        """
         # One term more, as the last class may have no cells and start beyond the others.
         gaps = np.concatenate([np.abs(sums) * self.shares, np.zeros((len(sums), 1))], axis=1)
         errors = np.add.reduceat(gaps, self.starts[:-1], axis=1)
@@ -707,7 +749,10 @@ class ClassCells(Prepared):
         return np.asarray(np.where(np.diff(self.starts) > 0, errors, 0.0))
 
     def _sums(self, outcomes: object) -> FloatArray:
-        """Return the residual sums (B, L) of all cells; O(n + L) for each set of labels."""
+        """Return residual sums of the cells of all classes, (B, L), for B sets of outcomes.
+
+        O(n + L) for each set, whatever the number of classes.
+        """
         size, w = self.shares.size, self.problem.weight
         if isinstance(outcomes, Flips):
             residuals, flat = self.data.residuals, self.cell.ravel()
@@ -722,7 +767,10 @@ class ClassCells(Prepared):
         return np.asarray(events[:, :-1] - self.expected)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return compiled resampling of rows that count alike, where these keep their cells."""
+        """Return a compiled resampler of rows.
+
+        None where resampled rows do not keep their cells.
+        """
         outcomes = scheme.label_chances(self.data) if self.fixed else None
         if outcomes is None:
             return None
@@ -732,7 +780,7 @@ class ClassCells(Prepared):
         return resampled_classes(*rows, self._combined)
 
     def _combined(self, errors: FloatArray) -> FloatArray:
-        """Return the mean or the largest of the class errors (B, K), shape (B,)."""
+        """Return the mean or the largest over classes of errors (B, K), shape (B,)."""
         return np.asarray(errors.max(axis=1) if self.aggregate == "max" else errors.mean(axis=1))
 
 

@@ -25,7 +25,10 @@ from caltest.statistics.statistic import Statistic, coarseness
 
 @dataclass(frozen=True, eq=False)
 class WalkReader(Reader):
-    """Reader of the extent of walks, step by step, without keeping their steps."""
+    """Reader that computes a :class:`Walk` from blocks of redrawn outcomes, step by step.
+
+    Only the extremes of each walk are kept, not its steps.
+    """
 
     at_once = 64
 
@@ -66,7 +69,12 @@ def walk_on(block, starts, weights, expected, lowest, highest):  # type: ignore[
 
 @dataclass(frozen=True, eq=False)
 class Walk(SumStatistic):
-    """Extent of the walk of residual sums along distinct predictions; an event adds ``unit``."""
+    """Cumulative error with fixed predictions: the extent of a walk of residual sums.
+
+    The walk adds up residuals along the distinct predictions, in increasing order; one event moves
+    it by ``unit``. ``extent`` is "maximum" for the largest |position| (Kolmogorov–Smirnov) or
+    "range" for the highest less the lowest one (Kuiper).
+    """
 
     unit: float
     extent: Extent
@@ -83,7 +91,7 @@ class Walk(SumStatistic):
         return self.spread(lowest, highest)
 
     def spread(self, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-        """Return the values of walks with these extremes, (B,)."""
+        """Return the values of walks from their lowest and highest positions, all of shape (B,)."""
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
 
@@ -123,7 +131,7 @@ def _turning_points(steps, walk, lowest, highest):  # type: ignore[no-untyped-de
 
 @dataclass(frozen=True, repr=False)
 class _CumulativeError(Statistic):
-    """Base class of Kolmogorov–Smirnov and Kuiper: a walk along the sorted predictions."""
+    """Base class of Kolmogorov–Smirnov and Kuiper: cumulative sums along the sorted predictions."""
 
     _: KW_ONLY
     scaled: bool = False
@@ -149,7 +157,10 @@ class _CumulativeError(Statistic):
 
 
 def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
-    """Return the limit law for many distinct predictions; ``labels`` are not used."""
+    """Return the law of the walk's extent for many distinct predictions, from Brownian motion.
+
+    ``sigma`` is the standard deviation of the last step; ``labels`` are not used.
+    """
     return BrownianNull(extent, sigma)
 
 

@@ -25,7 +25,10 @@ LARGEST = 700.0
 
 @dataclass(frozen=True, eq=False)
 class _Mixture(LabelStatistic):
-    """E-value of the mixture, with fixed predictions."""
+    """E-value with fixed predictions.
+
+    The final wealth of the mixture of bets, for label vectors.
+    """
 
     def of_labels(self, labels: IntArray) -> float:
         h = self.data.horizon or 1

@@ -108,7 +108,11 @@ class IndividualError(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class ItemErrors(LabelStatistic):
-    """Weighted mean of U with fixed predictions: a function of counts of outcomes."""
+    """Weighted mean of the unbiased item errors U_i with fixed predictions.
+
+    ``probs`` (I, K) are the predictions of I items, ``size`` (I,) their numbers of votes and
+    ``weight`` (I,) sums to 1.
+    """
 
     probs: FloatArray = field(repr=False)
     size: IntArray = field(repr=False)
@@ -116,7 +120,7 @@ class ItemErrors(LabelStatistic):
     weight: FloatArray = field(repr=False)
 
     def of_counts(self, counts: IntArray) -> float:
-        """Return the value for counts (I, K) of I items."""
+        """Return the value for counts of votes (I, K): I items, K classes."""
         return float(self.weight @ unbiased_errors(self.probs, counts))
 
     def of_labels(self, labels: IntArray) -> float:
@@ -132,7 +136,10 @@ class ItemErrors(LabelStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ItemRedraws:
-    """Replicates by one multinomial draw per item, at a cost that does not grow with the votes."""
+    """Resampler for items: one multinomial draw of the votes of each item.
+
+    Its cost does not grow with the number of votes.
+    """
 
     statistic: ItemErrors
 
@@ -150,7 +157,11 @@ class ItemRedraws:
 
 
 def unbiased_errors(probs: FloatArray, counts: IntArray) -> FloatArray:
-    """Return U of every item, (I,); 0 for items with fewer than two votes."""
+    """Return the unbiased squared error U_i of every item, (I,), from its votes.
+
+    ``probs`` (I, K) are predictions and ``counts`` (I, K) numbers of votes. Items with fewer than
+    two votes have 0.
+    """
     m = counts.sum(axis=1).astype(np.float64)
     safe = np.maximum(m, 2.0)
     pairs = (counts * (counts - 1.0)).sum(axis=1) / (safe * (safe - 1.0))

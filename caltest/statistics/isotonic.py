@@ -42,7 +42,11 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
 
 
 def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
-    """Return the mean score of groups of rows whose predictions equal their share of ``hits``."""
+    """Return the mean score of predictions that equal the event rate of their group.
+
+    ``hits`` and ``size`` (m,) are numbers of events and of rows in m groups, or sums of weights.
+    ``score`` is "brier" or "log".
+    """
     share: FloatArray = hits / size
     if score == "brier":
         # Σ (s − y)² over a group of share s is hits · (1 − s).
@@ -68,7 +72,7 @@ class Pools(LabelStatistic):
     score: Score
 
     def fit(self, labels: IntArray) -> IsotonicFit:
-        """Return the isotonic fit to the labels (n,), O(n)."""
+        """Return the isotonic regression of labels (n,) on the fixed predictions; O(n)."""
         from scipy.optimize import isotonic_regression
 
         first = np.append(0, self.ends[:-1])
@@ -227,7 +231,7 @@ class SortedRows(LabelStatistic):
     norm: Literal["l1", "l2"]
 
     def n_bins(self, labels: IntArray) -> int:
-        """Return the number of bins chosen for labels (n,)."""
+        """Return the number of bins that the sweep chooses for labels (n,)."""
         return int(self._swept(labels[None, :])[1, 0])
 
     def batch(self, labels: IntArray) -> FloatArray:

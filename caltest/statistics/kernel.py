@@ -146,7 +146,11 @@ class SKCE(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class TiledSKCE(Prepared):
-    """SKCE with fixed predictions, by kernel values of pairs; ``mass`` is Σ w_i w_j over pairs."""
+    """Squared kernel calibration error with fixed predictions, computed from pairs of rows.
+
+    ``tiles`` adds up kernel values, ``biased`` keeps pairs of a row and itself, and ``mass`` is
+    Σ w_i w_j over the pairs.
+    """
 
     tiles: Tiles
     biased: bool
@@ -177,7 +181,10 @@ class TiledSKCE(Prepared):
         return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return a resampler in larger batches, which share lanes and fresh kernel values."""
+        """Return a resampler on label redraws that evaluates many label vectors at once.
+
+        Together they share the kernel values, which are the costly part.
+        """
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
         n, at_once = self.data.n, max(LANES_OF_PAIRS, LABELS_AT_ONCE // self.data.n)
@@ -190,7 +197,10 @@ class TiledSKCE(Prepared):
         return (totals + squares if self.biased else totals) / self.mass
 
     def normal(self, labels: IntArray) -> AsymptoticNull:
-        """Return the normal limit law of the mean over blocks."""
+        """Return the normal limit law of the mean over blocks, with their variance estimated.
+
+        StatisticError if all blocks have the same value.
+        """
         totals, _ = self.tiles.rows(residuals_of(self.tiles.probs, labels[: self.n]))
         size = self.tiles.size
         blocks = totals.reshape(-1, size).mean(axis=1) / (size - 1)
@@ -203,7 +213,7 @@ class TiledSKCE(Prepared):
         return normal(0.0, spread / blocks.size**0.5, labels)
 
     def bootstrap(self, labels: IntArray) -> SimulatedNull:
-        """Return the bootstrap law of the mean over all pairs."""
+        """Return the bootstrap law of the mean over all pairs of rows, for observed labels (n,)."""
         residuals = residuals_of(self.tiles.probs, labels)
         totals, squares = self.tiles.rows(residuals)
 
@@ -234,10 +244,11 @@ def _bootstrap_on_line(line: LineError, labels: IntArray) -> SimulatedNull:
 def _bootstrap(
     squares: FloatArray, forms: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 ) -> SimulatedNull:
-    """Return the law of Arcones & Giné, of h_ii (n,) and Σ d_i d_j h_ij and Σ d_i h_ij of d (B, n).
+    """Return the bootstrap law of a degenerate U-statistic (Arcones & Giné 1992), simulated.
 
-    Widmann et al. compare n/(n − 1) SKCE_uq − SKCE_b with a bootstrap of it; here it is solved for
-    SKCE_uq. d holds multinomial counts less 1.
+    ``squares`` (n,) are the diagonal values h_ii. ``forms(d)`` returns Σ d_i d_j h_ij and Σ d_i
+    h_ij, (B,) each, for multinomial counts less 1, d of shape (B, n). Widmann et al. compare n/(n −
+    1) SKCE_uq − SKCE_b with a bootstrap of it; here it is solved for SKCE_uq.
     """
     # A stream of its own: the null of one set of labels is always the same.
     n, rng = squares.size, np.random.default_rng(0)
@@ -258,7 +269,10 @@ def _bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class LineReader(Reader):
-    """Reader of sums over all pairs, level by level, without keeping the sums of the levels."""
+    """Reader that computes a :class:`LineError` from blocks of redrawn outcomes, level by level.
+
+    A level is a group of rows with equal predictions; sums of levels are not kept.
+    """
 
     at_once = 64
 
@@ -302,12 +316,13 @@ def pair_up(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class LineError(SumStatistic):
-    """factor · (Σ_ij k_ij r_i r_j − Σ_i r_i²) / scale, or its root, of the event of two classes.
+    """Kernel error of two classes with fixed predictions.
 
-    k = exp(−rate |p − q|), so that with predictions in increasing order
-    s_g = exp(−rate (p_g − p_{g−1})) (s_{g−1} + S_{g−1}) is the sum of k r over all rows before
-    level g, S_g the residual sum of that level: O(L) for a set of residual sums. ``biased`` keeps
-    the pairs of a row and itself.
+    The value is factor · (Σ_ij k_ij r_i r_j − Σ_i r_i²) / scale, or its square root where ``root``.
+    The kernel is k = exp(−rate |p − q|). Let level g be the rows with the g-th smallest distinct
+    prediction p_g and S_g the sum of their residuals. Then s_g = exp(−rate (p_g − p_{g−1}))
+    (s_{g−1} + S_{g−1}) is the sum of k r over all rows before level g, so that a set of residual
+    sums costs O(L). ``biased`` keeps the pairs of a row and itself.
     """
 
     decay: FloatArray = field(repr=False)
@@ -336,7 +351,10 @@ class LineError(SumStatistic):
         return self.of_pairs(self.all_pairs(sums), sums.squares[:, 0])
 
     def of_pairs(self, total: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the values (B,) from Σ_ij k_ij r_i r_j (B,) and Σ r² (B,)."""
+        """Return the values (B,) from Σ_ij k_ij r_i r_j and Σ r² of B sets of outcomes.
+
+        ``total`` (B,) is the sum over all pairs, ``squares`` (B,) the sum of squares.
+        """
         total = total if self.biased else total - squares
         values = self.factor * total / self.scale
         return np.sqrt(np.maximum(values, 0.0)) if self.root else values

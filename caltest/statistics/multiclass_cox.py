@@ -179,7 +179,10 @@ class ClassScores(SumStatistic):
         return self.of_sums(ResidualSums(levels, ABSENT, self._slopes(outcomes)).inflated(factor))
 
     def _slopes(self, outcomes: Outcomes) -> FloatArray:
-        """Return Σ w r log p of every class, (B, K), for label vectors or for signed residuals."""
+        """Return Σ w r log p of every class, (B, K), for B sets of outcomes.
+
+        These are label vectors (B, n), or multiples of the observed residuals.
+        """
         assert self.logits is not None
         k = self.logits.shape[1]
         if isinstance(outcomes, Flips):
@@ -196,7 +199,10 @@ class ClassScores(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm(ClassScores):
-    """Squared length of the whitened scores, with fixed predictions."""
+    """Score statistic of :class:`MulticlassCox` with fixed predictions.
+
+    It is the squared length of the standardised scores, whose law tends to χ².
+    """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(np.square(self.combinations(sums)).sum(axis=1))
@@ -204,14 +210,17 @@ class QuadraticForm(ClassScores):
 
 @dataclass(frozen=True, eq=False)
 class LargestComponent(ClassScores):
-    """Largest standardised level or slope over all classes, with fixed predictions."""
+    """Statistic of :class:`WorstClass` with fixed predictions: the largest |standardised score|."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(np.abs(self.combinations(sums)).max(axis=1))
 
     @property
     def components(self) -> FloatArray:
-        """Components of the observed outcomes: levels (d,), then slopes (K,), one array."""
+        """Standardised scores of the observed outcomes.
+
+        Levels (d,), then slopes (K,), one array.
+        """
         sums = self.problem.sums(self.problem.observed, self.cells, self.squares, None)
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         return self.combinations(ResidualSums(sums.cells, ABSENT, linear))[0]
@@ -223,7 +232,11 @@ class LargestComponent(ClassScores):
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """Covariance (d + T, d + T) of levels and further sums, and the observed further sums (T,)."""
+    """Scores of Cox's model: d levels, followed by T further sums.
+
+    ``covariance`` (d + T, d + T) is their covariance under calibration, ``tables`` their score
+    tables and ``observed`` (T,) the further sums of the observed labels.
+    """
 
     covariance: FloatArray
     tables: FloatArray | None = None
@@ -293,7 +306,10 @@ def _covariance(
 
 
 def _of_two(problem: Problem, part: CoxPart) -> _Scores:
-    """Return the level of the event and the slopes of both classes, from sums any problem has."""
+    """Return the scores for two classes: the level of the event, and the slopes of both classes.
+
+    They need only sums that tallies keep as well. ``part`` says which of them are wanted.
+    """
     level = float(problem.variance_of(Cells.whole(problem))[0])
     if part == "level":
         return _Scores(np.array([[level]]))
@@ -350,7 +366,10 @@ def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
 
 
 def _rare_class(problem: Problem) -> str | None:
-    """Return why the χ² law fails, naming a class with too few expected outcomes; else None."""
+    """Return the reason why the χ² law is inaccurate, or None.
+
+    The reason names the class with too few expected outcomes.
+    """
     p = problem.probs
     w = np.ones(len(p)) if problem.mass is None else problem.mass
     each = p * (1.0 - p)

@@ -79,7 +79,11 @@ class Prepared(ABC):
 
     @abstractmethod
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for outcomes of the problem, residuals inflated by √factor."""
+        """Return the values (B,) for B sets of outcomes.
+
+        ``outcomes`` are made by ``problem.outcomes``. Residuals are multiplied by √factor, which
+        stands for the overdispersion of clustered rows.
+        """
 
     @cached_property
     def observed(self) -> float:
@@ -87,13 +91,19 @@ class Prepared(ABC):
         return float(self.values(self.problem.observed)[0])
 
     def __call__(self, labels: IntArray) -> float:
-        """Return the value for one label vector (n,), or for events of micro-cells (U,)."""
+        """Return the value for one set of outcomes.
+
+        ``labels`` is a label vector (n,), or for a tally the event counts (U,) of its U cells.
+        """
         if labels is self.problem.labels:
             return self.observed
         return float(self.values(self.problem.outcomes(labels[None, :]))[0])
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values (B,) for label vectors (B, n), or numbers of events (B, U)."""
+        """Return the values (B,) for B sets of outcomes.
+
+        ``labels`` are label vectors (B, n), or for a tally event counts (B, U) of its U cells.
+        """
         return self.values(self.problem.outcomes(labels))
 
     @property
@@ -108,7 +118,10 @@ class Prepared(ABC):
         return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the cell statistic that has the same exact law, or None."""
+        """Return the cell statistic whose exact distribution equals this one's.
+
+        None if there is none.
+        """
         return None
 
     def limit_caveat(self) -> str | None:
@@ -130,13 +143,18 @@ class Prepared(ABC):
         return self.problem.redraws(scheme, self, factor)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return a faster resampler for schemes that resample rows, or None."""
+        """Return a fast resampler of rows for ``scheme``; None where the general one has to do."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class SumStatistic(Prepared):
-    """A function of residual sums in cells, of their ``squares``, and of scores of the units."""
+    """Statistic that depends on outcomes only by residual sums.
+
+    In cells, of squares, and of scores.
+
+    A subclass defines ``of_sums``. It then works for rows, weights, clusters and tallies.
+    """
 
     #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
     scores: FloatArray | None = field(default=None, kw_only=True, repr=False)
@@ -150,16 +168,22 @@ class SumStatistic(Prepared):
 
     @abstractmethod
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) of the sums of B sets of outcomes."""
+        """Return the values (B,) from the residual sums of B sets of outcomes."""
 
     @property
     def sum_cells(self) -> Cells | None:
-        """The partition whose residuals are added up."""
+        """Partition of the rows in whose cells residuals are added up.
+
+        None for sums over all rows only.
+        """
         return self.cells
 
     @cached_property
     def tables(self) -> FloatArray | None:
-        """Score tables as the problem adds them up, such as w (g(y) − E g), (T, n, K); or None."""
+        """Score tables centred and weighted, w (g(y) − E g), shape (T, n, K).
+
+        None without scores.
+        """
         return None if self.scores is None else self.problem.tables(self.scores)
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -187,7 +211,11 @@ class SumStatistic(Prepared):
 
     @cached_property
     def _within(self) -> float:
-        """Contribution of rows within micro-cells to the value; 0 for rows. It keeps ties tied."""
+        """Contribution to the value of rows within the cells of a tally; 0 for data with rows.
+
+        Replicates add it, so that a replicate equal to the observed data ties with the observed
+        value.
+        """
         if self.problem.exact:
             return 0.0
         drawn_alike = self.problem.outcomes(self.problem.labels[None, :])
@@ -206,10 +234,11 @@ class SumStatistic(Prepared):
 
 @dataclass(frozen=True, eq=False)
 class CellStatistic(SumStatistic):
-    """A sum, or the largest, of a term of every cell; of two classes its law can be computed.
+    """Sum, or maximum, of one term for each cell of a partition.
 
-    ``unit`` is the step of a term from one count to the next where all cells share it, ``root``
-    takes the root of the combined terms.
+    For two classes its exact distribution can be computed. ``unit`` is the step of a term from one
+    count of events to the next where all cells share it; ``root`` takes the root of the combined
+    terms.
     """
 
     cells: Cells = field(kw_only=True, repr=False)
@@ -219,7 +248,10 @@ class CellStatistic(SumStatistic):
 
     @abstractmethod
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return the terms (B, L) of residual sums (B, L, d), or norms, of the cells ``at``."""
+        """Return the terms (B, L) of the cells ``at`` for B sets of outcomes.
+
+        ``sums`` (B, L, d) are residual sums of these cells, or their norms over classes, d = 1.
+        """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         n_cells, largest = sums.cells.shape[1], self.combine == "max"
@@ -235,14 +267,20 @@ class CellStatistic(SumStatistic):
         return np.asarray(np.sqrt(values) if self.root else values)
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the statistic itself if its cells have laws.
+        """Return the statistic itself if the exact law of its cells can be computed.
 
-        Binary, independent Poisson-binomial counts.
+        None otherwise.
+
+        It can for two classes where the counts of events in cells are independent and
+        Poisson-binomial.
         """
         return self if self.problem.n_classes == 2 and self.cells.lawful else None
 
     def term(self, cell: int, count: IntArray) -> FloatArray:
-        """Return the terms of one cell for each number of events in ``count``, same shape."""
+        """Return the term of one cell for each number of events in ``count``.
+
+        The result has the shape of ``count``; the exact law is built from such terms.
+        """
         # For two classes d = 1, and a residual sum is a number of events less the expected one.
         sums = count[:, None, None] - self.cells.expected[cell]
         return self.terms(sums, slice(cell, cell + 1))[:, 0]
@@ -250,11 +288,18 @@ class CellStatistic(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ResidualStatistic(Prepared):
-    """A function of the residuals of all units, and of their squares."""
+    """Statistic that is a function of the residuals of all rows and of their squares.
+
+    A subclass defines ``of_residuals``; prefer :class:`SumStatistic` where sums suffice, as it is
+    faster.
+    """
 
     @abstractmethod
     def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the values (B,) of Σ w r (B, U, d) and Σ w² |r|² (B, U)."""
+        """Return the values (B,) of B sets of outcomes for U rows, or cells of a tally.
+
+        ``residuals`` (B, U, d) are Σ w r and ``squares`` (B, U) are Σ w² |r|².
+        """
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         residuals, squares = self.problem.residuals(outcomes)
@@ -265,9 +310,10 @@ class ResidualStatistic(Prepared):
 
 @dataclass(frozen=True, eq=False)
 class LabelStatistic(Prepared):
-    """A function of the labels of rows, which no tally knows and no dependence inflates.
+    """Statistic that needs the label vectors themselves; it works on rows, not on tallies.
 
-    A subclass defines ``batch``, or ``of_labels`` for one label vector.
+    A subclass defines ``batch``, or ``of_labels`` for one label vector. Its residuals cannot be
+    multiplied for clustered data.
     """
 
     inflatable: ClassVar[bool] = False

@@ -28,14 +28,17 @@ Outcomes: TypeAlias = Any
 
 
 class Evaluated(Protocol):
-    """Protocol: a prepared statistic, or several, that redraws evaluate on outcomes."""
+    """Protocol of what resamplers evaluate: a prepared statistic, or several side by side."""
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """The sum statistics it consists of, if redrawn labels can be counted for all; else ()."""
+        """The sum statistics it consists of, if all can count redrawn labels; else ()."""
 
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) or (B, S), residuals inflated by √factor."""
+        """Return the values of B sets of outcomes, (B,), or (B, S) for S statistics.
+
+        Residuals are multiplied by √factor, which stands for the overdispersion of clusters.
+        """
 
 
 #: Whether squares of residuals are wanted by cell, or all in one.
@@ -65,7 +68,10 @@ class ResidualSums:
     linear: FloatArray = field(default_factory=ABSENT.copy)
 
     def normed(self, norm: int | None) -> ResidualSums:
-        """Return norms (B, L, 1) in place of the sums of several classes; see ``NORMS``."""
+        """Return norms (B, L, 1) in place of the residual sums of several classes.
+
+        ``norm`` is an index of ``NORMS``; None returns the sums as they are.
+        """
         if norm is None or self.cells.shape[2] <= 1:
             return self
         gaps = np.square(self.cells) if norm == 1 else np.abs(self.cells)
@@ -73,7 +79,10 @@ class ResidualSums:
         return ResidualSums(gaps, self.squares, self.linear)
 
     def inflated(self, factor: float) -> ResidualSums:
-        """Return the sums of residuals that are √factor times as large, before any norm."""
+        """Return the sums as if all residuals were √factor times as large.
+
+        Call it before ``normed``.
+        """
         if factor == 1.0:
             return self
         root = factor**0.5
@@ -155,12 +164,15 @@ class Problem(ABC):
     @property
     @abstractmethod
     def events(self) -> IntArray:
-        """Number of rows with the event in every unit, (U,)."""
+        """Number of rows with the event in every unit, (U,).
+
+        A unit is a row, or a cell of a tally.
+        """
 
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """Rows whose label had probability 0; for tallies as many zeros."""
+        """Indices of the rows whose label had probability 0; for tallies as many zeros."""
 
     @property
     @abstractmethod
@@ -169,10 +181,16 @@ class Problem(ABC):
 
     @abstractmethod
     def outcomes(self, labels: AnyArray) -> Outcomes:
-        """Return outcomes for label vectors (B, n), or for numbers of events (B, U)."""
+        """Return outcomes in the form that :meth:`sums` takes.
+
+        ``labels`` are B label vectors (B, n), or event counts (B, U) of a tally's units.
+        """
 
     def outcomes_through(self, shown: Problem) -> Callable[[Outcomes], Outcomes]:
-        """Return a function from outcomes of this problem to outcomes of ``shown``."""
+        """Return a function that turns outcomes of this problem into outcomes of ``shown``.
+
+        ``shown`` is the same data through another lens, so that one redraw serves several lenses.
+        """
         return lambda outcomes: outcomes
 
     @abstractmethod
@@ -180,9 +198,9 @@ class Problem(ABC):
         """Return the bin number of every unit, (U,)."""
 
     def bins_remark(self, bins: Binning) -> str:
-        """Return how the cells of these bins differ from the cells of the rows.
+        """Return in words how the cells of these bins differ from the cells that rows would have.
 
-        "" if they do not.
+        It is "" if they do not differ, as for rows.
         """
         return ""
 
@@ -197,7 +215,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def variance(self) -> FloatArray:
-        """Σ w² Var y of the event for every unit, (U,)."""
+        """Variance of the weighted event count of every unit under calibration, (U,)."""
 
     def frequencies(self, cells: Cells) -> FloatArray:
         """Return the observed frequency of the event in every cell, (L,)."""
@@ -205,7 +223,10 @@ class Problem(ABC):
         return np.asarray(cells.sum(weight * self.events) / cells.mass)
 
     def gaps(self, cells: Cells, outcomes: Outcomes) -> FloatArray:
-        """Return observed − predicted frequencies of the event in cells, (B, L)."""
+        """Return observed − predicted frequency of the event in every cell, (B, L).
+
+        B is the number of sets of outcomes.
+        """
         return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
@@ -222,49 +243,72 @@ class Problem(ABC):
     @property
     @abstractmethod
     def squared_variance(self) -> FloatArray:
-        """Σ (w² Var y)² of the event for every unit, (U,)."""
+        """Σ (w² p (1 − p))² of the event for every unit, (U,)."""
 
     @property
     def squares(self) -> FloatArray:
-        """w² |r|² of every unit under every label, (U, K); for rows only."""
+        """Squared weighted residual w² |r|² of every row under every label, (U, K).
+
+        For rows only.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return the linear score with this name and this function of probabilities (U, K)."""
+        """Return the linear score called ``name``, with its moments under calibration.
+
+        ``score`` maps probabilities (U, K) to the score of each label, same shape; tallies know
+        some names only.
+        """
 
     @abstractmethod
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return scores (T, U, K) in the form that :meth:`sums` takes."""
+        """Return scores (T, U, K), centred and weighted, in the form that :meth:`sums` takes."""
 
     @abstractmethod
     def sums(
         self, outcomes: Outcomes, cells: Cells | None, squares: Squares = None,
         tables: FloatArray | None = None, norm: int | None = None,
     ) -> ResidualSums:  # fmt: skip
-        """Return the sums of the residuals of B sets of outcomes.
+        """Return the residual sums of B sets of outcomes in cells, of squares, and of scores.
 
-        Those of several classes may be ``normed`` already, where a ``norm`` is given.
+        ``cells`` None adds up no cells. ``squares`` says whether sums of squares are wanted in
+        cells or in all, ``tables`` are score tables. With ``norm`` the sums of several classes may
+        be norms already.
         """
 
     @abstractmethod
     def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
-        """Return Σ w r, (B, U, d), and Σ w² |r|², (B, U), of every unit."""
+        """Return (residuals, squares): Σ w r, (B, U, d), and Σ w² |r|², (B, U), of every unit."""
 
     @abstractmethod
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the law of the weighted number of events of ``units``, as ``poisson_binomial``."""
+        """Return the distribution of the weighted number of events in the units with these indices.
+
+        The form is that of ``poisson_binomial``: (lowest count, probabilities, bound on their
+        error).
+        """
 
     @abstractmethod
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
-        """Return a resampler that evaluates a prepared statistic, residuals inflated by √factor."""
+        """Return a resampler that draws outcomes by ``scheme`` and evaluates ``statistic`` on them.
+
+        Residuals are multiplied by √factor.
+        """
 
     @abstractmethod
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
-        """Return rows for all units, how many rows each stands for (m,), and its unit (m,)."""
+        """Return (rows, times, unit): rows that stand for all units.
+
+        ``times`` (m,) is the number of observations each row stands for, ``unit`` (m,) the unit it
+        is of.
+        """
 
     def quantiles(self, shares: ArrayLike) -> FloatArray:
-        """Return the nearest quantiles of the event probabilities, to the width of a unit."""
+        """Return quantiles of the event probabilities at ``shares`` in [0, 1], same shape.
+
+        They are predictions of units, so that for tallies they are exact up to the width of a cell.
+        """
         p = self.probs[:, 0]
         order, ranks = np.argsort(p), np.rint(np.asarray(shares) * (self.n - 1))
         count = np.ones(p.size) if self.count is None else self.count[order]
@@ -279,7 +323,7 @@ class Problem(ABC):
 
     @property
     def products(self) -> tuple[float, float]:
-        """Σ w p² and Σ w p y over all rows and residual components."""
+        """(Σ w p², Σ w p y) over all rows and residual components."""
         rows = self.tied_rows()
         p, w = rows.probs[:, : self.d], 1.0 if rows.weights is None else rows.weights[:, None]
         y = rows.labels[:, None] == np.arange(self.d)
@@ -287,12 +331,18 @@ class Problem(ABC):
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Bounds (low, high) of the predictions of every unit, (U,) each."""
+        """(low, high), (U,) each: the interval that holds the predictions of every unit.
+
+        For rows both equal the prediction.
+        """
         return self.probs[:, 0], self.probs[:, 0]
 
     @property
     def quadrature(self) -> tuple[FloatArray, FloatArray]:
-        """Predictions (A, 2) with the moments of the rows, and the number of rows for each (A,)."""
+        """(predictions (A, 2), counts (A,)): points whose moments equal the moments of the rows.
+
+        For rows they are the rows themselves. Functions of p are averaged over them.
+        """
         return self.probs, np.ones(len(self.probs)) if self.count is None else self.count
 
     def tied_rows(self) -> Predictions:
@@ -302,14 +352,17 @@ class Problem(ABC):
     @property
     @abstractmethod
     def surprises(self) -> float:
-        """How many outcomes that are not the likeliest a calibrated model expects.
+        """Expected number of outcomes that are not the most likely class, under calibration.
 
-        Σ m with m = 1 − max p, of weighted rows (Σ w m)² / Σ w² m.
+        It is Σ m with m = 1 − max p; for weighted rows (Σ w m)² / Σ w² m.
         """
 
 
 def gathered(squares: FloatArray, which: Squares) -> FloatArray:
-    """Return squares (B, L) by cell, their sum (B, 1), or ``ABSENT``, as ``which`` says."""
+    """Return sums of squares (B, L) in the form a statistic asks for by ``which``.
+
+    "cells" keeps them by cell, "all" adds them up to (B, 1), None returns ``ABSENT``.
+    """
     if which is None:
         return ABSENT
     return squares if which == "cells" else squares.sum(axis=1)[:, None]
@@ -443,20 +496,22 @@ class Cells:
         return bool((weight == np.rint(weight)).all()) and float(self.mass.max()) <= MAX_MASS
 
     def laws(self) -> Iterator[tuple[int, FloatArray, float]]:
-        """Yield the law of the event weight of every cell, as ``poisson_binomial``."""
+        """Yield the distribution of the event weight of every cell.
+
+        Each is (lowest weight, probabilities, bound on their error), as from ``poisson_binomial``.
+        """
         for b in range(len(self)):
             yield self.problem.law(self.order[self.starts[b] : self.starts[b + 1]])
 
 
 @dataclass(frozen=True)
 class Estimand:
-    """Which error of new data a statistic estimates: ``factor`` times a size over its cells.
+    """Population error that a statistic estimates: ``factor`` times a size over its cells.
 
     The ``size`` is Σ_b π_b Σ_k |Δ_bk|, Σ_b π_b |Δ_b|² or max_b |Δ_b|, with π_b the share of cell b
-    and Δ_b its mean residual, of two classes its first component. Errors lie in [0, ``largest``].
-    A "signed" size is Σ_b π_b Δ_b itself, in [−``largest``, ``largest``];
-    ``root`` and ``squared`` say whether the statistic is the root of the size, or the largest gap
-    squared.
+    and Δ_b its mean residual; for two classes Δ_b is the first component. Errors lie in [0,
+    ``largest``]. A "signed" size is Σ_b π_b Δ_b itself, in [−``largest``, ``largest``]; ``root``
+    and ``squared`` say whether the statistic is the root of the size, or the largest gap squared.
     """
 
     size: Literal["absolute", "squared", "largest", "signed"]
@@ -467,11 +522,14 @@ class Estimand:
 
     @property
     def smallest(self) -> float:
-        """The lower end of the range of the error."""
+        """Lower end of the range of the error: 0, or −``largest`` for a signed one."""
         return -self.largest if self.size == "signed" else 0.0
 
     def scaled(self, value: float) -> float:
-        """Return a value of the size on the scale of the statistic."""
+        """Return the value of the statistic for a ``value`` of the size.
+
+        The inverse of :meth:`unscaled`.
+        """
         return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
 
     def unscaled(self, value: float) -> float:

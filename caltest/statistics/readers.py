@@ -28,11 +28,12 @@ NUMBERS_A_BLOCK, FEWEST_LANES = 2**17, 16
 
 @dataclass(frozen=True, eq=False)
 class Redraws:
-    """Replicates of statistics of sums: outcomes are drawn once, and read by each statistic.
+    """Resampler of statistics of sums: outcomes are drawn once and read by every statistic.
 
-    Statistics whose cells are runs of the sorted predictions read the same block; for others the
-    same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes with the
-    readers of their blocks, and the column of each reader. Values are (B, S) where ``joint``.
+    Statistics whose cells are runs of the sorted predictions read the same block of outcomes; for
+    others the same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes
+    (generators of many replicates side by side) with the readers of their blocks, and the column of
+    each reader. Values are (B, S) where ``joint``.
     """
 
     groups: list[tuple[Lanes, list[tuple[int, Reader]]]]
@@ -44,9 +45,9 @@ class Redraws:
         cls, draw: Lanes, statistics: Sequence[SumStatistic], factor: float, joint: bool,
         residuals: bool = False,
     ) -> Redraws:  # fmt: skip
-        """Lay the rows out in the order the statistics read.
+        """Return the resampler of several statistics; rows are laid out in the order they are read.
 
-        ``residuals`` if lanes hold W (Y − p).
+        With ``residuals`` the lanes hold W (Y − p), as for censored outcomes, in place of events.
         """
         groups: list[tuple[Lanes, list[tuple[int, Reader]]]] = []
         shared: list[tuple[int, Reader]] = []
@@ -65,7 +66,10 @@ class Redraws:
         return cls(groups, factor, joint)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
+
+        A replicate depends on the seed and its number only, so that batches may be of any size.
+        """
         values = np.empty((count, sum(len(readers) for _, readers in self.groups)))
         for draw, readers in self.groups:
             at_once = min(reader.at_once for _, reader in readers)
@@ -133,11 +137,14 @@ class Reader:
         return max(FEWEST_LANES, 1 << (NUMBERS_A_BLOCK // numbers).bit_length() >> 1)
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,), residuals inflated by √factor."""
+        """Return the values (B,) of a block with B sets of outcomes.
+
+        Residuals are multiplied by √factor.
+        """
         return self.statistic.of_sums(self.sums(block).inflated(factor))
 
     def sums(self, block: AnyArray) -> ResidualSums:
-        """Return the residual sums of the cells, squares and scores."""
+        """Return residual sums of the cells, sums of squares and of scores for a block (n, B)."""
         lanes, n_cells, squares = block.shape[1], self.starts.size - 1, self.statistic.squares
         # Counts of a cell, or what is added in their place
         counts = not (self.residuals or self.weights.size)

@@ -34,7 +34,10 @@ LEAST_VARIANCE = 0.15
 
 
 def refuse_certain(statistic: object, varies: bool) -> None:
-    """Refuse predictions under which a calibrated model has only one possible outcome."""
+    """Raise StatisticError unless ``varies``: if all predictions are 0 or 1 nothing can be tested.
+
+    Under such predictions a calibrated model has only one possible outcome.
+    """
     if not varies:
         raise StatisticError(
             f"{statistic!r} is undefined: every prediction is 0 or 1, so a calibrated model has "
@@ -54,7 +57,10 @@ class ScaledGaps(CellStatistic):
     power: int
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return the term of each cell, (B, L), with its share of the centre."""
+        """Return the term of each cell ``at``, (B, L), with an equal share of the centre.
+
+        ``sums`` (B, L, 1) are residual sums O_g − E_g of B sets of outcomes.
+        """
         return self.centre / len(self.cells) + sums[:, :, 0] ** self.power / self.scale[at]
 
 
@@ -132,7 +138,10 @@ class MeanDifference(Statistic):
 
 
 def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
-    """Return the gap of all rows together, in standard deviations or in expected events."""
+    """Return the gap O − E of all rows, in standard deviations, or in expected events (O / E).
+
+    ``centre`` is the value if O = E: 1 for the ratio and 0 for the standardised gap.
+    """
     problem.event(statistic)
     cells = Cells.whole(problem)
     variance = float(problem.variance_of(cells)[0])
@@ -226,12 +235,15 @@ PROBABILITY_CLIP = 1e-12
 
 
 def log_odds(data: Predictions) -> FloatArray:
-    """Return the logit of the event, (n,), from both columns so that neither end loses digits."""
+    """Return the log-odds of the event, (n,).
+
+    They are computed from both columns, so that digits are lost neither near 0 nor near 1.
+    """
     return logit_table(data.probs)[:, 0]
 
 
 def logit_table(probs: FloatArray) -> FloatArray:
-    """Return the score logit(p) y for both outcomes, shape (U, 2)."""
+    """Return the score logit(p) y for the outcomes y = 1 and y = 0, shape (U, 2)."""
     cut = np.clip(probs, PROBABILITY_CLIP, 1.0 - PROBABILITY_CLIP)
     z = np.log(cut[:, 0]) - np.log(cut[:, 1])
     return np.column_stack([z, np.zeros(z.size)])
@@ -294,7 +306,7 @@ class CoxScore(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio(LabelStatistic):
-    """Cox's likelihood ratio with fixed predictions."""
+    """Cox's likelihood-ratio statistic with fixed predictions, of ``df`` 1 or 2 coefficients."""
 
     logits: FloatArray = field(repr=False)
     df: int
@@ -335,7 +347,10 @@ class CoxLR(Statistic):
 def log_likelihood(
     logits: FloatArray, events: FloatArray, weights: FloatArray | None = None
 ) -> float:
-    """Return Σ_i w_i (y_i η_i − log(1 + exp η_i))."""
+    """Return the logistic log-likelihood Σ_i w_i (y_i η_i − log(1 + exp η_i)).
+
+    ``logits`` η, ``events`` y and ``weights`` w have shape (n,); without weights all w are 1.
+    """
     if weights is not None:
         return float(weights @ (events * logits - np.logaddexp(0.0, logits)))
     return float(events @ logits - np.logaddexp(0.0, logits).sum())

@@ -59,14 +59,20 @@ LANES_A_PASS, NUMBERS_A_PASS = 128, 2**18
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Outcomes as multiples ``multipliers[b, i]`` of the observed residuals of the rows."""
+    """Outcomes as sign changes: ``multipliers[b, i]`` times the observed residual of row i.
+
+    The multipliers have shape (B, n); random signs of clusters are an example.
+    """
 
     multipliers: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class RowProblem(Problem):
-    """Predictions seen through a lens; outcomes are label vectors (B, n), or :class:`Flips`."""
+    """Problem of predictions seen through a lens, one unit for each row.
+
+    Outcomes are label vectors (B, n), or :class:`Flips`, which multiply the observed residuals.
+    """
 
     data: Predictions = field(repr=False)
     #: Predictions (n, K), labels (n,), and the weight of every row, (n,), or None.
@@ -148,7 +154,10 @@ class RowProblem(Problem):
         )
 
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return w (g(y) − E g) for scores (T, n, K), same shape."""
+        """Return scores (T, n, K) centred and weighted, w (g(y) − E g), same shape.
+
+        Labels of probability 0 do not enter the expectation.
+        """
         possible = np.where(self.probs > 0.0, scores, 0.0)
         table = scores - np.einsum("ik,tik->ti", self.probs, possible)[:, :, None]
         return table if self.weight is None else self.weight[:, None] * table
@@ -235,9 +244,9 @@ class RowProblem(Problem):
         return residuals, np.einsum("...d,...d->...", residuals, residuals)
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the law of the weighted number of events of some rows.
+        """Return the exact distribution of the weighted number of events among the rows ``units``.
 
-        Weights are whole numbers.
+        Weights are whole numbers. The form is (lowest count, probabilities, bound on their error).
         """
         p = self.probs[units]
         if self.weight is not None:
@@ -248,7 +257,10 @@ class RowProblem(Problem):
         return len(p) - (lowest + pmf.size - 1), pmf[::-1], lost
 
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
-        """Return a resampler, which draws and counts in one pass where that is possible."""
+        """Return a resampler of ``statistic`` for a scheme.
+
+        It counts while drawing where it can.
+        """
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.data)
             return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
@@ -273,7 +285,13 @@ class RowProblem(Problem):
 
 
 def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
-    """Return the law of Σ k_i y_i (Σ k + 1,), O(Σ k) a row, and a bound on its rounding."""
+    """Return (law, error): probabilities of Σ k_i y_i.
+
+    The shape is (Σ k + 1,), and a bound on their rounding.
+
+    ``probs`` (n, 2) are probabilities of event and non-event, ``multiples`` (n,) the whole numbers
+    k_i. O(Σ k) for each row.
+    """
     law = np.zeros(int(multiples.sum()) + 1)
     law[0], reach = 1.0, 0
     for (p, rest), k in zip(probs, multiples, strict=True):
@@ -308,7 +326,7 @@ class CountedRedraws:
 
     @classmethod
     def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
-        """Sort the label thresholds by cells; O(n K)."""
+        """Return the resampler of a statistic; the label thresholds are sorted by cells; O(n K)."""
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
         thresholds, _ = label_tables(problem.probs, order, guided=False)
@@ -347,12 +365,12 @@ class CountedRedraws:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """Replicates of several statistics side by side, (B, S), on the same labels."""
+    """Resampler of several statistics on the same labels; replicates have shape (B, S)."""
 
     parts: list[CountedRedraws]
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1`` of the S statistics, (count, S)."""
         return np.column_stack([part.replicates(seed, first, count) for part in self.parts])
 
 
@@ -495,7 +513,10 @@ _PILOTS: Memo[FloatArray] = Memo()
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Outcomes as signed weights ``signed[b, i]``: W with the event, −W without, 0 if unknown."""
+    """Outcomes of censored rows as signed weights (B, n): W with the event, −W without it.
+
+    W is the inverse probability of being observed; the entry is 0 if the outcome is unknown.
+    """
 
     signed: FloatArray
 
@@ -517,12 +538,15 @@ class FollowupProblem(RowProblem):
 
     @cached_property
     def drawer(self) -> FollowLanes:
-        """Lanes that draw outcomes under the null."""
+        """Generator of outcomes under the null, with censoring, many replicates side by side."""
         return RedrawFollowup().drawer(self.data)
 
     @property
     def events(self) -> FloatArray:  # type: ignore[override]
-        """W Y of every row, (n,); the sum estimates the number of events."""
+        """Weighted outcome W Y of every row, (n,); the sum estimates the number of events.
+
+        W is the inverse probability of not being censored.
+        """
         return self.censoring.weights * (self.labels == 0)
 
     @cached_property
@@ -531,7 +555,10 @@ class FollowupProblem(RowProblem):
         return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
 
     def known_rows(self, signed: FloatArray) -> Predictions:
-        """Return the rows with known outcomes, their absolute signed weights as weights."""
+        """Return the rows with known outcomes as weighted predictions.
+
+        ``signed`` (n,) is +W for an event, −W for a non-event and 0 for an unknown outcome.
+        """
         some = np.flatnonzero(signed)
         labels = (signed[some] < 0.0).astype(np.int64)
         return Predictions(self.probs[some], labels, weights=np.abs(signed[some]), induced=True)
@@ -545,7 +572,7 @@ class FollowupProblem(RowProblem):
     def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
         """Return Σ W Y / Σ W less the mean prediction of every cell, (B, L).
 
-        NaN if no row is known.
+        It is NaN for a cell without a known outcome.
         """
         parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
         events, mass = (cells.sum(part, axis=1) for part in parts)
@@ -554,7 +581,7 @@ class FollowupProblem(RowProblem):
 
     @cached_property
     def residual_lanes(self) -> FollowLanes:
-        """Lanes that draw residuals W (Y − p)."""
+        """Generator of residuals W (Y − p) under the null, many replicates side by side."""
         return self.drawer.residuals(self.probs)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
@@ -567,11 +594,18 @@ class FollowupProblem(RowProblem):
         return np.asarray(self._drawn(squares).mean(axis=0))
 
     def _drawn(self, read: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return ``read`` of the residuals (n, B) of 999 draws, gathered over all draws."""
+        """Return ``read(residuals)`` for 999 draws under the null, gathered over draws.
+
+        ``read`` takes residuals (n, B) and returns an array with B entries along its first axis.
+        """
         return self.residual_lanes.laid(np.arange(self.n)).gathered(read, PILOT_SEED, 0, PILOT)
 
     def _pilot(self, step: FloatArray) -> FloatArray:
-        """Return Σ r and Σ r · step for 999 draws, (999, 2), from a cache keyed by content."""
+        """Return Σ r and Σ r · step for 999 draws under the null, shape (999, 2).
+
+        ``step`` (n,) is the difference of a score between event and non-event. Results are cached
+        by content.
+        """
         followup = self.censoring.followup
         content = (followup.elapsed, followup.status, self.censoring.groups)
 
@@ -586,11 +620,14 @@ class FollowupProblem(RowProblem):
         return np.asarray(np.log(p[:, 0]) - np.log(p[:, 1]))
 
     def _residuals(self, signed: FloatArray) -> FloatArray:
-        """Return W (Y − p), same shape as ``signed``."""
+        """Return the weighted residuals W (Y − p) for signed weights, same shape as ``signed``."""
         return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a score with its variance and its covariance with the event, from the draws."""
+        """Return a linear score.
+
+        Its variance and covariance with the event come from 999 null draws.
+        """
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])
         step = np.where(self.probs > 0.0, table[0], 0.0) @ [1.0, -1.0]
@@ -635,7 +672,7 @@ class FollowupProblem(RowProblem):
 
 
 def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
-    """Return the sums of scores, (B, T), for w (g(y) − E g) in tables (T, n, 2)."""
+    """Return the sums of scores, (B, T), for residuals (B, n) and score tables (T, n, 2)."""
     with np.errstate(invalid="ignore"):  # a label of probability 0 may have an infinite score
         steps = tables[:, :, 0] - tables[:, :, 1]
         parts = [np.where(residuals == 0.0, 0.0, residuals * step).sum(axis=1) for step in steps]
@@ -643,7 +680,10 @@ def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
 
 
 def row_problem(data: Predictions) -> RowProblem:
-    """Return the problem of rows; StatisticError if the lens shows another event than follow-up."""
+    """Return the problem of predictions, one unit for each row; with follow-up of censored rows.
+
+    StatisticError if the lens shows another event than the one that was followed.
+    """
     if data.followup is None:
         return RowProblem(data)
     if not np.array_equal(data.labels == 0, data.followup.status == EVENT):

@@ -61,7 +61,7 @@ SCORES_BY_NAME: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True, eq=False)
 class ScoreSum(SumStatistic):
-    """Sum of scores with fixed predictions: null_mean + Σ w (s − expected) / divisor."""
+    """Sum of a proper score with fixed predictions: null_mean + Σ w (s − expected) / divisor."""
 
     divisor: float
     null_mean: float = field(kw_only=True)
@@ -84,9 +84,10 @@ class ScoreSum(SumStatistic):
 
     @property
     def tails(self) -> float:
-        """Σ of fourth moments over variance²: the excess kurtosis and squared skewness are less.
+        """Sum of fourth moments over the squared variance, an upper bound of the excess kurtosis.
 
-        Both by Cauchy's inequality; O(n K), of rows.
+        By Cauchy's inequality it bounds the squared skewness as well. It is small where the normal
+        law is accurate; O(n K).
         """
         assert self.tables is not None
         probs = self.problem.probs
@@ -100,7 +101,7 @@ def _deviation(term: LinearTerm) -> float:
 
 @dataclass(frozen=True, repr=False)
 class _MeanScore(Statistic):
-    """Base class of the mean scores."""
+    """Base class of the mean scores (Brier, log, spherical); ``name`` selects the score."""
 
     name: ClassVar[str]
 
@@ -110,7 +111,7 @@ class _MeanScore(Statistic):
         return self.of_rows(RowProblem.of(data).data)
 
     def of_rows(self, rows: Predictions) -> FloatArray:
-        """Return the score of every row of an induced problem, shape (n,)."""
+        """Return the score of every row, (n,); the rows are already seen through the lens."""
         return SCORES_BY_NAME[self.name](rows.probs)[np.arange(rows.n), rows.labels]
 
     def prepare(self, problem: Problem) -> ScoreSum:
@@ -164,7 +165,10 @@ class SphericalScore(_MeanScore):
 
 @dataclass(frozen=True, eq=False)
 class ScaledScore(LabelStatistic):
-    """1 − mean score / score of the best constant prediction, with fixed predictions."""
+    """Scaled score with fixed predictions: 1 − mean score / score of the best constant prediction.
+
+    The best constant prediction is the observed share of each class, so it follows the labels.
+    """
 
     mean_score: ScoreSum = field(repr=False)
     shares: FloatArray = field(repr=False)
@@ -177,9 +181,11 @@ class ScaledScore(LabelStatistic):
 
 
 def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> FloatArray:
-    """Return 1 − Σ_k ȳ_k², halved for two classes, same shape as ``squares``.
+    """Return the Brier score of predicting the observed shares, 1 − Σ_k ȳ_k².
 
-    The value is at least what it would be if the lightest row had another label.
+    ``squares`` are Σ_k ȳ_k² and ``shares`` (n,) the weights of the rows, of sum 1; for two classes
+    the score is halved. The shape is that of ``squares``. The value is at least what it would be if
+    the lightest row had another label, so that it is never 0.
     """
     lightest = shares[shares > 0.0].min()
     least = 2.0 * lightest * (1.0 - lightest)
@@ -219,17 +225,21 @@ class ScaledBrierScore(Statistic):
 class ScoreGap(Statistic):
     """Standardised gap between a proper score and its expectation under calibration.
 
-    z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), with e_i and v_i the mean and the variance of the
-    score s(p_i, Y) when Y is drawn from p_i: of mean 0 and variance 1 at every n if the model is
-    calibrated. z > 0 means worse than expected, overconfident on balance; z < 0 better than
-    expected, underconfident. Both count as evidence; there is no power against errors that leave
-    the mean score as expected. With Brier scores and two classes this is the z of Spiegelhalter
-    (Statistics in Medicine 5, 1986); for K classes its Brier form is e_i = 1 − ‖p_i‖², v_i = 4 (Σ_k
-    p_ik³ − ‖p_i‖⁴). ``score`` is "brier", "log", "spherical", or for ordered classes "rps", Σ_{k <
-    K−1} (F_k − 1{y ≤ k})² with F the cumulative probabilities (Epstein, Journal of Applied
-    Meteorology 8, 1969). StatisticError when the score of no row depends on its label other than by
-    impossible ones (all predictions uniform, or all 0 and 1). O(n K) once, O(n) for each further
-    set of labels. With "log", z is infinite when a label of probability 0 occurs.
+    z = Σ_i (s(p_i, y_i) − e_i) / √(Σ_i v_i), where e_i and v_i are mean and variance of the score
+    s(p_i, Y) if Y is drawn from p_i. Under calibration z has mean 0 and variance 1 at every n. z >
+    0 means a worse score than expected, overconfident on balance; z < 0 a better one,
+    underconfident. The test is two-sided. It has no power against errors that leave the mean score
+    as expected.
+
+    ``score`` is "brier", "log", "spherical", or for ordered classes "rps", the ranked probability
+    score Σ_{k < K−1} (F_k − 1{y ≤ k})² with F the cumulative probabilities (Epstein, Journal of
+    Applied Meteorology 8, 1969). With Brier scores and two classes z is the z of Spiegelhalter
+    (Statistics in Medicine 5, 1986); for K classes e_i = 1 − ‖p_i‖² and v_i = 4 (Σ_k p_ik³ −
+    ‖p_i‖⁴).
+
+    StatisticError if the score of no row depends on its label, as when all predictions are uniform,
+    or all are 0 and 1. With "log", z is infinite when a label of probability 0 occurs. O(n K) once,
+    O(n) for each further set of labels.
 
     Examples
     --------

@@ -108,7 +108,12 @@ class SmoothResiduals(ResidualStatistic):
         return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors (B,) and widths (B,) for residuals (B, n), weighted if rows are."""
+        """Return (errors, widths), (B,) each.
+
+        The smooth error and the kernel width at which they agree.
+
+        ``residuals`` (B, n) are weighted where rows are.
+        """
         weights = self.data.weights
         mass = self.p.size if weights is None else weights.sum()
         error, width = np.ones(len(residuals)), np.ones(len(residuals))
@@ -163,7 +168,11 @@ class SmoothECE(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class KernelSmoother:
-    """Σ w K(t, p) r / Σ w K(t, p) at points t, for residuals w r and a kernel of one width."""
+    """Kernel smoother: Σ w K(t, p) r / Σ w K(t, p) at points t, for weighted residuals w r.
+
+    The kernel is Gaussian with standard deviation ``width``, reflected at 0 and 1; ``at`` (m,) are
+    the points.
+    """
 
     p: FloatArray = field(repr=False)
     weights: FloatArray | None = field(repr=False)
@@ -172,7 +181,7 @@ class KernelSmoother:
 
     @cached_property
     def density(self) -> FloatArray:
-        """Σ w K(t, p) at the points t, (m,), for weights of mean 1."""
+        """Density Σ w K(t, p) of the predictions at the points t, (m,), for weights of mean 1."""
         w = np.ones_like(self.p) if self.weights is None else self.weights
         return self._smoothed(w[None, :])[0]
 
@@ -183,7 +192,7 @@ class KernelSmoother:
 
     @cached_property
     def _waves(self) -> FloatArray:
-        """Smoothed cosines at the points t, shape (K, m)."""
+        """Smoothed cosines cos(πkt) exp(−(πk · width)² / 2) at the points t, shape (K, m)."""
         k = self._grid.frequencies[:, None]
         waves = np.cos(np.pi * k * self.at) * np.exp(-0.5 * (np.pi * self.width * k) ** 2)
         return np.asarray(np.where(k == 0, 0.5, 1.0) * waves)
@@ -237,7 +246,7 @@ class _Grid:
         return csr_array((values.ravel(), (rows.ravel(), point.ravel())), shape=shape)
 
     def spectra(self, values: FloatArray) -> FloatArray:
-        """Return the cosine coefficients c_k (B, K) of values (B, n)."""
+        """Return the cosine coefficients c_k (B, K) of B vectors of residuals (B, n)."""
         k = self.frequencies
         spectra = dct(np.ascontiguousarray(values @ self.spread), type=1)[:, : k.size]
         # The B-spline's own transform, sinc⁴, is divided out.
@@ -308,13 +317,19 @@ COARSEST = 1001
 
 @dataclass(frozen=True, eq=False)
 class RelplotResiduals(SmoothResiduals):
-    """The smooth ECE of relplot with fixed predictions: a function of the residuals."""
+    """Smooth ECE as relplot 1.0.3 computes it, with fixed predictions.
+
+    A function of the residuals.
+    """
 
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors (B,) and widths (B,) for residuals (B, n), by bisection."""
+        """Return (errors, widths), (B,) each, for residuals (B, n).
+
+        The width at which error and width agree is found by bisection, as relplot does.
+        """
         if self.data.weights is not None:
             residuals = residuals / self.data.weights.mean()
         low, width = np.zeros(len(residuals)), np.ones(len(residuals))
@@ -338,7 +353,11 @@ class RelplotResiduals(SmoothResiduals):
         return error, width
 
     def errors(self, width: float, transforms: ComplexArray) -> FloatArray:
-        """Return Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i), (B,), on a grid of points t."""
+        """Return the smooth error at one kernel width, (B,), for B vectors of residuals.
+
+        It is Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) over a grid of points t. ``transforms``
+        are Fourier transforms of the binned residuals.
+        """
         t = np.linspace(0.0, 1.0, max(round(10 / width), 200))
         if width not in self._masses:
             w = self.data.weights
@@ -371,7 +390,11 @@ def _neighbours(x: FloatArray, size: int) -> tuple[IntArray, FloatArray]:
 
 
 def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
-    """Return Fourier transforms of values (B, n) binned linearly on a reflected grid of p."""
+    """Return Fourier transforms of values (B, n), binned linearly on a grid of predictions.
+
+    ``p`` (n,) are the predictions. The grid has ``size`` points and is reflected at its ends, so
+    that the kernel is.
+    """
     left, share = _neighbours(p, size)
     grids = np.empty((len(values), 2 * (size - 1)))
     for grid, row in zip(grids, values, strict=True):
@@ -383,7 +406,7 @@ def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
 
 @cache
 def _kernel(width: float) -> ComplexArray:
-    """Return the Fourier transform of the kernel, cut at a distance of ½.
+    """Return the Fourier transform of the Gaussian kernel of this width, cut at a distance of ½.
 
     An even number of points has no middle; the published code then takes the point after it.
     """
@@ -396,7 +419,7 @@ def _kernel(width: float) -> ComplexArray:
 
 
 def _smoothed(transforms: ComplexArray, width: float, t: FloatArray) -> FloatArray:
-    """Return the smoothed values at the points t, shape (B, len(t))."""
+    """Return the smoothed values at the points t, shape (B, len(t)), from Fourier transforms."""
     values = np.fft.irfft(transforms * _kernel(width))
     left, share = _neighbours(t, _grid_size(width))
     # Taken row by row: sums over values[:, left] would depend on the other rows.
@@ -423,11 +446,11 @@ SPANS = {"lowess": 2 / 3, "loess": 0.75}
 
 @dataclass(frozen=True, eq=False)
 class SmoothGaps(LabelStatistic):
-    """A summary of |p − smooth(p)| with the predictions fixed.
+    """Summary of |p − smooth curve(p)| over the rows, with the predictions fixed.
 
-    The curve is linear in the outcomes: ``smoother`` (A, n) makes of these, in increasing order of
-    the predictions, the values at the anchors, and of a loess curve (2A, n) the slopes after them.
-    Weights of the rows are part of it.
+    The curve is linear in the outcomes. The matrix ``smoother`` (A, n) turns outcomes, sorted by
+    prediction, into values of the curve at A anchors. For a loess curve it has shape (2A, n) and
+    gives the slopes after the values. Weights of the rows are part of it.
     """
 
     order: IntArray = field(repr=False)
@@ -446,7 +469,10 @@ class SmoothGaps(LabelStatistic):
         return np.concatenate([self._summaries(self._curves(some), some) for some in parts])
 
     def _curves(self, labels: IntArray) -> FloatArray:
-        """Return curves at every prediction, (B, n), interpolated by lines or cubics."""
+        """Return the smooth curve at every prediction, (B, n), for label vectors (B, n).
+
+        Between anchors it is linear, or cubic for loess.
+        """
         events = (np.take(labels, self.order, axis=1) == 0).T.astype(np.float64)
         fitted = self.smoother @ events
         if len(fitted) == self.anchors.size:
@@ -473,7 +499,10 @@ class SmoothGaps(LabelStatistic):
 
 
 def _row_quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
-    """Return the q-quantile of each row, (B,); with weights as Akinshin (2023, type 7)."""
+    """Return the q-quantile of each row of a matrix (B, n), shape (B,).
+
+    With weights ``w`` (n,) it is the weighted quantile of Akinshin (2023, type 7).
+    """
     if w is None or q == 1.0:
         return np.asarray(np.quantile(rows, q, axis=1))
     n, order = w.sum() ** 2 / (w**2).sum(), np.argsort(rows, axis=1)
@@ -484,7 +513,11 @@ def _row_quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArr
 
 @dataclass(frozen=True, repr=False)
 class _SmoothGaps(Statistic):
-    """Base class of ICI, E50, E90, Emax and ECI: the smoother and its options."""
+    """Base class of ICI, E50, E90, Emax and ECI, with the options of the smooth curve.
+
+    ``curve`` is "lowess" or "loess", ``span`` the share of rows in a window, and ``delta`` the
+    distance within which values are interpolated; None takes the usual ones.
+    """
 
     _: KW_ONLY
     curve: Literal["lowess", "loess"] = "lowess"
@@ -529,14 +562,15 @@ class _SmoothGaps(Statistic):
         return self.of(SmoothGaps(problem, order, x, anchors, smoother, self.summary))
 
     def of(self, gaps: SmoothGaps) -> SmoothGaps:
-        """Return this summary of a fitted curve."""
+        """Return this summary of a curve that has been fitted for another summary."""
         return replace(gaps, summary=self.summary)
 
 
 def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
-    """Return where lines are fitted: the furthest value within ``delta`` of the last, or the next.
+    """Return the points at which local lines are fitted, an increasing subset of ``distinct``.
 
-    The ends are always among them, so that nothing is extrapolated.
+    Each is the furthest value within ``delta`` of the one before, or the next value. The ends are
+    always among them, so that nothing is extrapolated.
     """
     chosen = [0]
     while chosen[-1] < distinct.size - 1:
@@ -546,9 +580,10 @@ def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
 
 
 def _vertices(x: FloatArray, most: int) -> FloatArray:
-    """Return where parabolas are fitted: cuts at medians until a cell has ``most`` rows, and ends.
+    """Return the points at which local parabolas are fitted, in increasing order.
 
-    The cut moves to the nearest rank that separates no equal predictions, if there is one.
+    Cells of the increasing ``x`` (n,) are cut at medians until each has at most ``most`` rows; the
+    points are their ends. A cut moves to the nearest rank that separates no equal predictions.
     """
     # The box is widened a little, as in dloess: no prediction lies on its edge.
     margin = 0.005 * max(x[-1] - x[0], 1e-10 * x[-1] + 1e-30)

@@ -50,7 +50,10 @@ class Statistic(ABC, Written):
 
     @abstractmethod
     def prepare(self, problem: Problem) -> Prepared:
-        """Fix the predictions of a problem; return a function of the outcomes."""
+        """Return the statistic with the predictions of a problem fixed.
+
+        A function of the outcomes.
+        """
 
 
 def rows_of(
@@ -80,7 +83,10 @@ def rows_of(
 
 @dataclass(frozen=True, eq=False)
 class PreparedFunction(LabelStatistic):
-    """A plain function ``(probs, labels) -> float``, or with a third parameter ``weights``."""
+    """User-defined function ``(probs, labels) -> float`` with fixed predictions.
+
+    With ``weighted`` it is called with a third argument, the weights of the rows.
+    """
 
     function: StatisticLike
     weighted: bool
@@ -93,7 +99,11 @@ class PreparedFunction(LabelStatistic):
 
 @dataclass(frozen=True, eq=False)
 class KnownRows(Prepared):
-    """A statistic of the rows with known outcomes and weights, prepared anew for each draw."""
+    """Statistic of censored rows that is computed from the rows with known outcomes.
+
+    Weights are inverse probabilities of not being censored. Each draw has other known rows, so the
+    statistic is prepared anew for it.
+    """
 
     problem: FollowupProblem
     statistic: Statistic
@@ -137,7 +147,11 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
 
 
 def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
-    """Refuse merged classes for a statistic of the whole vector: that would be another test."""
+    """Raise StatisticError for a statistic of the whole vector if a lens has merged classes.
+
+    ``before`` is the number of classes before the lens. Testing the two merged classes would be
+    another test than the one asked for.
+    """
     if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         raise StatisticError(
             f"{name_of(statistic)} tests the whole probability vector, but this lens leaves 2 of "
@@ -153,5 +167,8 @@ def problem_of(source: Problem | Predictions) -> Problem:
 
 
 def coarseness(statistic: object, problem: Problem) -> str:
-    """Return the remark that an ordered statistic ignores the order within micro-cells."""
+    """Return the remark that a statistic of sorted rows loses order within cells; "" for rows.
+
+    A tally keeps no order of the rows within its cells.
+    """
     return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

@@ -124,7 +124,10 @@ class Tiles:
         return list(self._fresh())
 
     def _fresh(self) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield (t, u, kernel values) of tiles t ≤ u; 0 on the diagonal and between blocks."""
+        """Yield (t, u, kernel values) for pairs of tiles t ≤ u, computed anew.
+
+        Values are 0 on the diagonal and between different blocks.
+        """
         first = self._cuts[:-1] // self.size
         for t, block in enumerate(first):
             rows = self._slice(t)
@@ -145,7 +148,11 @@ class Tiles:
 
     @cached_property
     def _prepared(self) -> tuple[IntArray, float, FloatArray]:
-        """Reference class of each row or −1 (n,), a constant, and addends of entries (n, K)."""
+        """Return (reference, constant, addends) of the sum over pairs, from the predictions alone.
+
+        ``reference`` (n,) is the class of probability above ½ of each row, or −1; ``addends`` (n,
+        K) is the change of the sum if a row has a label other than its reference.
+        """
         top, residuals = _reference(self.probs)
         if self._dense:
             top, residuals = np.full_like(top, -1), -self.probs
@@ -289,7 +296,11 @@ MEDIAN_ROWS = 10_000
 
 
 def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
-    """Return the median distance for K ≥ 3, or the mean distance or 1 where that is 0."""
+    """Return the median distance between pairs of rows of ``probs`` (n, K), for K ≥ 3.
+
+    ``distance`` is "tv" or "l2"; ``diagonal`` includes pairs of a row and itself. If the median is
+    0, the mean distance is returned, or 1.
+    """
     n = len(probs)
     if n > MEDIAN_ROWS:
         ordered = np.lexsort(probs.T[::-1])
@@ -320,7 +331,10 @@ def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
 
 
 def median_on_line(x: FloatArray, diagonal: bool) -> float:
-    """Return the median |x_i − x_j| of increasing numbers, or the mean or 1 where that is 0."""
+    """Return the median |x_i − x_j| over pairs of increasing numbers x (n,).
+
+    ``diagonal`` includes pairs of a number and itself. If it is 0, the mean is returned, or 1.
+    """
 
     def kth(rank: int, copies: int, zeros: int) -> float:
         # The smallest t with more than ``rank`` distances ≤ t, by bisection over its bits.
@@ -342,9 +356,11 @@ def median_on_line(x: FloatArray, diagonal: bool) -> float:
 
 
 def _middle(kth: Callable[[int, int, int], float], n: int, diagonal: bool) -> float:
-    """Return the median from a function that ranks distances.
+    """Return the median over pairs of n values, from ``kth(rank, copies, zeros)``.
 
-    With the diagonal pairs count twice.
+    That function returns the distance of a rank among pairs, each counted ``copies`` times, with
+    ``zeros`` extra distances of 0. With ``diagonal`` every pair counts twice, and each value once
+    with itself.
     """
     copies, zeros = (2, n) if diagonal else (1, 0)
     total = zeros + copies * (n * (n - 1) // 2)
@@ -412,7 +428,10 @@ Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True, repr=False)
 class DistanceKernel(Written):
-    """Base class of kernels of a distance: the bandwidth, and how it is chosen."""
+    """Base class of kernels that depend on the distance of two rows, with their bandwidth.
+
+    ``bandwidth`` is a number, or "median" for the median distance between predictions.
+    """
 
     bandwidth: float | str = "median"
     #: ``"tv"`` or ``"l2"``.
@@ -431,7 +450,10 @@ class DistanceKernel(Written):
             )
 
     def fitted(self, probs: FloatArray) -> Self:
-        """Return this kernel with the bandwidth chosen from predictions (n, K)."""
+        """Return this kernel with a numeric bandwidth.
+
+        A bandwidth given as a word, such as "median", is computed from predictions (n, K).
+        """
         if not isinstance(self.bandwidth, str):
             return self
         diagonal = self.bandwidth == "median-with-diagonal"

@@ -28,7 +28,10 @@ UNMOVED = 1e-12
 
 
 def _slope(norm: str, moves: FloatArray) -> FloatArray:
-    """Return the gradient of a norm at every row, shape (n, K)."""
+    """Return the gradient of a norm at every row of ``moves`` (n, K), same shape.
+
+    ``norm`` is "l2", "max", "tv" or "l1"; moves of rounding size count as 0.
+    """
     moves = np.where(np.abs(moves) < UNMOVED, 0.0, moves)
     if norm == "l2":
         size = np.sqrt((moves**2).sum(axis=1, keepdims=True))
@@ -41,7 +44,10 @@ def _slope(norm: str, moves: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted(LabelStatistic):
-    """Mean over rows of a function of their cross-fitted recalibration, with fixed predictions."""
+    """Mean over rows of a function of their cross-fitted recalibration, with fixed predictions.
+
+    ``fold`` (n,) is the fold of every row; each is recalibrated by a map fitted on the other folds.
+    """
 
     statistic: _CrossFitted
     fold: IntArray = field(repr=False)
@@ -64,7 +70,7 @@ class CrossFitted(LabelStatistic):
 
 @dataclass(frozen=True, repr=False)
 class _CrossFitted(Statistic):
-    """Base class of both statistics: loss, recalibration method and folds."""
+    """Base class of the cross-fitted statistics: loss, recalibration method and folds."""
 
     loss: str = "brier"
     _: KW_ONLY
