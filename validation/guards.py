@@ -8,7 +8,7 @@ data sets by more than chance allows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 
 import caltest as ct
 from caltest._base.written import Doubt
-from caltest.data import doubts, spare_columns
+from caltest.data import doubts, ends, spare_columns
 from caltest.data.questions import Column, Rows
 from caltest.read import questioning
 from caltest.read.contract import Wanted
@@ -31,6 +31,7 @@ ASKING = (
     *("train and test", "several predictions of a row", "second set", "predicted class"),
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
     *("one event each", "unused weights", "several models", "percent below one"),
+    *("other events", "kinds of event"),
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.
@@ -344,6 +345,16 @@ def survival(rng, n):
     return 1 - p, seen
 
 
+def two_ends(rng, n):
+    """Risks and follow-up of n rows whose competing event stands in a column of its own."""
+    p = rng.beta(1.2, 2.2, n)
+    event = rng.exponential(size=n) / -np.log1p(-np.clip(p, 1e-6, 1 - 1e-6))
+    times = np.column_stack([rng.uniform(0.4, 2.4, n), event, rng.exponential(3.0, n)])
+    code = times.argmin(axis=1)
+    seen = ct.Followup(times.min(axis=1), code == 1, horizon=1.0)
+    return p, seen, {"other": (code == 2) * 1}
+
+
 def own_class(rng, n):
     p = rng.beta(1.2, 1.8, n)
     return labelled(p, (p >= 0.5).astype(int), rng)
@@ -425,6 +436,7 @@ MISREAD = {
     "1 − p for p, no further columns": (complemented_alone, "against the outcomes"),
     "survival for risk, follow-up": (survival, "against the outcomes"),
     "swapped censoring": (swapped, "swapped censoring"),
+    "competing event in another column": (two_ends, "other events"),
     "predicted class for the label": (own_class, "predicted class"),
     "confidence for the probability": (of_answers, "confidences"),
     "three models pooled": (three_models, "several predictions of a row"),
@@ -475,12 +487,17 @@ def measure(kind, wanted, rng):
     if isinstance(found, tuple) and isinstance(found[0], dict):
         raised = asked_of_table(*found)
         return {"tables": [float(guard in raised) for guard in OF_TABLES.values()]}
-    alone = (found.probs, found.labels, found.weights) if isinstance(found, Rows) else found
+    alone = (found.probs, found.labels, found.weights) if isinstance(found, Rows) else found[:2]
     if isinstance(found, Rows):
         asked = [*spare_columns.questions(found)]
         asked += filter(None, [doubts.cumulative(found.probs)])
     else:
-        asked = doubts.doubts_of_followup(*found, said={"probs": "p", "event": "status"})
+        p, seen, *more = found
+        said = {"probs": "p", "event": "status"}
+        asked = [*doubts.doubts_of_followup(p, seen, said=said)]
+        beside = labelled(p, seen.labels, rng, **(more[0] if more else {}))
+        beside = replace(beside, followed=True, said=said)
+        asked += filter(None, [ends.other_events(beside, seen.event, seen.time)])
     raised = {question.guard for question in asked}
     found = {"guards": [float(guard in raised) for guard in (*ASKING, *DOUBTING)]}
     found["arrays"] = [float(any(q.asks for q in doubts.doubts_of_arrays(*alone)))]

@@ -123,11 +123,11 @@ def like_time(rows: Rows, column: Column) -> bool:
     if min(event.sum(), (~event).sum()) < EARLY_ROWS or x[event].max() <= x[~event].min():
         return False
     strata = int(np.clip(min(event.sum(), (~event).sum()) // 10, 1, 10))
-    place = _parts_by_rank(p, strata)
-    area, z = _order_within_strata(place, event, x)
+    place = parts_by_rank(p, strata)
+    area, z = order_within_strata(place, event, x)
     if z > EARLY_SCORE or area > EARLY_AREA:
         return False
-    cell = 10 * place + _parts_by_rank(x, 10)  # what is left of the outcome given p and x is noise
+    cell = 10 * place + parts_by_rank(x, 10)  # what is left of the outcome given p and x is noise
     left = y - (np.bincount(cell, y) / np.maximum(np.bincount(cell), 1))[cell]
     effect = design_effect(left, (codes(x), *groups_of(rows)))
     if z / np.sqrt(effect) > EARLY_SCORE:
@@ -138,13 +138,13 @@ def like_time(rows: Rows, column: Column) -> bool:
     return bool(rho * np.sqrt(event.sum()) < 2.0)
 
 
-def _parts_by_rank(values: AnyArray, k: int) -> IntArray:
+def parts_by_rank(values: AnyArray, k: int) -> IntArray:
     """Return the numbers (n,) of k parts of about as many rows, equal values in one part."""
     ranks = (rankdata(values) - 0.5) / len(values)
     return np.minimum(ranks * k, k - 1).astype(np.int64)
 
 
-def _order_within_strata(place: IntArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
+def order_within_strata(place: IntArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
     """Return the area under the ROC curve of x within strata, and its z at no order."""
     excess = variance = pairs = 0.0
     for k in range(int(place.max()) + 1):

@@ -16,6 +16,8 @@ from caltest._base.arrays import BoolArray, IntArray
 from caltest._base.written import several
 from caltest.data import Predictions
 from caltest.data.doubts import against_outcomes, answered, doubts_of_followup, predicted_class
+from caltest.data.ends import other_events
+from caltest.data.followup import Censoring, Followup
 from caltest.data.likelihoods import LIKELIER, log_likelihood
 from caltest.data.predicted_classes import decided_class
 from caltest.data.questions import Column, Question, Rows
@@ -90,25 +92,39 @@ def questioned(
         asked += [sure_of_a_class(complete.cells), unlike_answers(table, chosen, wanted, complete)]
     if data.followup is not None:
         asked.append(other_ends(table, chosen, wanted))
-        asked += doubts_of_followup(p, data.followup, data.clusters, said)
     if small:
         others = _unused(table, chosen, wanted, unused, None)
-        asked += questions(replace(every, unused=_at(others, kept)))
+        beside = replace(every, unused=_at(others, kept))
+        asked += questions(beside)
     else:
         others = _unused(table, chosen, wanted, unused, SEEN)
         first = kept[kept < SEEN]
-        head = _some(every, np.arange(first.size))
-        asked += questions(replace(head, unused=_at(others, first)))
+        beside = replace(_some(every, np.arange(first.size)), unused=_at(others, first))
+        asked += questions(beside)
         spread = _some(every, np.linspace(0, data.n - 1, 2 * SEEN).astype(np.int64))
         if data.followup is None:
             asked += [predicted_class(spread), against_outcomes(spread)]
         if kept.size == n:
             asked += _far_apart(table, chosen, wanted, others, every)
+    if data.followup is not None:
+        asked.append(_other_events(beside, data.followup))
+        asked += doubts_of_followup(p, data.followup, data.clusters, said)
     asked.append(outcomes_to_come(*_without_outcome(table, chosen, wanted, n, complete)))
     found = [_with_competing(q, table, chosen, wanted) for q in asked if q is not None]
     found.sort(key=lambda question: not question.asks)
     notes = answered(found, wanted.as_is)
     return tuple(dict.fromkeys(notes))
+
+
+def _other_events(rows: Rows, followup: Followup) -> Question | None:
+    """Return the question of competing events in other columns, of the first rows."""
+    if followup.elapsed.max(initial=0.0) < followup.limit or rows.risks is None:
+        return None
+    if followup.n < rows.n:  # rows with a horizon beyond all times are left out
+        return None
+    weights = Censoring(followup, np.zeros(followup.n, dtype=np.int64)).weights[: rows.n]
+    ended, time = followup.event[: rows.n], followup.elapsed[: rows.n]
+    return other_events(replace(rows, weights=weights), ended, time)
 
 
 def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
@@ -187,15 +203,20 @@ def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     """Ask about further codes of an event, which would be taken as censored in silence."""
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
-    if found is None or len(found.others) < 2:
+    if found is None or len(found.others) + found.blank < 2:
         return None
+    equal = ((code, f"{quoted(found.name)} = {word}") for code, word in found.others.items())
     readings = [
-        Reading({"competing": f"{quoted(found.name)} = {literal}"}, f"{code} is a competing event")
-        for code, literal in found.others.items()
+        Reading(
+            {"competing": f"coalesce({sql}, FALSE)" if found.blank else sql},
+            f"{code} is a competing event",
+        )
+        for code, sql in equal
     ]
+    values = ", ".join(map(str, found.all)) + " and blanks" * found.blank
     return Question(
         "other_ends",
-        f"{found.name} has the values {', '.join(map(str, found.all))}: rows without the "
+        f"{found.name} has the values {values}: rows without the "
         "event count as censored, but one of these values may be a competing event, such as death "
         "from another cause",
         tuple(readings),
@@ -208,19 +229,31 @@ class _Codes(NamedTuple):
     name: str
     all: list[Any]
     others: dict[Any, str]
+    #: Whether the outcome is known where the cell is blank.
+    blank: bool
 
 
 def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
-    """Return the 3 to 12 codes of the column that an expression compares for being equal."""
+    """Return the 3 to 12 codes of the column that an expression compares for being equal.
+
+    A blank is one of them where the outcome is known there.
+    """
+    import polars as pl
+
     for name, operation in compared(chosen.terms[option][0]):
         if operation != "Eq":
             continue
-        codes = _kept(table, chosen, wanted).select(name).unique().collect()[name].drop_nulls()
-        if 3 <= len(codes) <= MOST_CODES:
+        kept = _kept(table, chosen, wanted)
+        known = over(table, chosen).terms[option][0].expr.is_not_null()
+        pairs = kept.select(pl.col(name), known.alias("::known")).unique().collect()
+        blank = bool(pairs.filter(pl.col(name).is_null())["::known"].any())
+        codes = pairs[name].drop_nulls().unique()
+        if 3 <= len(codes) + blank <= MOST_CODES + blank:
             listed = sorted(codes.to_list(), key=str)
             literals = {code: literal(code, codes) for code in listed}
             said = chosen.sql(option)
-            return _Codes(name, listed, {c: w for c, w in literals.items() if w not in said})
+            others = {c: w for c, w in literals.items() if w not in said}
+            return _Codes(name, listed, others, blank)
     return None
 
 

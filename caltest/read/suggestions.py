@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest.data.ends import likely_ends
 from caltest.data.likelihoods import order_of_events, rankdata
 from caltest.data.predicted_classes import bare_words, decides, predicted_class_readings
 from caltest.data.questions import Rows
@@ -93,6 +94,10 @@ SAME_RATE = 0.0051
 
 #: Options of a reading by name.
 Options = dict[str, Any]
+
+
+#: A place for the predictions, where several columns may hold them.
+NO_PROBS: Options = {"probs": "COLUMN"}
 
 
 def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]:
@@ -701,6 +706,8 @@ class _Head:
         """Return readings by which rows were followed for a time."""
         place = {"time": quoted(self.times[0]), "horizon": "NUMBER"}
         when = f"rows were followed for {self.times[0]}"
+        if "label" not in self.given and (found := self.endings(probs, place, when)):
+            return found
         ends = [
             {"event": f"{quoted(n)} = {codes[0]}", "competing": f"{quoted(n)} = {codes[1]}"}
             for n in self.words
@@ -718,6 +725,39 @@ class _Head:
                 others["probs"] = probs[0]["probs"] if len(probs) == 1 else "COLUMN"
             found.append(Reading({"label": None, "event": event, **place, **others}, when))
         return found
+
+    def endings(self, probs: Sequence[Options], place: Options, followed: str) -> list[Reading]:
+        """Return readings by which a value is the event, and each other end a competing one.
+
+        Columns of predictions stay a place where there would be too many readings.
+        """
+        listed = [{}] if "probs" in self.given else probs
+        first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
+        p = _numbers_of(self.frame.select(first[-1].expr).to_series()) if first else None
+        if p is None:
+            return []
+        used = {root for term in first for root in term.roots} | {*self.times}
+        columns = columns_of(self.frame, [n for n in self.words if n not in used])
+        found = list[tuple[Options, str]]()
+        for event, others in likely_ends(columns, self.numbers[self.times[0]], p):
+            when = f"{followed} and {event.name} is the event"
+            found += [
+                (
+                    {"event": event.sql, "competing": other.sql},
+                    f"{followed}, {event.name} is the event and {other.name} a competing one",
+                )
+                for other in others
+            ] or [({"event": event.sql}, when)]
+        if not 0 < len(found) <= READINGS_OFFERED:
+            return []
+        many = len(found) * len(listed) > READINGS_OFFERED
+        readings = []
+        for ends, when in found:
+            for more in [NO_PROBS] if many else listed:
+                options = {"label": None, **ends, **place, **more}
+                which = f" and {more['probs']} is the prediction" * (len(listed) > 1 and not many)
+                readings.append(Reading(options | self.without_gaps(more), when + which))
+        return readings if len(readings) > 1 else [Reading(readings[0].options, followed)]
 
     def ends(self, name: str) -> list[str]:
         """Return the codes above 0 of a column of three or four whole numbers from 0 on."""

@@ -128,15 +128,17 @@ class EvaluatedCells:
         left = int(out.sum())
         share = 1.0 if drop is True else float(drop)
         if not drop or left > share * n:
-            column, lacking = next(iter(gaps.items()))
-            row = self.nth(int(lacking.arg_max() or 0))
             limit = "" if not drop else f", more than the share {share:g} that may be left out"
             readings = self._readings_of_gaps(gaps)
             advice = "choose how a blank is read" if len(readings) > 1 else "leave out such rows"
+            rows = [
+                f"{self.name(column)} has no value in {self.nth(int(lacking.arg_max() or 0))} "
+                f"({several(counts[column], 'row')} of {n}{limit * (len(gaps) == 1)})"
+                for column, lacking in gaps.items()
+            ]
+            both = f" ({several(left, 'row')} in all{limit})" if len(gaps) > 1 else ""
             raise InvalidPredictionsError(
-                f"{self.name(column)} has no value in {row} ({several(counts[column], 'row')} of "
-                f"{n}{limit}): complete it, or {advice}",
-                readings,
+                f"{' and '.join(rows)}{both}: complete it, or {advice}", readings
             )
         kept = self.frame.filter(~out)
         rows = self.rows[(~out).to_numpy()]

@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 400 tables of 40 kinds, names known and foreign.
+"""Files whose right reading is known: 430 tables of 43 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 400
+FILES = 430
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -52,6 +52,9 @@ class Case:
     weights: np.ndarray | None = None
     #: A column that decides, and that nothing but its foreign name tells from a feature.
     hidden: str = ""
+    #: Words of the conditions that are true of the file: their commands are followed, and one of
+    #: them ends in the right reading.
+    holds: tuple[str, ...] = ()
 
     def write(self, folder: Path) -> Path:
         """Write the file and return its path."""
@@ -225,6 +228,48 @@ def competing(d: Draw) -> Case:
     told = {"time": time, "seen": seen + 2 * other, "name": name}
     told["code"] = np.where(seen, 1, np.where(other, 2, 0))
     return _follow(d, "competing", d.risk, told)
+
+
+def _two_ends(d: Draw) -> tuple[dict[str, Any], np.ndarray]:
+    """Return follow-up of 1000 rows whose code 1 is the event, and 2 another end."""
+    d.n, d.risk = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 4)
+    d.features = {"alter": d.rng.integers(20, 90, 1000), "sexo": d.rng.choice(["m", "w"], 1000)}
+    time, seen, name = _followed(d)
+    other = d.rng.exponential(25.0, d.n)
+    first = (other < time) & (other < 5)
+    time, code = np.where(first, other.round(3), time), np.where(first, 2, seen)
+    return {"time": time, "seen": code, "name": name, "code": (code == 1) * 1}, code
+
+
+def competing_column(d: Draw) -> Case:
+    """The competing event stands in a column of its own."""
+    told, code = _two_ends(d)
+    case = _follow(d, "competing column", d.risk, told)
+    way = [(0, 1), ("", "x"), ("", "otra causa"), ("False", "True")][d.rng.integers(4)]
+    case.cells |= {str(d.rng.choice(["otra", "Todesursache"])): np.where(code == 2, way[1], way[0])}
+    case.cells |= {"sexo": d.features["sexo"]}
+    case.holds = ("otra is a competing", "x is a competing", "otra causa is a competing")
+    case.holds += ("Todesursache is a competing", "is the event and")
+    return case
+
+
+def causes(d: Draw) -> Case:
+    """Who died of what is a second column, blank for the others."""
+    told, code = _two_ends(d)
+    told["code"] = np.where(code > 0, "ja", "nein")
+    case = _follow(d, "causes", d.risk, told, f"{quoted(d.y_name)} = 'ja'")
+    case.cells |= {"cause": np.array(["", "heart", "other"])[code], "sexo": d.features["sexo"]}
+    case.holds = ("heart alone is the event", "heart is the event and other a competing")
+    return case
+
+
+def status_words(d: Draw) -> Case:
+    told, code = _two_ends(d)
+    told["code"] = np.array(["vivo", "muerte", "otra muerte"])[code]
+    case = _follow(d, "status words", d.risk, told, f"{quoted(d.y_name)} = 'muerte'")
+    case.cells |= {"hospital": np.array(["La Fe", "Norte"])[d.rng.integers(0, 2, d.n)]}
+    case.holds = ("otra muerte is a competing", "muerte is the event and otra muerte a competing")
+    return case
 
 
 def answers(d: Draw) -> Case:
@@ -489,6 +534,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered,
     shuffled_names, options_in_json, semicolons, answers_of_numbers, followed_months, boxes,
     free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
+    competing_column, causes, status_words,
 ]  # fmt: skip
 
 
@@ -543,8 +589,9 @@ def _followed_alike(data: Any, truth: Case, right: np.ndarray) -> bool:
     if followup is None or truth.followup is None or len(data.probs) != len(right):
         return False
     time, seen, horizon = truth.followup
-    event = (seen == 1) & (time <= horizon)
-    known = event | (time >= horizon)
+    event, other = ((seen == code) & (time <= horizon) for code in (1, 2))
+    known = event | other | (time >= horizon)
     status = np.asarray(followup.status)
-    same = bool(((status == 1) == event).all() and (status[known & ~event] == 0).all())
+    same = bool(((status == 1) == event).all() and ((status == 2) == other).all())
+    same &= bool((status[known & ~event & ~other] == 0).all())
     return same and np.allclose(data.probs[:, 1], right[:, 1], atol=2e-3)

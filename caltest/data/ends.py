@@ -1,0 +1,205 @@
+"""How follow-up ended: other events than the one that was named, in columns that nobody named.
+
+:func:`other_events` is the guard; :func:`likely_ends` finds values that may be the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import lgamma
+
+import numpy as np
+
+from caltest._base.arrays import BoolArray, FloatArray
+from caltest.data.likelihoods import hazard_order, order_of_events
+from caltest.data.questions import Column, Question, Rows
+from caltest.data.times import order_within_strata, parts_by_rank
+from caltest.errors import Reading
+
+#: Values of a column that may say how rows ended, at most; rows of one, at least.
+MOST_ENDS, FEWEST_ENDS = 12, 5
+#: Logarithm of how unlikely a feature separates ends so, for each value that is looked at.
+APART = float(np.log(1e5))
+#: Standard errors of Cox's score test from which on a value may be the predicted event, by which it
+#: must exceed other values, and of times beyond what predictions explain.
+TOLD_BY_P, TOLD_MORE, NOT_BY_P = 3.5, 2.5, 3.0
+#: Share of rows below which a value is no other end but a mark.
+RARE_END = 0.01
+#: Share of events that kinds of events make up, and standard errors of Σ w (y − p) beyond which
+#: all kinds together are hardly what was predicted.
+ALL_KINDS, OFF_ALL = 0.9, 3.0
+
+
+#: Values of a column that says whether something is so.
+FLAGS = frozenset(("0", "1", "true", "false", "True", "False"))
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """A value of a column: ``rows`` (n,) are those that hold it, ``sql`` is true of them alone."""
+
+    column: Column
+    word: str
+    rows: BoolArray
+    sql: str
+
+    @property
+    def name(self) -> str:
+        """The value as messages name it; of a column of 0 and 1 the column, of numbers both."""
+        words = {*self.column.coded[1]} if self.column.coded is not None else set()
+        if self.column.words is not None and not words <= FLAGS:
+            return self.word
+        flag = words <= FLAGS and self.word in ("1", "true", "True")
+        return self.column.name if flag else f"{self.column.name} {self.word}"
+
+
+def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | None:
+    """Ask where a column says that rows without the event ended by something else, or its kinds.
+
+    A value that no row with the event has, of rows that were followed for a shorter time than other
+    rows without it, is a competing event or a way to be censored. Asks where a feature would show
+    both with a chance below 1e-5 by number of values. Values that only rows with the event have,
+    and nearly all of these, are kinds of the event: asks if the weighted number of events is 3
+    standard errors from the predicted one, and doubts otherwise.
+
+    Parameters
+    ----------
+    rows : Rows
+        Risks, weights of censoring, and columns that nobody named.
+    event : ndarray of shape (n,)
+        Whether the event was seen at any time.
+    time : ndarray of shape (n,)
+        How long rows were followed, in the unit of the horizon.
+    """
+    if "competing" in rows.said or event.all() or not event.any():
+        return None
+    ends = [*values_of(rows.unused)]
+    found = [end for end in ends if _ends_without(end.rows, event, time, len(ends))]
+    return _of_others(rows, found) if found else _kinds_of_event(rows, event, ends)
+
+
+def values_of(columns: Iterable[Column]) -> Iterable[End]:
+    """Yield the values of columns of few values, each of five rows or more."""
+    for column in columns:
+        if column.coded is None or not 1 <= column.n_values <= MOST_ENDS:
+            continue
+        places, words = column.coded
+        for code, word in enumerate(words):
+            here = places == code
+            if FEWEST_ENDS <= np.count_nonzero(here) <= len(here) - FEWEST_ENDS:
+                yield End(column, word, here, true_of(column, word))
+
+
+def true_of(column: Column, word: str) -> str:
+    """Return the condition that a column has a value, false where its cell is blank."""
+    plain = column.words is None and word == "1" and column.n_values == 2 and column.complete
+    condition = column.sql if plain and "0" in column.coded[1] else column.equals(word)  # type: ignore[index]
+    return condition if column.complete else f"coalesce({condition}, FALSE)"
+
+
+def _ends_without(value: BoolArray, event: BoolArray, time: FloatArray, looked_at: int) -> bool:
+    """Return whether no row of a value has the event, and such rows were followed for less."""
+    if (value & event).any():
+        return False
+    rest = ~event & ~value
+    if np.count_nonzero(rest) < FEWEST_ENDS:  # the value is that of rows without the event
+        return False
+    _, z = order_of_events(time[~event], value[~event].astype(np.int64))
+    if z >= 0.0:
+        return False
+    n, k, m = len(value), int(event.sum()), int(value.sum())
+    apart = lgamma(n - m + 1) - lgamma(n - m - k + 1) - lgamma(n + 1) + lgamma(n - k + 1)
+    shorter = -z * z / 2.0  # at least the logarithm of the normal tail
+    return apart + shorter <= -APART - float(np.log(looked_at))
+
+
+def _of_others(rows: Rows, found: Sequence[End]) -> Question:
+    """Return the question whether values are competing events."""
+    readings = [
+        Reading({"competing": end.sql}, f"{end.name} is a competing event") for end in found
+    ]
+    if len(found) > 1 and len({*(end.column.name for end in found)}) == 1:
+        both = " OR ".join(end.sql for end in found)
+        readings.append(Reading({"competing": both}, "all of these are competing events"))
+    first = found[0]
+    column, value = first.column.name, f"{first.column.name} = {first.word}"
+    what = column if first.name == column else value
+    text = (
+        f"no row where {what} has the event, and such rows were followed for a shorter time than "
+        f"others without it: they count as censored, but {first.name} may be a competing event, "
+        "such as death from another cause"
+    )
+    return Question("other events", text, tuple(readings))
+
+
+def _kinds_of_event(rows: Rows, event: BoolArray, ends: Sequence[End]) -> Question | None:
+    """Ask or doubt where values of one column are the kinds of the event."""
+    share = float(event.mean())
+    kinds: dict[str, list[End]] = {}
+    for end in ends:
+        unlikely = end.rows.sum() * np.log(share) <= -APART - np.log(len(ends))
+        if unlikely and not (end.rows & ~event).any():
+            kinds.setdefault(end.column.name, []).append(end)
+    for name, found in kinds.items():
+        if len(found) < 2 or sum(int(e.rows.sum()) for e in found) < ALL_KINDS * event.sum():
+            continue
+        readings = []
+        for end in found:
+            others = " OR ".join(e.sql for e in found if e is not end)
+            options = {"event": end.sql, "competing": others}
+            readings.append(Reading(options, f"{end.name} alone is the event"))
+        text = (
+            f"{name} says what kind of event {rows.outcome} is "
+            f"({', '.join(end.name for end in found)}): if one kind is predicted, the others are "
+            "competing events"
+        )
+        p, y, w = rows.risks, rows.labels, rows.weights
+        assert p is not None
+        errors = (y - p) if w is None else w * (y - p)
+        asks = abs(float(errors.sum())) >= OFF_ALL * float(np.sqrt(errors @ errors))
+        return Question("kinds of event", text, tuple(readings), asks)
+    return None
+
+
+def likely_ends(
+    columns: Iterable[Column], time: FloatArray, p: FloatArray
+) -> list[tuple[End, list[End]]]:
+    """Return values that may be the predicted event, the likeliest first, and its other ends.
+
+    Times follow p (n,) among the rows of such a value (Cox's score test, z at least 3.5 from 0 and
+    2.5 further than for each other value of its column), and p does not explain how its times
+    differ from the others' (z at least 3 from 0, within ten groups of p). Other ends are the other
+    values of its column if this has more than two, or a blank and more than one, and values of
+    other columns that exclude it and are of rows followed for a shorter time.
+    """
+    known = np.isfinite(time) & np.isfinite(p)
+    if np.count_nonzero(known) < 4 * FEWEST_ENDS or np.ptp(p[known]) == 0.0:
+        return []
+    t, q = time[known], p[known]
+    ends = [*values_of(columns)]
+    scores = [abs(hazard_order(q, t, end.rows[known])) for end in ends]
+    found: list[tuple[float, End, list[End]]] = []
+    for end, score in zip(ends, scores, strict=True):
+        value = end.rows[known]
+        rivals = [
+            z for e, z in zip(ends, scores, strict=True) if e.column is end.column and e is not end
+        ]
+        if score < TOLD_BY_P or score < max(rivals, default=0.0) + TOLD_MORE:
+            continue
+        groups = int(np.clip(min(value.sum(), (~value).sum()) // 10, 1, 10))
+        if abs(order_within_strata(parts_by_rank(q, groups), value, t)[1]) < NOT_BY_P:
+            continue
+        same = [e for e in ends if e.column is end.column and e is not end]
+        same = [e for e in same if e.rows.mean() >= RARE_END]
+        others = same if len(same) + (not end.column.complete) > 1 else []
+        beside = [e for e in ends if e.column is not end.column]
+        if not others:
+            others = [e for e in beside if _ends_without(e.rows[known], value, t, len(ends))]
+        found.append((score, end, others))
+    found.sort(key=lambda each: -each[0])
+    kept: list[tuple[End, list[End]]] = []
+    for _, end, others in found:  # a column that holds another end of a likelier event is none
+        if all(o.column is not end.column for _, listed in kept for o in listed):
+            kept.append((end, others))
+    return kept
