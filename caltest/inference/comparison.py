@@ -62,7 +62,7 @@ from caltest.results import (
 from caltest.results.hypotheses import ScoreDifference
 from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, RowProblem
 from caltest.statistics.binned import BinnedError
-from caltest.statistics.statistic import StatisticLike, prepare, problem_of
+from caltest.statistics.statistic import StatisticLike, prepare
 from caltest.tallies import AnyTally, RowsOrTally
 
 #: What to say of other rows.
@@ -374,8 +374,7 @@ class Model:
     """One model, and everything computed once for all its comparisons."""
 
     name: str
-    data: RowsOrTally
-    induced: Predictions
+    analysis: Analysis
     rows: Predictions
     tested: StatisticLike
     estimate: float
@@ -389,14 +388,16 @@ class Model:
     def of(cls, name: str, data: RowsOrTally, settings: Settings) -> Model:
         """Look through the lens and run the model's own test."""
         statistic, lens = settings.statistic, settings.lens
-        prepared, estimate = evaluated(statistic, Analysis.through(lens, data).problem)
+        analysis = Analysis.through(lens, data, settings.run["rng"])
+        problem = analysis.problem
+        prepared, estimate = evaluated(statistic, problem)
         with warnings.catch_warnings():  # the report shows a floor without spread
             warnings.simplefilter("ignore", DegenerateDataWarning)
             asked = data
             if not isinstance(data, Predictions):  # sampled rows where sums leave it open
                 asked = take_rows_or_tally("calibration_test", data, None, {}, lens, [statistic])
             test = calibration_result(asked, statistic, lens, "auto", settings.run)
-        error, tested, rows, times = None, statistic, prepared.data, None
+        error, tested, rows, times = None, statistic, problem.data, None
         crossed: CrossedError | None = None
         if settings.method == "z":
             cells = prepared.cells
@@ -408,10 +409,10 @@ class Model:
                     "exchangeable"
                 )
             tested = DebiasedL2(cells.bins)
-            estimate = evaluated(tested, prepared.data)[1]
+            estimate = evaluated(tested, problem)[1]
             # Micro-cells become rows that stand for several: the variance needs units, not sums.
-            if not prepared.problem.exact:
-                rows, times, place = prepared.problem.expand()
+            if not problem.exact:
+                rows, times, place = problem.expand()
                 cells = Cells.by_number(cells.of_unit[place], RowProblem(rows))
             if rows.crossed is not None:
                 if not settings.paired:
@@ -433,20 +434,19 @@ class Model:
         except StatisticError:
             pass
         answers = (tested, estimate, error, test, interval, times, crossed)
-        return cls(name, data, prepared.data, rows, *answers)
+        return cls(name, analysis, rows, *answers)
 
 
 def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
     """Test the difference of two models."""
-    if settings.paired and a.induced.n != b.induced.n:
+    n_a, n_b = a.analysis.problem.n, b.analysis.problem.n
+    if settings.paired and n_a != n_b:
         raise StatisticError(
-            f"the lens {name_of(settings.lens)} keeps {a.induced.n} rows of {a.name} and "
-            f"{b.induced.n} of {b.name}: a paired comparison needs a lens that treats every row by "
-            "itself"
+            f"the lens {name_of(settings.lens)} keeps {n_a} rows of {a.name} and {n_b} of "
+            f"{b.name}: a paired comparison needs a lens that treats every row by itself"
         )
-    problem = problem_of(a.induced)
-    facts = Analysis(a.data, settings.lens, problem, settings.run["rng"]).facts
-    facts |= {"copies": max(a.data.copies, b.data.copies), "pvalue_error": 0.0, "n_resamples": 0}
+    copies = max(a.analysis.data.copies, b.analysis.data.copies)
+    facts = a.analysis.facts | {"copies": copies, "pvalue_error": 0.0, "n_resamples": 0}
     facts |= {"notes": (), "ended": "complete"}
     facts |= (_by_variance if settings.method == "z" else _by_swaps)(settings, a, b)
     notes = [f"{m.name}: {note}" for m in (a, b) for note in m.test.notes]
@@ -506,7 +506,7 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
 
 def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
     """Return the p-value of the swap test, as fields."""
-    of_both = a.tested, a.induced, b.induced, settings.paired
+    of_both = a.tested, a.analysis.induced, b.analysis.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)
     difference, n_draws = a.estimate - b.estimate, values.size
     pvalue = (1 + int(reaching(difference, values, two_sided=True).sum())) / (1 + n_draws)
@@ -542,14 +542,15 @@ def _score_differences(
     Returns one ScoreDifference per score, () for tallies of more than two classes.
     """
     tallies = a.times is not None
-    if tallies and a.data.n_classes > 2:
+    if tallies and a.analysis.data.n_classes > 2:
         return ()
     differences: list[ScoreDifference] = []
     for name, score in COMPARED_SCORES.items():
         sides = []
         for model in (a, b):
-            rows = model.data if isinstance(model.data, Predictions) else model.rows
-            mean = prepare(score, model.induced).observed if tallies else None
+            data = model.analysis.data
+            rows = data if isinstance(data, Predictions) else model.rows
+            mean = prepare(score, model.analysis.problem).observed if tallies else None
             sides.append(_Scored.of(score.of_rows(rows), rows, model.times, mean))
         differences.append(_score_difference(name, sides[0], sides[1], paired, level))
     return tuple(differences)

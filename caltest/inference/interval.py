@@ -224,7 +224,8 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
 def _cut_to_range(bound: float, estimand: Estimand | None) -> float | None:
     """Return a bound cut to the range of the error; None where it is open and the range unknown."""
     if estimand is not None:
-        return float(min(max(bound, estimand.smallest), estimand.largest))
+        smallest = -estimand.largest if estimand.size == "signed" else 0.0
+        return float(min(max(bound, smallest), estimand.largest))
     return float(bound) if np.isfinite(bound) else None
 
 
@@ -327,8 +328,8 @@ def by_inversion(request: IntervalProblem) -> Bounds:
     """Return bounds by inverting tests of the error; see :mod:`caltest.inference.inversion`."""
     estimand, size, cells = request.estimand, CELL_SIZES[request.estimand.size], request.cells
     noise = noise_of(request)
-    null = size.calibrated(noise)
-    floor, pvalue = estimand.factor * float(null.mean()), reached(null, size.observed(noise))
+    observed, null = float(size.value(noise, noise.sums)), size.value(noise, noise.noise(0.0, 0.0))
+    floor, pvalue = estimand.factor * float(null.mean()), reached(null, observed)
     alike = noise.parts is None and noise.squared_mass is None
     # Few cells: the exact law decides about 0, as the test does; for many, draws are quicker.
     if alike and request.prepared.problem.data.n_classes == 2 and len(cells) <= EXACT_CELLS:
@@ -344,7 +345,7 @@ def by_inversion(request: IntervalProblem) -> Bounds:
         corrected = request.estimate
     low = 0.0 if plausible else size.low(noise, request.alpha)
     # A refuted model whose errors may cancel within cells: any error above 0 is plausible.
-    cancels = 0.0 < low < 1e-6 * size.observed(noise)  # what the bisection leaves of 0
+    cancels = 0.0 < low < 1e-6 * observed  # what the bisection leaves of 0
     low = 0.0 if cancels else low
     is_plain = isinstance(request.prepared, BinnedError) and not request.prepared.root
     return Bounds(

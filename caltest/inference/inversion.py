@@ -57,14 +57,9 @@ class UpperInversion:
         return self.chance(_boundary(lambda k: self.theta(k) <= margin, self.start))
 
 
-def absolute_error(cells: CellNoise) -> float:
-    """Return T₁."""
-    return float(np.abs(cells.sums).sum()) / cells.n
-
-
-def absolute_null(cells: CellNoise) -> FloatArray:
-    """Return draws of T₁ under calibration, shape (B,)."""
-    return np.abs(cells.noise(0.0, 0.0)).sum(axis=(1, 2)) / cells.n
+def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
+    """Return T₁ of residual sums (…, L, d), shape (…): the observed ones, or draws of them."""
+    return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 
 
 def absolute_corrected(cells: CellNoise) -> float:
@@ -80,7 +75,7 @@ def absolute_corrected(cells: CellNoise) -> float:
 
 def absolute_low(cells: CellNoise, alpha: float) -> float:
     """Return the smallest θ₁ > 0 for which T₁ is surprisingly large with a chance > ``alpha``."""
-    observed = absolute_error(cells)
+    observed = float(absolute_error(cells, cells.sums))
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
 
     def plausible(theta: float) -> bool:
@@ -107,7 +102,8 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
         rest = np.copysign(np.sqrt(np.maximum(implied - cells.variance, 0.0)), towards) * others
         return (scattered + rest).sum(axis=(1, 2)) / cells.n + share * error * cells.shares
 
-    observed = max(absolute_error(cells), float(np.quantile(values(0.0, 0.0), CHANCE_SHARE)))
+    by_luck = float(np.quantile(values(0.0, 0.0), CHANCE_SHARE))
+    observed = max(float(absolute_error(cells, cells.sums)), by_luck)
 
     def chance(theta: float) -> float:
         # Beyond the observed T₁ gaps are mostly noise, and so is their mean over estimated shares
@@ -117,14 +113,9 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
     return UpperInversion(chance, lambda theta: theta, max(2.0 * observed, total))
 
 
-def squared_error(cells: CellNoise) -> float:
-    """Return T₂."""
-    return float((cells.sums**2 / cells.size[:, None]).sum()) / cells.n
-
-
-def squared_null(cells: CellNoise) -> FloatArray:
-    """Return draws of T₂ under calibration, shape (B,)."""
-    return (cells.noise(0.0, 0.0) ** 2 / cells.size[:, None]).sum(axis=(1, 2)) / cells.n
+def squared_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
+    """Return T₂ of residual sums (…, L, d), shape (…): the observed ones, or draws of them."""
+    return np.asarray((sums**2 / cells.size[:, None]).sum(axis=(-2, -1)) / cells.n)
 
 
 def squared_corrected(cells: CellNoise) -> float:
@@ -134,7 +125,7 @@ def squared_corrected(cells: CellNoise) -> float:
 
 def squared_low(cells: CellNoise, alpha: float) -> float:
     """Return the smallest θ₂ > 0 for which T₂ is surprisingly large with a chance > ``alpha``."""
-    observed = squared_error(cells)
+    observed = float(squared_error(cells, cells.sums))
     error = cells.share_error((cells.gaps**2).sum(axis=1))
     root = np.sqrt(cells.size[:, None])
     most = root * np.sqrt(cells.n * observed)  # Σ|error| of a cell, if all of θ₂ = T₂ were in it
@@ -181,20 +172,20 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 
 @dataclass(frozen=True)
 class Size:
-    """A kind of error: functions for observed value, null draws, debiased value and bounds."""
+    """A kind of error: functions for its value, its debiased value and its bounds.
 
-    observed: Callable[[CellNoise], float]
-    calibrated: Callable[[CellNoise], FloatArray]
+    ``value`` takes residual sums (…, L, d), observed or drawn.
+    """
+
+    value: Callable[[CellNoise, FloatArray], FloatArray]
     corrected: Callable[[CellNoise], float]
     low: Callable[[CellNoise, float], float]
     above: Callable[[CellNoise], UpperInversion]
 
 
 CELL_SIZES = {
-    "absolute": Size(
-        absolute_error, absolute_null, absolute_corrected, absolute_low, absolute_above
-    ),
-    "squared": Size(squared_error, squared_null, squared_corrected, squared_low, squared_above),
+    "absolute": Size(absolute_error, absolute_corrected, absolute_low, absolute_above),
+    "squared": Size(squared_error, squared_corrected, squared_low, squared_above),
 }
 
 

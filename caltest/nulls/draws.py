@@ -150,7 +150,8 @@ def simulate(
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
-    tasks = ((root.spawn(1)[0], size) for _, size in _chunks(n_resamples, REPLICATES_A_STREAM))
+    starts = range(0, n_resamples, REPLICATES_A_STREAM)
+    tasks = ((root.spawn(1)[0], min(REPLICATES_A_STREAM, n_resamples - k)) for k in starts)
     # A function of somebody else's need not be safe in threads: one, unless told otherwise.
     workers = 1 if workers is None else workers
     return _gathered(partial(_block, evaluate, sampler), tasks, n_resamples, workers, stop_when)
@@ -171,10 +172,8 @@ def simulate_by(
         workers = 1  # as for any function
     # These two words and its own number make the stream of a replicate.
     first, second = child.generate_state(2, np.uint64)
-    block, tasks = (
-        partial(_chunk, shortcut, (int(first), int(second))),
-        _chunks(n_resamples, at_once),
-    )
+    block = partial(_chunk, shortcut, (int(first), int(second)))
+    tasks = [(k, min(at_once, n_resamples - k)) for k in range(0, n_resamples, at_once)]
     return _gathered(block, tasks, n_resamples, workers, stop_when)
 
 
@@ -197,12 +196,6 @@ def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
     except (TypeError, ValueError) as error:
         raise StatisticError(f"rng must be a seed ≥ 0 or a Generator: {error}") from None
     return root
-
-
-def _chunks(n_resamples: int, at_once: int) -> list[tuple[int, int]]:
-    """Return (start, size) of consecutive parts that cover ``n_resamples`` replicates."""
-    starts = range(0, n_resamples, at_once)
-    return [(start, min(at_once, n_resamples - start)) for start in starts]
 
 
 def _gathered(

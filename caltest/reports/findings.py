@@ -155,16 +155,6 @@ def whole_rows(data: RowsOrTally) -> RowsOrTally:
     return replace(data, by=None, features=None)
 
 
-def summed(data: RowsOrTally, question: AuditQuestion) -> RowsOrTally:
-    """Return a Tally in place of very many rows for a question without bins.
-
-    Else the data unchanged.
-
-    Redrawing the labels of so many rows would take minutes.
-    """
-    return sums_of(data, question.pairs[0][1]) if question.kind == "shape" else data
-
-
 def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
     """Return a Tally of independent, unweighted rows if there are very many.
 
@@ -295,7 +285,9 @@ def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuesti
         if question.kind not in ("shape", "score", "levels", "items", "costs"):
             answerable.append(question)  # an error always has a meaning
             continue
-        sums, pairs = summed(data, question), list[StatisticAndLens]()
+        sums, pairs = data, list[StatisticAndLens]()
+        if question.kind == "shape":
+            sums = sums_of(data, question.pairs[0][1])
         for statistic, lens in question.pairs:
             with suppress(StatisticError):
                 source = rows_where_needed(sums, [(statistic, lens)])

@@ -520,11 +520,6 @@ class Estimand:
     root: bool = False
     squared: bool = False
 
-    @property
-    def smallest(self) -> float:
-        """Lower end of the range of the error: 0, or −``largest`` for a signed one."""
-        return -self.largest if self.size == "signed" else 0.0
-
     def scaled(self, value: float) -> float:
         """Return the value of the statistic for a ``value`` of the size.
 
