@@ -5,7 +5,9 @@ to read the same input, from which the command line writes ``run:`` and ``if`` l
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -18,6 +20,42 @@ _CONTROL = re.compile(
 def printable(text: str) -> str:
     """Return text that cannot steer a terminal, whatever names are in it."""
     return _CONTROL.sub("", text)
+
+
+#: Whether the user typed a command; else messages are for a caller in Python.
+_COMMAND: ContextVar[bool] = ContextVar("_COMMAND", default=False)
+
+#: An argument in Python, and in brackets the option that stands for it on the command line.
+_BOTH_WAYS = re.compile(
+    r"\b([A-Za-z_]+=(?:range\([^()]*\)|\[[^\[\]]*\]|'[^']*'|[^\s()]*)) "
+    r"\((--(?:'[^']*'|\"[^\"]*\"|[^()'\"])*)\)"
+)
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Let messages name options of the command line, not arguments in Python."""
+    token = _COMMAND.set(True)
+    try:
+        yield
+    finally:
+        _COMMAND.reset(token)
+
+
+def spelt(text: str) -> str:
+    """Return text in which arguments are spelt as the user writes them.
+
+    Messages are written as ``drop_missing=True (--drop-missing)``, of which one part is kept.
+
+    Examples
+    --------
+    >>> spelt("pass drop_missing=True (--drop-missing)")
+    'pass drop_missing=True'
+    >>> with on_command_line():
+    ...     spelt("pass drop_missing=True (--drop-missing)")
+    'pass --drop-missing'
+    """
+    return _BOTH_WAYS.sub(r"\2" if _COMMAND.get() else r"\1", text)
 
 
 #: Words in the value of an option in whose place the user has to put another.
@@ -62,7 +100,7 @@ class _Plain(ValueError):
     """
 
     def __init__(self, message: str, readings: Sequence[Reading] = ()) -> None:
-        super().__init__(printable(message.replace("\n", " ")))
+        super().__init__(printable(spelt(message).replace("\n", " ")))
         self.readings = tuple(readings)
 
     def of_file(self, name: str) -> Self:

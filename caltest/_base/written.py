@@ -46,6 +46,11 @@ _INSTEAD = {
 
 WORDS = {word: advice for advice, words in _INSTEAD.items() for word in words.split()}
 
+#: Arguments of read_predictions that name or choose columns, which verbs on read rows lack.
+OF_READING = frozenset(
+    ("label", "where", "predicted_label", "competing", "format", "sheet", "votes")
+)
+
 
 #: Arguments, or fields of a result, by name: each has the type that its name has where it is taken.
 Fields: TypeAlias = dict[str, Any]
@@ -66,6 +71,10 @@ def unknown(who: str, word: str, names: Collection[str]) -> TypeError:
     """
     close = get_close_matches(word, names, 1)
     advice = f"did you mean {close[0]}=?" if close else WORDS.get(word)
+    if word in OF_READING and who != "Predictions.of":
+        call = {"Monitor": "Monitor().update"}.get(who, who)
+        table = f"for columns of a table: {call}(read_predictions(table, {word}=…))"
+        advice = "; ".join(filter(None, (advice, table)))
     return TypeError(f"{who} has no argument {word!r}" + (f": {advice}" if advice else ""))
 
 

@@ -21,7 +21,13 @@ import click
 from caltest._base.naming import in_a_file
 from caltest._version import __version__
 from caltest.cli.remedies import advice, lines
-from caltest.errors import DoubtfulInputError, InvalidPredictionsError, StatisticError, printable
+from caltest.errors import (
+    DoubtfulInputError,
+    InvalidPredictionsError,
+    StatisticError,
+    on_command_line,
+    printable,
+)
 
 EXIT_CODES = """
 Exit codes: 0 done; with --fail-on-miscalibration 1 miscalibrated, 3 cannot tell or in doubt;
@@ -133,7 +139,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _answer(words: list[str]) -> None:
     """Run a command and exit with its code; errors that are foreseen are explained."""
     try:
-        with warnings.catch_warnings(), in_a_file(range(1, sys.maxsize), []):
+        with warnings.catch_warnings(), on_command_line(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning
             outcome = cli.main(words, prog_name="caltest", standalone_mode=False, obj=words)
         if not isinstance(outcome, tuple):  # --help and --version have printed already

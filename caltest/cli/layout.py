@@ -58,12 +58,14 @@ def print_result(result: object) -> None:
         return
     token = LINE_WIDTH.set(width)
     try:
-        text = Text(laid_out(str(result), width))
+        plain = str(result)
     finally:
         LINE_WIDTH.reset(token)
-    text.highlight_regex(r"^\S.*", "bold")
     card = result._card()
-    if (line := verdict_line(card)) is not None:
+    line = verdict_line(card)
+    text = Text(laid_out(plain if line is None else without(plain, card), width))
+    text.highlight_regex(r"^\S.*", "bold")
+    if line is not None:
         console.print(Text("\n".join(wrapped(line, width)), style=SYMBOLS[card.tone][1]))
     console.print(text)
 
@@ -71,7 +73,7 @@ def print_result(result: object) -> None:
 def in_brief(result: Result) -> str:
     """Return the verdict of a result and its key numbers, without notes and recipes."""
     card = result._card()
-    line = verdict_line(card) or ": ".join(filter(None, (card.verdict, card.headline)))
+    line = verdict_line(card) or ": ".join(filter(None, (card.verdict, card.said)))
     names = [name for name, *_ in card.numbers]
     wide = max(map(len, names), default=0)
     numbers = [f"  {name:<{wide}}  {value}  {note}".rstrip() for name, value, note in card.numbers]
@@ -85,7 +87,17 @@ def in_brief(result: Result) -> str:
 def verdict_line(card: Card) -> str | None:
     """Return the symbol, the verdict and the finding; None for results without a verdict."""
     symbol = SYMBOLS[card.tone][0]
-    return f"{symbol} {card.verdict.upper()}  {card.headline}".rstrip() if symbol else None
+    if not symbol:
+        return None
+    rest = card.headline[len(card.verdict) :] if card.said != card.headline else f"  {card.said}"
+    return f"{symbol} {card.verdict.upper()}{rest}".rstrip()
+
+
+def without(text: str, card: Card) -> str:
+    """Return text without the line that says the verdict and the finding of the card once more."""
+    said = {f"{head}{card.headline}".lower() for head in ("", "verdict: ", "finding: ")}
+    kept = [line for line in text.split("\n") if line.strip().lower() not in said - {""}]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
 
 
 def laid_out(text: str, width: int) -> str:

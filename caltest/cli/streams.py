@@ -36,7 +36,7 @@ from caltest.monitoring.records import (
     not_given,
     tally_in,
 )
-from caltest.read.files import read_growing
+from caltest.read.files import parts_of, read_growing
 from caltest.read.state import locked, next_name, parse_json, sealed, unsealed, write_file
 
 MONITOR_EXIT_CODES = """
@@ -91,7 +91,7 @@ def monitor(
             words = "--run-length is for --change; without it, give --alpha"
             raise Refusal(words, Reading({"change": True}, "the model was calibrated at first"),
                           Reading({"run_length": None}, "it may never have been"))  # fmt: skip
-        paths = list(dict.fromkeys(map(Path.resolve, files)))
+        paths = list(dict.fromkeys(map(Path.resolve, _named(files))))
         tallies = {path: tally for path in paths if (tally := tally_in(path)) is not None}
         if not tallies:
             parts = [read(path, records, options) for path in paths]
@@ -123,6 +123,11 @@ def monitor(
     call = this_command(drop_missing=True) if is_lost else ""
     advice = "to go on without it, if neither whether nor when a label is known depends on it"
     return (f"{watch}\n{advice}, run: {call}" if call else watch), code
+
+
+def _named(files: tuple[Path, ...]) -> list[Path]:
+    """Return the files that paths and patterns name; one that is named twice counts once."""
+    return [part for path in files for part in parts_of(path)]
 
 
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, FileRecord]]:

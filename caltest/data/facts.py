@@ -22,7 +22,7 @@ from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.data.labels import marks as as_marks
 from caltest.data.numbers import as_numbers
-from caltest.errors import InvalidPredictionsError, Reading
+from caltest.errors import InvalidPredictionsError, Reading, spelt
 
 #: The classes where the one probability is the confidence that a prediction is right.
 RIGHT = ("wrong", "right")
@@ -260,7 +260,7 @@ def as_columns(values: object, n: int) -> KeptColumns | None:
                 notes.append(
                     f"{count} clusters of {name} are too few to tell how they differ in general: "
                     f"the answer holds for these {count}, and rows are taken to depend along "
-                    f"{outer} alone; ask each of them with by={name!r} (--by {name})"
+                    f"{outer} alone; ask each of them with " + spelt(f"by={name!r} (--by {name})")
                 )
             elif np.unique(column * (other.max() + 1) + other).size == count:
                 notes.append(f"clusters of {name} lie within clusters of {outer}, which are used")

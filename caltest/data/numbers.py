@@ -178,7 +178,7 @@ def as_probabilities(
         probs = probs / np.where(inexact, sums, 1.0)[:, None]  # never the caller's array
         count, most = int(inexact.sum()), deviation.max()
         if most > OF_SINGLES:
-            words = f"renormalised (sums were within {most:.1g} of 1{rounded})"
+            words = f"renormalised: sums differed from 1 by up to {most:.1g}{rounded}"
             notes.append(f"{several(count, 'row')} {words}")
     return np.minimum(probs, 1.0) if probs.max() > 1.0 else probs, tuple(notes)
 

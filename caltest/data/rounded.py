@@ -15,7 +15,7 @@ from scipy.special import bdtrc
 
 from caltest._base.written import several
 from caltest.data.facts import by_appearance
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, Reading
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, Reading, spelt
 
 if TYPE_CHECKING:
     from caltest.data.predictions import Predictions
@@ -64,7 +64,7 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
     if auto:
         warnings.warn(
             f"{share}, which rounding to multiples of {step:g} explains: these rows are left out; "
-            "if 0 was meant to be never, say rounded=False (--not-rounded)",
+            + spelt("if 0 was meant to be never, say rounded=False (--not-rounded)"),
             DoubtfulInputWarning,
             stacklevel=4,
         )

@@ -24,7 +24,13 @@ from caltest.data.facts import by_appearance
 from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, OneVsRest, TopK, as_lens
 from caltest.data.numbers import n_copies
 from caltest.data.predictions import as_sampled, match_rows, questioned, refuse_unlike
-from caltest.errors import InvalidPredictionsError, Reading, StatisticError, UnsupportedFactError
+from caltest.errors import (
+    InvalidPredictionsError,
+    Reading,
+    StatisticError,
+    UnsupportedFactError,
+    spelt,
+)
 from caltest.inference.dependence import in_time_order, refuse_few_blocks, summary_of
 from caltest.nulls.agreement import association
 from caltest.read.arguments import (
@@ -298,9 +304,12 @@ def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
     alone = not (data.induced or in_order) and all(known is None for known in designed)
     if alone and (z := neighbours(data)) > AGREEING:
         yield DependenceDoubt(
-            f"neighbouring rows agree more than chance (z = {z:.1f}), but p-values assume "
-            "independence: for a series forecast 3 steps ahead pass horizon=3 (--horizon 3), for "
-            "rows that belong together, such as a patient's, clusters= (--clusters COLUMN)"
+            spelt(
+                f"neighbouring rows agree more than chance (z = {z:.1f}), but p-values assume "
+                "independence: if rows belong together, such as those of a patient, pass clusters= "
+                "(--clusters COLUMN); if they are forecasts 3 steps ahead in the order of time, "
+                "horizon=3 (--horizon 3)"
+            )
         )
 
 

@@ -66,7 +66,7 @@ from caltest.statistics.statistic import StatisticLike, prepare
 from caltest.tallies import AnyTally, RowsOrTally
 
 #: What to say of other rows.
-UNPAIRED = "of other observations pass labels_b and paired=False (--unpaired)"
+UNPAIRED = "for other observations pass paired=False (--unpaired)"
 
 
 def compare(

@@ -29,7 +29,7 @@ from caltest._base.features import Feature
 from caltest.data import Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import LensLike, OneVsRest, TopK
-from caltest.errors import DoubtfulInputWarning, StatisticError
+from caltest.errors import DoubtfulInputWarning, StatisticError, spelt
 from caltest.inference._input import Analysis
 from caltest.inference.lattice import (
     ALONE,
@@ -278,7 +278,7 @@ def _cells_of_columns(
     leaks = [c.feature.name for c in known if _tells(c, data, min_rows)]
     if leaks:
         others = ",".join(name for name in data.features.named if name not in leaks)
-        search = f"search the others, features= (--features {shlex.quote(others)})"
+        search = spelt(f"search the others, features= (--features {shlex.quote(others)})")
         warnings.warn(
             f"features: outcomes follow from {' and from '.join(map(repr, leaks))}: known before "
             f"them? If not, {search if others else 'leave it out'}",

@@ -17,7 +17,7 @@ from caltest._base.arrays import FloatArray, IntArray, Values
 from caltest._base.written import several
 from caltest.data import RowFacts
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
-from caltest.errors import InvalidPredictionsError, Reading, StatisticError
+from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
 from caltest.inference._input import neighbours, take_rows, take_tally
 from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, odds, steps_of
 from caltest.nulls import bets as mixture
@@ -672,7 +672,7 @@ def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) 
 def of_impossible(count: int, rounded: bool) -> str:
     """Return the line on outcomes of probability 0."""
     words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
-    words += "or begin anew with rounded=True (--rounded)"
+    words += spelt("or begin anew with rounded=True (--rounded)")
     words = "not bet on, as it may be rounded" if rounded else words
     return f"  {several(count, 'outcome')} had probability 0, {words}."
 
@@ -704,5 +704,5 @@ def report(monitor: Monitor) -> list[str]:
         lines.append(f"  gain        {monitor.gain:.2g} nats a row  (by recalibration, log score)")
     if monitor.impossible:
         lines.append(of_impossible(monitor.impossible, monitor.rounded))
-    lines += [ASK_SINCE_WHEN] * (monitor.alarm is not None and not monitor.change)
+    lines += [spelt(ASK_SINCE_WHEN)] * (monitor.alarm is not None and not monitor.change)
     return lines

@@ -20,7 +20,7 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.written import first_of, name_of
 from caltest.data.facts import are_dates, as_dates, as_times
 from caltest.data.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError, spelt
 from caltest.inference._input import AGREEING
 from caltest.nulls.bets import REFUTED
 from caltest.read.state import parse_json
@@ -180,11 +180,11 @@ class Watch(Result):
             return super()._remarks()
         doubt = (
             f"Note: neighbouring rows agree more than chance (z = {self.neighbours:.1f}): where "
-            "a forecast is made before the last outcome is known, say how many steps ahead by "
-            "horizon= (--horizon); where rows of one time depend on each other, name their times "
-            "by time= (--time)."
+            "rows of one time depend on each other, name their times by time= (--time); where a "
+            "forecast is made before the last outcome is known, say how many steps ahead by "
+            "horizon= (--horizon)."
         )
-        return [doubt, *super()._remarks()]
+        return [spelt(doubt), *super()._remarks()]
 
     def _points(self, timed: bool = False) -> FloatArray:
         points = np.frombuffer(self.past).reshape(-1, self.width)

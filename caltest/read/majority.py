@@ -10,6 +10,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.data import Predictions
+from caltest.errors import spelt
 from caltest.read.contract import Chosen
 from caltest.read.formats import Table
 
@@ -47,7 +48,7 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
         votes = _numbers(head, family, rows[here])
         if votes is not None and _is_majority(votes, labels):
             listed = ", ".join(family)
-            return (
+            return spelt(
                 f"{chosen.name('label')} is the majority of {listed}: another outcome than a vote, "
                 "on which models that are right for every item can be rejected; votes= (--votes) "
                 "takes the votes themselves"

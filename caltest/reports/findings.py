@@ -21,7 +21,7 @@ from caltest.data.binning import UniformBins, VarianceTree
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import Canonical, Cumulative, Lens, OneVsRest, Subject, TopK
 from caltest.data.utilities import UtilityLike
-from caltest.errors import StatisticError
+from caltest.errors import StatisticError, spelt
 from caltest.inference import confidence_interval, cox_recalibration
 from caltest.inference._input import ROWS_FOR_SUMS, Analysis, rows_where_needed
 from caltest.inference.null import holm
@@ -799,7 +799,7 @@ def _refuted(data: RowsOrTally) -> str:
     if wrong and data.rows is not None:
         p = data.rows.probs[:, 1]
         unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
-        rounded = " or leave these rows out with rounded=True (--rounded)"
+        rounded = spelt(" or leave these rows out with rounded=True (--rounded)")
         if unsure.n:
             others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}."
     return (

@@ -417,7 +417,7 @@ class GradeTests(Result):
             "predicted": "probability",
             "exact_pvalue": "exact_pvalue",
             "Jeffreys_pvalue": "jeffreys_pvalue",
-            **{"adjusted": "adjusted", "interval": "interval", "finding": "verdict"},
+            **{"Holm_adjusted": "adjusted", "interval": "interval", "finding": "verdict"},
         }
         return [attributes((*self.grades, self.portfolio), names)]
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from html import escape
-from itertools import repeat
+from itertools import repeat, zip_longest
 from math import floor, inf, isfinite, log10, nan
+from textwrap import wrap
 from typing import Any, Literal
 
 import numpy as np
@@ -178,6 +179,8 @@ HEADS = {
     **{"bin_low": "from", "bin_high": "to", "shown_estimate": "estimate"},
     **{"at_least": "somewhere wrong by at least", "at_most": "nowhere by more than"},
     **{"crosses": "decreases somewhere"},
+    **{"exact_pvalue": "exact p", "Jeffreys_pvalue": "Jeffreys p"},
+    **{"Holm_adjusted": "adjusted p"},
 }
 
 
@@ -296,12 +299,17 @@ LINE_WIDTH: ContextVar[int | None] = ContextVar("LINE_WIDTH", default=None)
 #: Heads of columns that a narrow terminal does without, the least important first.
 SPARED = (
     *("question", "lens", "bins", "evidence", "at least", "from", "to", "statistic", "meaning"),
-    *("adjusted", "n", "rows", "count", "count a", "count b", "low", "high", "p"),
+    *("Jeffreys p", "exact p", "adjusted", "n", "rows", "count", "count a", "count b"),
+    *("low", "high", "p", "events"),
 )
 
 
-def _fitted(lines: list[Sequence[str]], width: int) -> list[list[str]]:
-    """Return a table at most so wide: without spared columns, then with its widest cells cut."""
+#: Letters that a cell keeps when a table is narrowed, at least.
+NARROWEST_CELL = 4
+
+
+def _spared(lines: list[Sequence[str]], width: int) -> list[list[str]]:
+    """Return a table without the columns that it can do without, as far as it is too wide."""
     table = [list(line) for line in lines]
 
     def total() -> int:
@@ -313,17 +321,30 @@ def _fitted(lines: list[Sequence[str]], width: int) -> list[list[str]]:
         if name in table[0] and len(table[0]) > 2:
             place = table[0].index(name)
             table = [line[:place] + line[place + 1 :] for line in table]
-    while total() > width:
-        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
-        place = max(range(len(wide)), key=lambda j: wide[j])
-        keep = max(wide[place] - (total() - width), 4)
-        if keep >= wide[place]:
-            break
-        table = [
-            [f"{c[: keep - 1]}…" if j == place and len(c) > keep else c for j, c in enumerate(line)]
-            for line in table
-        ]
     return table
+
+
+def _broken(table: list[list[str]], width: int) -> list[list[str]]:
+    """Return a table at most so wide, whose widest cells and heads go on in the lines below.
+
+    They are broken between words, and within a word only where there is no room for it.
+    """
+    wide = [max(map(len, column)) for column in zip(*table, strict=True)]
+    words = [max(len(w) for cell in column for w in cell.split() or [""])
+             for column in zip(*table, strict=True)]  # fmt: skip
+    least = [max(n, NARROWEST_CELL) for n in words]
+    for narrowest in (least, [NARROWEST_CELL] * len(wide)):
+        while (over := sum(n + 2 for n in wide) - width) > 0:
+            places = [j for j, n in enumerate(wide) if n > narrowest[j]]
+            if not places:
+                break
+            place = max(places, key=lambda j: wide[j])
+            wide[place] = max(wide[place] - over, narrowest[place])
+    lines: list[list[str]] = []
+    for cells in table:
+        parts = (wrap(c, n, break_on_hyphens=False) for c, n in zip(cells, wide, strict=True))
+        lines += map(list, zip_longest(*parts, fillvalue=""))
+    return lines
 
 
 def aligned(columns: Columns) -> list[str]:
@@ -332,8 +353,9 @@ def aligned(columns: Columns) -> list[str]:
     lines: list[Sequence[str]] = [heads, *rows]
     if (width := LINE_WIDTH.get()) is not None:
         kept = dict(zip(heads, numeric, strict=True))
-        lines = [*_fitted(lines, width)]
+        lines = [*_spared(lines, width)]
         numeric = [kept.get(name, False) for name in lines[0]]
+        lines = [*_broken([list(line) for line in lines], width)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
     return [("  " + "  ".join(places).format(*cells)).rstrip() for cells in lines]
@@ -417,6 +439,15 @@ class Card:
     remarks: tuple[str, ...] = ()
     drawing: str = ""
 
+    @property
+    def said(self) -> str:
+        """The finding without the words of the verdict, where it begins with them."""
+        words = self.headline
+        if not words.lower().startswith(self.verdict.lower()):
+            return words
+        rest = words[len(self.verdict) :].lstrip(" :,;.")
+        return rest[:1].upper() + rest[1:]
+
 
 def element(card: Card, content: Content) -> str:
     """Return a card as HTML, with the tables and sentences of the result folded."""
@@ -424,7 +455,7 @@ def element(card: Card, content: Content) -> str:
         f"<dt>{escape(name)}</dt><dd><b>{_typeset(value)}</b></dd><dd>{_typeset(note)}</dd>"
         for name, value, note in card.numbers[:MOST_NUMBERS]
     )
-    say = f'<p class="say">{escape(card.headline)}</p>' if card.headline else ""
+    say = f'<p class="say">{escape(card.said)}</p>' if card.said else ""
     remarks = "".join(f"<p>{escape(remark)}</p>" for remark in card.remarks)
     chip = f'<span class="chip {card.tone}">{SHAPES[card.tone]}{escape(card.verdict)}</span>'
     drawing = f'<div class="pic">{card.drawing}</div>' if card.drawing else ""

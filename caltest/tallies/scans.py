@@ -16,7 +16,7 @@ from typing import Any, Literal
 from caltest._base.arrays import progress
 from caltest._base.written import several
 from caltest.data.lenses import Lens
-from caltest.errors import InvalidPredictionsError, Reading, StatisticError
+from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
 from caltest.read.contract import Wanted
 from caltest.read.files import parts_of, refuse_copies, shortened
 from caltest.read.state import (
@@ -211,7 +211,8 @@ class _Run:
         """Return a sentence on the rows and parts counted so far and where they are kept."""
         names, tally = self.counted
         n = several(0 if tally is None else tally.n, "row")
-        place = f"kept in {self.state}" if self.state else "with resume= (--resume) a file keeps it"
+        kept = "with resume= (--resume) a file keeps it"
+        place = f"kept in {self.state}" if self.state else spelt(kept)
         return f"Counted before: {n} of {len(names)} of {several(len(self.parts), 'part')}; {place}"
 
     def _write(self) -> None:

@@ -305,3 +305,18 @@ def test_a_drift_of_a_watched_model_is_no_misreading(run, tmp_path):
     code = run("monitor", written(later, p, 1 - y), "--state", state)[0]
     assert code == 0
     assert state_of(state).n == 800
+
+
+def test_a_pattern_in_quotes_is_all_files_like_it(tmp_path, run):
+    rng = np.random.default_rng(3)
+    for day in (1, 2, 3):
+        p = rng.beta(2.0, 3.0, 60)
+        y = (rng.random(60) < p).astype(int)
+        rows = [f"{a:.4f},{b}" for a, b in zip(p, y, strict=True)]
+        (tmp_path / f"day{day}.csv").write_text("\n".join(["p,y", *rows]) + "\n")
+    code, out, err = run("monitor", str(tmp_path / "day*.csv"), "--state", str(tmp_path / "s.json"))
+    assert code == 0, err
+    assert "rows        180" in out
+    code, _, err = run("monitor", str(tmp_path / "x*.csv"), "--state", str(tmp_path / "s.json"))
+    assert code == 2
+    assert "no file is like" in err

@@ -101,3 +101,38 @@ def test_a_narrow_table_keeps_finding_and_error(width):
     assert max(map(len, lines)) <= width
     assert "finding" in lines[0]
     assert "error" in lines[0]
+
+
+def test_cells_that_are_too_wide_go_on_below_in_full_words():
+    table = {"pair": ["new − old"], "verdict": ["new is better calibrated than the old one"]}
+    token = LINE_WIDTH.set(30)
+    try:
+        lines = aligned(table)
+    finally:
+        LINE_WIDTH.reset(token)
+    assert "…" not in "".join(lines)
+    assert " ".join(" ".join(line[13:].split()) for line in lines[1:]).split() == (
+        ["new", "is", "better", "calibrated", "than", "the", "old", "one"]
+    )
+
+
+@pytest.mark.parametrize("name", ["compare", "grades", "segments", "gate"])
+def test_the_finding_is_said_once(name, files, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(*called(CALLS[name], files))
+    first, *_ = out.split("\n")
+    if first.startswith(("◆ ", "? ", "✓ ")):
+        said = " ".join(first[2:].split()[:4]).lower()
+        text = " ".join(out.split()).lower()
+        assert text.count(said.lower()) == 1
+        words = said.replace(":", "").split()
+        assert words[:2] != words[2:4]
+
+
+def test_the_table_of_grades_has_full_heads_and_the_judged_p_values_at_80_columns(
+    files, run, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(*called(CALLS["grades"], files))
+    assert "…" not in out
+    assert "adjusted p" in out

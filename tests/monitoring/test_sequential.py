@@ -210,7 +210,7 @@ def test_an_alarm_of_a_change_says_where_it_began_however_rows_are_split():
     ratios = [np.log1p(np.exp(side * z)) - np.log1p(np.exp(side * (b * z + a))) for b, a in lines]
     assert np.cumsum(np.array(ratios)[:, ::-1], axis=1).max(axis=0).argmax() == alarm - onset
     assert ct.Monitor(change=True).update(ct.Tally.of(p, y)).update(p, y).onset is None
-    assert "change=True (--change) estimates when it began" in str(ct.Monitor().update(p, y))
+    assert "change=True estimates when it began" in str(ct.Monitor().update(p, y))
 
 
 def test_a_slope_about_a_far_centre_is_said_as_what_most_predictions_are():
@@ -283,7 +283,7 @@ def test_a_doubt_of_late_outcomes_is_said_until_there_is_a_horizon():
     y = np.repeat(np.random.default_rng(0).integers(0, 2, 60), 5)
     p = np.full(300, 0.5)
     for monitor in (ct.Monitor().update(p, y), ct.ComparisonMonitor().update(p, p + 0.1, y)):
-        assert "say how many steps ahead by horizon= (--horizon)" in str(monitor)
+        assert "say how many steps ahead by horizon=" in str(monitor)
     assert "neighbouring" not in str(ct.Monitor(horizon=5).update(p, y))
 
 
