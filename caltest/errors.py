@@ -2,14 +2,16 @@
 
 All errors derive from ValueError, so that hosts may catch them. A :class:`Reading` is another way
 to read the same input, from which the command line writes ``run:`` and ``if`` lines.
+:func:`or_nan` makes of an error within another tool a NaN and a warning.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 #: Terminal escapes and all other control characters but the line feed; what turns text around.
 _CONTROL = re.compile(
@@ -158,3 +160,36 @@ class ShortFollowupWarning(UserWarning):
 
 class UnmeasuredWarning(UserWarning):
     """A metric inside another tool could not be measured: it is NaN, and the message says why."""
+
+
+# ------------------------------------------------------------------------------
+# Metrics inside torchmetrics, scikit-learn, MLflow, Inspect and lm-eval, which must not end because
+# a batch cannot be measured.
+
+
+Answer = TypeVar("Answer")
+
+
+def or_nan(
+    ask: Callable[[], Answer],
+    unmeasured: Answer,
+    name: str,
+    said: set[str] | None = None,
+    stack: int = 3,
+) -> Answer:
+    """Return the answer of ``ask()``, or ``unmeasured`` with an ``UnmeasuredWarning`` if it fails.
+
+    ``name`` is the name of the metric in the warning. If the set ``said`` is passed, reasons that
+    differ only in numbers are warned of once. ``stack`` is the stack level of the warning.
+    ``KeyboardInterrupt`` and ``SystemExit`` are passed on.
+    """
+    try:
+        return ask()
+    except Exception as error:  # whatever it is, the host goes on
+        message = f"{name} is nan: {type(error).__name__}: {error}"
+        reason = re.sub(r"\d+", "#", message)
+        if said is None or reason not in said:
+            warnings.warn(message, UnmeasuredWarning, stacklevel=stack)
+        if said is not None:
+            said.add(reason)
+        return unmeasured

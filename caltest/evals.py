@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest._base.hosted import or_nan
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, or_nan
 from caltest.inference import calibration_test
 from caltest.results import CalibrationTestResult
 from caltest.statistics import ECE, Statistic

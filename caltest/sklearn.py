@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import RNG, AnyArray, whole
 from caltest._base.containers import as_ndarray
-from caltest._base.hosted import or_nan
 from caltest._base.written import Doubt, Fields
 from caltest.data import Predictions
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
-from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError
+from caltest.errors import DoubtfulInputWarning, InvalidPredictionsError, or_nan
 from caltest.inference import calibration_test, reliability_curve
 from caltest.inference._input import evaluated
 from caltest.recalibration import Recalibration, VectorScaling

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest._base.hosted import or_nan
 from caltest._base.saving import write_file
 from caltest.data.lenses import LensLike
+from caltest.errors import or_nan
 from caltest.inference import calibration_test
 from caltest.results import Result
 from caltest.statistics import ECE, StatisticLike

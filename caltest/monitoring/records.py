@@ -21,7 +21,8 @@ from caltest.errors import InvalidPredictionsError, Reading
 from caltest.monitoring.monitor import Monitor
 from caltest.monitoring.watch import format_time
 from caltest.read.state import fingerprint, next_name
-from caltest.tallies.tally import FORM, Tally
+from caltest.tallies.stored import FORM
+from caltest.tallies.tally import Tally
 
 #: What the state has of a file: rows that were counted, their marks, and places of lost labels.
 FileRecord: TypeAlias = "dict[str, Any]"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, Unpack
 
@@ -14,14 +15,24 @@ import numpy as np
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
 from caltest.data import Facts
 from caltest.data.utilities import UtilityLike
-from caltest.errors import DegenerateDataWarning, FewClustersWarning, StatisticError
-from caltest.inference import calibration_test, individual_error, joint_test, segment_search
+from caltest.errors import (
+    DegenerateDataWarning,
+    FewClustersWarning,
+    StatisticError,
+    UnsupportedFactError,
+)
+from caltest.inference import (
+    calibration_test,
+    individual_error,
+    joint_test,
+    promise,
+    segment_search,
+)
 from caltest.inference._input import take_rows, take_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
 from caltest.inference.wrong_classes import class_errors
 from caltest.nulls import Run, Workers, check_run
-from caltest.reports.costs import promised
 from caltest.reports.findings import (
     AuditQuestion,
     ErrorBounds,
@@ -339,7 +350,7 @@ def _beyond(
     """
     statistic = question.pairs[0][0]
     if question.kind == "costs" and isinstance(statistic, UtilityCalibration):
-        return promised(data, statistic.utility, 1.0 - alpha, draws)
+        return _promised(data, statistic.utility, 1.0 - alpha, draws)
     if question.kind == "items" and data.rows is not None:
         items = individual_error(data.rows, level=1.0 - alpha, **draws)
         go_on(items.ended)
@@ -349,3 +360,18 @@ def _beyond(
     classes = class_errors(data.rows, alpha, draws)
     go_on(classes.ended)
     return classes
+
+
+def _promised(
+    data: RowsOrTally, utility: UtilityLike, level: float, draws: Run
+) -> PromiseResult | None:
+    """Return the promised and the realised utility of acting on the probabilities.
+
+    None for rows with a design, such as weights or clusters, for which no interval is known.
+    """
+    with suppress(UnsupportedFactError):
+        return promise(
+            data.rows, None, utility, level=level, n_resamples=draws["n_resamples"],
+            rng=draws["rng"],
+        )  # fmt: skip
+    return None

@@ -14,7 +14,7 @@ from caltest.data import Facts, Predictions
 from caltest.data.binning import Binning, QuantileBins
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import LensLike
-from caltest.data.utilities import UtilityLike
+from caltest.data.utilities import Threshold, UtilityLike
 from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference import (
     brier_decomposition,
@@ -22,8 +22,10 @@ from caltest.inference import (
     compare,
     confidence_interval,
     corp_decomposition,
+    decision_curve,
     joint_test,
     meta_analysis,
+    promise,
     reliability_curve,
     reliability_fit,
     segment_search,
@@ -32,7 +34,6 @@ from caltest.inference._input import rows_where_needed, seed_of, take_rows_or_ta
 from caltest.inference.reliability import View
 from caltest.nulls import Run, Workers
 from caltest.reports.audit import audited
-from caltest.reports.costs import results_of_costs
 from caltest.reports.document import (
     WORDING,
     ClassTable,
@@ -344,7 +345,35 @@ def _also(request: ReportRequest) -> list[Result]:
 def _costs(request: ReportRequest) -> list[Result]:
     if request.costs is None:
         raise _absent("costs")
-    return results_of_costs(request.view.data, request.costs, request.level, request.draws)
+    return _results_of_costs(request.view.data, request.costs, request.level, request.draws)
+
+
+def _results_of_costs(
+    data: RowsOrTally, utility: UtilityLike, level: float, draws: Run
+) -> list[Result]:
+    """Return the results in the user's units that stand in a report with ``costs=``.
+
+    The utility promised and gained comes first. For two classes the net benefit at all thresholds
+    follows, with simultaneous limits and the lines of acting always and never, which is the picture
+    of the part.
+
+    Raises
+    ------
+    UnsupportedFactError
+        For rows with weights, clusters or another design, whose names are in the message.
+    """
+    gained = promise(
+        data.rows, None, utility, level=level, n_resamples=draws["n_resamples"], rng=draws["rng"]
+    )
+    if data.n_classes > 2:
+        return [gained]
+    thresholds = None if not isinstance(utility, Threshold) else _thresholds_around(utility.t)
+    return [gained, decision_curve(data.rows, None, thresholds, level=level, rng=0)]
+
+
+def _thresholds_around(t: float) -> list[float]:
+    """Return the thresholds of a decision curve: 0.01, …, 0.99 and the decision threshold t."""
+    return sorted({*(k / 100.0 for k in range(1, 100)), t})
 
 
 def _recalibration(request: ReportRequest) -> list[Result]:

