@@ -31,7 +31,7 @@ ASKING = (
     *("train and test", "several predictions of a row", "second set", "predicted class"),
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
     *("one event each", "unused weights", "several models", "percent below one"),
-    *("other events", "kinds of event"),
+    *("other events", "kinds of event", "several forecasts"),
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.
@@ -151,6 +151,23 @@ def stations(rng, skill=1.0):
 
 def stations_no_skill(rng):
     return stations(rng, 0.0)
+
+
+def leads(rng, days=None, apart=0.0):
+    """Forecasts of 2 to 5 leads for every day and station; errors by lead are ``apart``."""
+    days = int(rng.integers(15, 200)) if days is None else days
+    many, ahead = int(rng.integers(2, 12)), int(rng.integers(2, 6))
+    level = rng.normal(-0.5, 1.2, (days, 1, 1)) + rng.normal(0, 0.5, (days, many, ahead))
+    p, one = expit(level).ravel(), np.repeat(rng.random(days), many * ahead)
+    y = (np.where(rng.random(p.size) < 0.5, one, rng.random(p.size)) < p).astype(int)
+    day, station = np.repeat(np.arange(days), many * ahead), np.repeat(np.arange(many), ahead)
+    station, lead = np.tile(station, days), np.tile(24 * np.arange(1, ahead + 1), many * days)
+    p = np.clip(p + apart * np.where(lead == 24, 1.0, -1.0 / (ahead - 1)), 0.0, 1.0)
+    return labelled(p, y, rng, day=day, station=station, lead=lead)
+
+
+def leads_apart(rng, n):
+    return leads(rng, n // 4, 0.15)
 
 
 def persons(rng, base=-0.5, waves=None):
@@ -421,6 +438,7 @@ CALIBRATED = {
     "gamma weights": Kind(weighted),
     "stations × days, outcomes shared": Kind(stations, depends=True),
     "stations × days, no skill": Kind(stations_no_skill, depends=True),
+    "stations × days × leads": Kind(leads, depends=True),
     "persons with 2 to 8 rows": Kind(persons, depends=True),
     "panels": Kind(panels, depends=True),
     "panels, rare events": Kind(rare_panels, depends=True),
@@ -441,6 +459,7 @@ MISREAD = {
     "confidence for the probability": (of_answers, "confidences"),
     "three models pooled": (three_models, "several predictions of a row"),
     "answers of two models pooled": (two_models, "several models"),
+    "leads pooled whose errors cancel, n / 4 days": (leads_apart, "several forecasts"),
     "percents below 1, 40 n rows": (of_percents, "percent below one"),
     "days of five stations (doubt)": (days_of_stations, "dependent rows"),
 }

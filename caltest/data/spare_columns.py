@@ -13,17 +13,46 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest.data.doubts import against_outcomes, predicted_class
-from caltest.data.likelihoods import rankdata
+from caltest.data.likelihoods import design_effect, groups_of, rankdata
 from caltest.data.predicted_classes import confidences
 from caltest.data.questions import Column, Question, Rows, key_of
-from caltest.data.times import follow_up
+from caltest.data.times import follow_up, without_accents
 from caltest.errors import Reading
 
-#: Names of the parts of a data set that a model was fitted to, and of all parts.
-FITTED = frozenset(("train", "training", "fit"))
-SPLIT_NAMES = FITTED | {
-    *("test", "valid", "validation", "val", "dev", "holdout", "hold_out", "oof", "cv"),
+#: What parts of a data set are called, in lower case without accents: those that a model was fitted
+#: to, later ones, and others. Dev is of the first kind beside the second, and of either otherwise.
+PARTS = {
+    "fitted": frozenset(
+        (
+            *("train", "training", "fit", "development", "derivation", "build", "insample"),
+            *("in_sample", "ins", "estimation", "learning", "entwicklung", "entwicklungs"),
+            *("trainings", "schaetzung", "lern", "desarrollo", "entrenamiento", "estimacion"),
+            *("apprentissage", "entrainement", "developpement", "treino", "desenvolvimento"),
+            *("addestramento", "sviluppo", "ontwikkeling"),
+        )
+    ),
+    "later": frozenset(
+        (
+            *("oot", "oos", "out_of_time", "out_of_sample", "outoftime", "outofsample", "out"),
+            *("holdout", "hold_out", "heldout", "held_out"),
+        )
+    ),
+    "other": frozenset(
+        (
+            *("test", "testing", "valid", "validation", "val", "oof", "cv", "eval", "evaluation"),
+            *("validierung", "validierungs", "test_s", "tests", "pruef", "prueba", "pruebas"),
+            *("validacion", "essai", "teste", "validacao", "prova", "convalida", "validatie"),
+            *("external", "extern", "monitoring", "backtest"),
+        )
+    ),
+    "dev": frozenset(("dev",)),
 }
+#: What is left out of such names.
+OF_PARTS = re.compile(
+    r"_?(?:\d+|set|sample|data|split|part|cohort|kohorte|stichprobe|daten|datensatz|menge|rows)$"
+)
+#: Standard errors by which two parts of unclear names differ in their errors before a guard asks.
+PARTS_DIFFER = 4.0
 #: Columns of 0 and 1 that mark a part of a data set.
 SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?:_set)?")
 
@@ -39,19 +68,27 @@ def questions(rows: Rows) -> tuple[Question, ...]:
 
 
 def train_rows(rows: Rows) -> Question | None:
-    """Ask where the words of a column tell training rows from others."""
+    """Ask where the words of a column tell the rows that a model was fitted to from others.
+
+    Without such a word, rows called dev are asked about beside those of a later time, and beside
+    others if the mean errors of two parts differ by more than 4 standard errors.
+    """
     for column in rows.unused:
         if column.coded is None or column.counts is None:
             continue
         words = column.coded[1]
         if column.words is not None:
             parts = split_parts(w for w, k in zip(words, column.counts, strict=True) if k)
-            if len(parts) < 2 or not set(parts.values()) & FITTED:
+            kinds = {*parts.values()}
+            if len(parts) < 2 or not kinds & {"fitted", "dev"}:
                 continue
-            tests = sorted(word for word, part in parts.items() if part not in FITTED)
+            certain = "fitted" in kinds
+            if not (certain or "later" in kinds or _errors_differ(rows, column) > PARTS_DIFFER):
+                continue
+            meant = sorted(word for word, part in parts.items() if part != "fitted")
             readings = tuple(
                 Reading({"where": rows.where(column.equals(word))}, f"the {word} rows are meant")
-                for word in tests
+                for word in meant
             )
         else:
             flag = SPLIT_FLAG.fullmatch(key_of(column.name))
@@ -59,19 +96,58 @@ def train_rows(rows: Rows) -> Question | None:
                 continue
             held = "0" if flag[1].startswith("train") else "1"
             readings = (Reading({"where": rows.where(column.equals(held))}),)
+            certain = True
         text = f"{column.name} separates the rows that the model was trained on from the others"
+        if not certain:
+            text = (
+                f"{column.name} names parts of a data set ({', '.join(parts)}), of which the model "
+                "may have been fitted to one"
+            )
         return Question("train and test", text, readings)
     return None
 
 
 def split_parts(words: Iterable[str]) -> dict[str, str]:
-    """Return the plain name of each word if all are parts of a data set ("train", …); else {}."""
+    """Return what part of a data set each word is, a key of ``PARTS``; {} if one is none."""
     parts = dict[str, str]()
     for word in words:
-        parts[word] = key_of(word).strip("0123456789_")
-        if parts[word] not in SPLIT_NAMES:
+        if (part := _part_of(without_accents(word))) is None:
             return {}
+        parts[word] = part
     return parts
+
+
+def _part_of(name: str) -> str | None:
+    """Return the part that a name says, also with an ending such as ``_set``; None for others."""
+    found = next((part for part, names in PARTS.items() if name in names), None)
+    shorter = OF_PARTS.sub("", name)
+    return found if found is not None or shorter == name else _part_of(shorter)
+
+
+def _errors_differ(rows: Rows, column: Column) -> float:
+    """Return by how many standard errors the mean errors of two values of a column differ at most.
+
+    Variances are multiplied by the design effect of clusters or other columns.
+    """
+    if column.coded is None or rows.n != len(column.coded[0]):
+        return 0.0
+    errors, groups = residuals_of(rows), column.coded[0]
+    effect = design_effect(errors, groups_of(rows))
+    errors, groups = errors[groups >= 0], groups[groups >= 0]
+    size = np.maximum(np.bincount(groups).astype(np.float64), 1.0)
+    mean = np.bincount(groups, errors) / size
+    spread = np.bincount(groups, (errors - mean[groups]) ** 2) / size**2
+    pairs = [(a, b) for a in range(len(size)) for b in range(a) if min(size[a], size[b]) > 1.0]
+    apart = [abs(mean[a] - mean[b]) / max(spread[a] + spread[b], 1e-12) ** 0.5 for a, b in pairs]
+    return float(max(apart, default=0.0) / effect**0.5)
+
+
+def residuals_of(rows: Rows) -> FloatArray:
+    """Return y − p (n,), of more than two classes whether the likeliest is right, minus its p."""
+    if (p := rows.risks) is not None:
+        return np.asarray(rows.labels - p)
+    top = rows.probs.argmax(axis=1)
+    return np.asarray((top == rows.labels) - rows.probs.max(axis=1))
 
 
 def repeated_rows(rows: Rows) -> Question | None:
@@ -165,6 +241,121 @@ def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float)
     return Question("several predictions of a row", text, tuple(readings))
 
 
+#: Values of a column that tells forecasts of one case apart, at most; columns that are looked at;
+#: and the share by which numbers of rows may differ between its values.
+MOST_FORECASTS, MOST_CROSSED, UNEVEN = 12, 20, 0.1
+
+
+def several_forecasts(rows: Rows) -> Question | None:
+    """Ask where two columns name a case, such as date and place, with a row for each value of one.
+
+    The third column has 2 to 12 values, and nine cases in ten have a row for each of them. Asks if
+    all rows of a case have one label (probability by chance as in :func:`repeated_rows`), or if the
+    mean errors of two values differ by more than 4 standard errors, and may cancel.
+    """
+    if rows.by is not None or rows.n < 20:
+        return None
+    whole = [c for c in rows.unused if c.coded is not None and c.complete and c.n_values > 1]
+    whole = whole[:MOST_CROSSED]
+    found: list[tuple[float, Column, tuple[Column, Column], IntArray]] = []
+    for b in (c for c in whole if c.n_values <= MOST_FORECASTS and _is_even(c.counts)):
+        even = [a for a in whole if a is not b and a.n_values < rows.n / 2 and _are_crossed(a, b)]
+        for k, first in enumerate(even):
+            for second in even[k + 1 :]:
+                cases = _cases(first, second, b)
+                if cases is not None:
+                    found.append((_errors_differ(rows, b), b, (first, second), cases))
+    found.sort(key=lambda each: -each[0])
+    for apart, b, names, cases in found:
+        one = _have_one_label(rows, cases, len(rows.unused))
+        if (one and rows.clusters is None) or apart > PARTS_DIFFER:
+            return _of_forecasts(rows, b, names, one)
+    return None
+
+
+def _is_even(counts: IntArray | None) -> bool:
+    """Return whether the values of a column have about as many rows each."""
+    if counts is None:
+        return False
+    seen = counts[counts > 0]
+    return bool(seen.max() - seen.min() <= UNEVEN * seen.max())
+
+
+def _are_crossed(a: Column, b: Column) -> bool:
+    """Return whether nine in ten values of ``a`` have as many rows with each value of ``b``."""
+    assert a.coded is not None
+    assert b.coded is not None
+    size = len(b.coded[1])
+    both = np.bincount(a.coded[0] * size + b.coded[0], minlength=size * len(a.coded[1]))
+    both = both.reshape(-1, size)
+    both = both[:, both.sum(axis=0) > 0]
+    seen = both[both.sum(axis=1) > 0]
+    return bool(np.mean(seen.min(axis=1) == seen.max(axis=1)) >= 1.0 - UNEVEN)
+
+
+def _cases(first: Column, second: Column, b: Column) -> IntArray | None:
+    """Return the case of each row (n,) if nine in ten have one row for each value of ``b``."""
+    assert first.coded is not None
+    assert second.coded is not None
+    assert b.coded is not None
+    if first.n_values * second.n_values * b.n_values < (1.0 - UNEVEN) * len(b.coded[0]):
+        return None
+    cases = codes(first.coded[0] * len(second.coded[1]) + second.coded[0])
+    size = np.bincount(cases)
+    whole = np.mean(size == b.n_values) >= 1.0 - UNEVEN
+    if not whole or size.max() > b.n_values or min(first.n_values, second.n_values) < 2:
+        return None
+    key = cases * len(b.coded[1]) + b.coded[0]
+    return cases if np.unique(key).size == key.size else None
+
+
+def _have_one_label(rows: Rows, cases: IntArray, looked_at: int) -> bool:
+    """Return whether rows of one case have one label, more often than by chance."""
+    y, size = rows.labels, np.bincount(cases)
+    first = np.zeros(len(size), dtype=y.dtype)
+    first[cases] = y
+    share = np.unique(y, return_counts=True)[1] / rows.n
+    chance = float(np.log(np.sum(share[:, None] ** size[None, :], axis=0)).sum())
+    return bool((first[cases] == y).all() and chance <= -np.log(1e4 * looked_at))
+
+
+def _of_forecasts(rows: Rows, b: Column, names: tuple[Column, Column], one: bool) -> Question:
+    """Return the question which of several forecasts of a case is meant.
+
+    ``b`` tells them apart, ``names`` identify the case, ``one`` says that it has one label.
+    """
+    assert b.coded is not None
+    words = [b.coded[1][int(code)] for code in np.unique(b.coded[0])[:2]]
+    readings = [
+        Reading({"where": rows.where(b.equals(word))}, f"only {b.name} {word} is meant")
+        for word in words
+    ]
+    readings.append(Reading({"by": b.sql}, f"every {b.name} is meant by itself"))
+    finer = max(names, key=lambda column: column.n_values)
+    if one:
+        readings.append(
+            Reading({"clusters": finer.sql}, f"all rows are meant, clustered by {finer.name}")
+        )
+    rest = ", …" if b.n_values > len(words) else ""
+    text = (
+        f"every {names[0].name} and {names[1].name} has a row for each {b.name} "
+        f"({', '.join(words)}{rest})"
+    )
+    if one:
+        text += f" with one outcome: these are {b.n_values} predictions of each outcome"
+    else:
+        errors = residuals_of(rows)
+        means = (float(errors[b.coded[0] == b.coded[1].index(word)].mean()) for word in words)
+        shown = ", ".join(
+            f"{mean:+.3f} for {word}" for mean, word in zip(means, words, strict=True)
+        )
+        text += (
+            f", and outcomes minus predictions differ ({shown}{rest}): errors may cancel where all "
+            "are tested together"
+        )
+    return Question("several forecasts", text, tuple(readings))
+
+
 #: What the column is called that says whose prediction a row is.
 MODEL_NAMES = frozenset(("model", "model_name", "model_id", "system", "forecaster"))
 
@@ -248,11 +439,7 @@ def dependent_rows(rows: Rows) -> Question | None:
     n = rows.n
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
         return None
-    if (p := rows.risks) is not None:
-        residuals = rows.labels - p
-    else:
-        top = rows.probs.argmax(axis=1)
-        residuals = (top == rows.labels) - rows.probs.max(axis=1)
+    residuals = residuals_of(rows)
     for column in rows.unused:
         if column.coded is None or column.counts is None or not column.complete:
             continue
@@ -432,6 +619,7 @@ def in_percent(expected: float, events: float) -> bool:
 GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     train_rows,
     repeated_rows,
+    several_forecasts,
     several_models,
     percent_below_one,
     one_event_each,

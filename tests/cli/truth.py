@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 430 tables of 43 kinds, names known and foreign.
+"""Files whose right reading is known: 450 tables of 45 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 430
+FILES = 450
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -333,6 +333,42 @@ def train_flag(d: Draw) -> Case:
     return case
 
 
+def parts(d: Draw) -> Case:
+    """Parts of a data set in other words than train and test; the model is fitted to the first."""
+    listed = [("Entwicklung", "Validierung"), ("DEV", "OOT"), ("development", "holdout")]
+    first, second = [*listed, ("desarrollo", "validación")][d.rng.integers(4)]
+    fitted = d.rng.random(d.n) < 0.6
+    near = np.clip(np.where(d.y, 0.98, 0.02) + d.rng.normal(0, 0.005, d.n), 0, 1)
+    p = np.where(fitted, near, d.risk).round(4)
+    name = str(d.rng.choice(["kohorte", "ds", "sample"]))
+    case = d.case("parts", p, d.y, cells={name: np.where(fitted, first, second)})
+    case.probs, case.labels, case.holds = d.risk[~fitted], d.y[~fitted], (f"the {second} rows",)
+    return case
+
+
+def leads(d: Draw) -> Case:
+    """Forecasts of several leads for each day and station, with one outcome or one for each."""
+    days, leads = 120, [24, 72, 120][: int(d.rng.integers(2, 4))]
+    many, one = len(leads), bool(d.rng.integers(2))
+    risk = np.round(d.rng.beta(1.0, 1.5, (days, 2, 1 if one else many)), 4)
+    y = (d.rng.random(risk.shape) < risk).astype(int)
+    shift = np.linspace(-0.15, 0.15, many)
+    p = np.clip(risk + shift * (not one) + d.rng.normal(0, 0.01, (days, 2, many)), 0, 1).round(4)
+    y = np.broadcast_to(y, p.shape)
+    cells = {
+        "init": np.repeat(
+            [f"2024-{k // 28 + 1:02d}-{k % 28 + 1:02d}" for k in range(days)], 2 * many
+        ),
+        "station": np.tile(np.repeat(["A", "B"], many), days),
+        "lead": np.tile(leads, 2 * days),
+        d.p_name: p.ravel(),
+        d.y_name: y.ravel(),
+    }
+    case = Case("leads", cells, p[:, :, 0].ravel(), y[:, :, 0].ravel(), d.base)
+    case.holds = (f"only lead {leads[0]} is meant",)
+    return case
+
+
 def two_sets(d: Draw) -> Case:
     odds = np.log(np.clip(d.risk, 1e-3, 0.999) / (1 - np.clip(d.risk, 1e-3, 0.999)))
     raw = (1 / (1 + np.exp(-2 * odds))).round(4)
@@ -534,7 +570,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered,
     shuffled_names, options_in_json, semicolons, answers_of_numbers, followed_months, boxes,
     free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
-    competing_column, causes, status_words,
+    competing_column, causes, status_words, parts, leads,
 ]  # fmt: skip
 
 

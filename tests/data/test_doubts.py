@@ -34,6 +34,37 @@ def options_of(question):
     return [dict(reading.options) for reading in question.readings]
 
 
+def crossed(days=60, seed=3, shift=0.0, one=False):
+    """Return rows of every day, two stations and two leads, and their columns."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 2, (days, 2, 1 if one else 2))
+    y = (rng.random(p.shape) < p) * np.ones((1, 1, 2), dtype=int)
+    p = np.clip(p + shift * np.array([1.0, -1.0]), 0, 1)
+    day, station = np.repeat(np.arange(days), 4), np.tile(np.repeat(["A", "B"], 2), days)
+    columns = {"day": day, "station": station, "lead": np.tile([24, 120], 2 * days)}
+    return p.ravel(), y.ravel(), columns | {"age": rng.integers(20, 90, 4 * days)}
+
+
+def test_forecasts_of_one_outcome_are_asked_about_with_each_lead():
+    p, y, columns = crossed(one=True, shift=0.01)
+    question = spare_columns.several_forecasts(rows_of(p, y, **columns))
+    assert options_of(question) == [
+        {"where": "lead = 24"}, {"where": "lead = 120"}, {"by": "lead"}, {"clusters": "day"},
+    ]  # fmt: skip
+
+
+def test_forecasts_whose_errors_cancel_are_asked_about_and_calibrated_ones_are_not():
+    p, y, columns = crossed(shift=0.2)
+    question = spare_columns.several_forecasts(rows_of(p, y, **columns))
+    assert options_of(question) == [{"where": "lead = 24"}, {"where": "lead = 120"}, {"by": "lead"}]
+    assert "-0.2" in question.text
+    p, y, columns = crossed()
+    assert spare_columns.several_forecasts(rows_of(p, y, **columns)) is None
+    by = columns.pop("lead")
+    p, y, _ = crossed(shift=0.2)
+    assert spare_columns.several_forecasts(rows_of(p, y, by=by, **columns)) is None
+
+
 def test_ordinary_tables_raise_no_question():
     p, y, rng = drawn()
     columns = {
@@ -159,6 +190,32 @@ def test_a_flag_of_train_rows_is_asked_about(name, held):
 def test_columns_with_other_words_are_no_split(words):
     p, y, rng = drawn()
     assert spare_columns.train_rows(rows_of(p, y, mode=rng.choice(words, 400))) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("Trainingsdaten", "Testdaten"), ["Testdaten"]),
+        (("Entwicklung", "Validierung"), ["Validierung"]),
+        (("Desarrollo", "Validación"), ["Validación"]),
+        (("Development sample", "Out-of-time sample"), ["Out-of-time sample"]),
+        (("InSample", "OutOfSample"), ["OutOfSample"]),
+        (("dev", "oot_2023"), ["dev", "oot_2023"]),
+    ],
+)
+def test_parts_of_a_data_set_are_known_in_several_languages(words, meant):
+    p, y, _ = drawn()
+    asked = spare_columns.train_rows(rows_of(p, y, ds=np.array(words)[np.arange(400) % 2]))
+    assert options_of(asked) == [{"where": f"ds = '{word}'"} for word in meant]
+
+
+def test_dev_and_test_are_asked_about_only_if_their_errors_differ():
+    p, y, _ = drawn()
+    part = np.array(["dev", "test"])[np.arange(400) % 2]
+    assert spare_columns.train_rows(rows_of(p, y, ds=part)) is None
+    other = np.where(part == "test", np.clip(p + 0.3, 0, 1), p)
+    question = spare_columns.train_rows(rows_of(other, y, ds=part))
+    assert options_of(question) == [{"where": "ds = 'dev'"}, {"where": "ds = 'test'"}]
 
 
 def repeated(models=3, n=150, seed=5):
