@@ -161,7 +161,10 @@ def plan(
 
 
 def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ...]]:
-    """Return the answer, scaled by the design effect for clusters, and notes on that."""
+    """Return (answer, notes): the sample size, scaled by the design effect for clusters.
+
+    ``by_formula`` replaces the simulation by a closed formula.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
         answer = formula(task) if by_formula else task.search()
@@ -197,7 +200,7 @@ def _purpose(statistic: object, width: object, tolerance: object, against: objec
 def _looked_through(
     statistic: Any, lens: LensLike | None, data: Predictions
 ) -> tuple[Any, Lens, str]:
-    """Return the statistic, the lens, and the name of the statistic."""
+    """Return (statistic, lens, name): what is planned, the lens to use, and the printed name."""
     if not isinstance(statistic, Monitor):
         named = statistic if isinstance(statistic, str) else name_of(statistic)
         return statistic, as_lens(lens, data), named
@@ -296,7 +299,11 @@ def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: in
 
 
 def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
-    """Return the n with this power by probit regression on √n, and the error of its logarithm."""
+    """Return (n, error): the n with this power by probit regression on √n.
+
+    ``tried`` maps n to [successes, trials]; the error is the standard error of log n, and ``about``
+    a rough answer, near which values are used.
+    """
     from scipy.special import ndtr, ndtri
 
     near = [(m, *tried[m]) for m in tried if about / NEAR <= m <= about * NEAR]
@@ -404,7 +411,10 @@ ROWS_OF_EFFECT, EFFECT_LEVEL = 100_000, 0.999
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One planning problem: data sets are drawn, and the verb is called on each."""
+    """Planning problem: data sets are drawn from a population, and the verb is run on each.
+
+    ``purpose`` is "test", "interval", "equivalence", "comparison" or "monitoring".
+    """
 
     purpose: str
     statistic: Any
@@ -428,7 +438,7 @@ class Task:
         return by_power(self._succeeds, self.power, self.n_datasets, self.rng)
 
     def _refuse_larger_error(self, tolerance: float) -> None:
-        """Refuse a tolerance below the assumed error, which no sample size could show."""
+        """Raise StatisticError if the assumed error exceeds the tolerance: no n could show less."""
         *question, run = self._question(
             np.random.default_rng(0), ROWS_OF_EFFECT
         )  # no draw of the search
@@ -443,7 +453,10 @@ class Task:
             )
 
     def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
-        """Return the arguments of the verb: a data set of n rows, no labels, statistic, options."""
+        """Return the arguments of the verb for n random rows.
+
+        Data, labels, statistic and options.
+        """
         data, _ = self.population.draw(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
 
@@ -469,7 +482,10 @@ class Task:
         return result.pvalue <= self.alpha
 
     def _first_is_worse(self, rng: Rng, n: int) -> bool:
-        """Compare squared errors as :func:`caltest.compare` does, without each model's own test."""
+        """Draw n rows; return whether a comparison shows that the first model is worse.
+
+        It is :func:`caltest.compare` without each model's own test.
+        """
         sides = []
         for data in filter(None, self.population.draw(rng, n)):
             prepared = prepare(self.statistic, self.lens(data))
@@ -491,7 +507,10 @@ class Task:
         return result.high - result.low
 
     def _alarm(self, rng: Rng) -> int | None:
-        """Draw rows and return after how many the monitor raises an alarm; None if it does not."""
+        """Draw rows until the monitor raises its alarm.
+
+        Return their number, None if it does not.
+        """
         monitor, block = self.statistic, MONITOR_BLOCK
         while monitor.alarm is None and monitor.n < ROWS_LAST_TRIED:
             monitor = monitor.update(self.population.draw(rng, block)[0])
@@ -541,10 +560,10 @@ def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -
 
 @dataclass(frozen=True)
 class Slope:
-    """True log-odds are ``slope`` times the predicted ones; below 1 a model is overconfident.
+    """Assumed truth: log-odds are ``slope`` times the predicted ones.
 
-    At most 10. For several classes, true probabilities are proportional to p^slope: temperature T
-    is Slope(1/T).
+    A slope below 1 stands for an overconfident model; it is at most 10. For several classes, true
+    probabilities are proportional to p^slope: temperature T is Slope(1/T).
     """
 
     slope: float
@@ -558,7 +577,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Shift:
-    """The true log-odds of class ``c`` lie above those predicted by ``shift``."""
+    """Assumed truth: the log-odds of class ``c`` are ``shift`` above the predicted ones."""
 
     shift: float
     c: int = 1
@@ -569,7 +588,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Bump:
-    """Class ``c`` is more frequent by ``height`` where ``low`` < its prediction < ``high``."""
+    """Assumed truth: class ``c`` is more frequent by ``height`` for predictions in (low, high)."""
 
     height: float
     low: float
@@ -637,7 +656,7 @@ CORRELATION_HALVINGS, SETS_OF_LABELS = 10, 20
 
 @dataclass(frozen=True, eq=False)
 class LikeTally:
-    """Sampler of predictions of the event, with the frequencies of a tally's micro-cells."""
+    """Sampler of predictions with the frequencies of a tally's cells."""
 
     n: int
     probs: FloatArray
@@ -653,7 +672,10 @@ class LikeTally:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Sampler of predictions, of a second model if given, and of their true probabilities."""
+    """Sampler of predictions, with their assumed true probabilities, and of a second model.
+
+    ``like`` is data or a function, ``truth`` maps predictions to true probabilities.
+    """
 
     like: Any
     data: Predictions | None
@@ -724,7 +746,10 @@ class Population:
 
     @property
     def nothing_wrong(self) -> bool:
-        """True if predictions equal the true probabilities to 1e-12 in 256 rows."""
+        """True if the assumed true probabilities equal the predictions.
+
+        No test can find anything.
+        """
         probs, truth = self.probs(np.random.default_rng(0), 256)
         return truth.shape == probs.shape and bool((np.abs(truth - probs) <= 1e-12).all())
 
@@ -732,7 +757,7 @@ class Population:
         return probs if self.truth is None else np.asarray(self.truth(probs))
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
-        """Draw n labelled rows, and the second model's predictions of the same rows or None."""
+        """Draw n labelled rows; return them, and the second model's predictions or None."""
         if self.clustered:
             assert self.data is not None
             rows, clusters = self._clusters(rng, n)
@@ -841,7 +866,10 @@ def _labels(
 
 
 def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally, Predictions]:
-    """Return a sampler of predictions, and weighted rows to fit a map to, from a tally."""
+    """Return (sampler, rows): a sampler of a tally's predictions, and weighted rows.
+
+    The rows are used to fit an assumed truth.
+    """
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
     problem = problem_of_tally(take_tally("plan", tally, labels, facts, OneVsRest(1)))
@@ -853,7 +881,10 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
 
 
 def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
-    """Return a map fitted to the labels as the true probabilities, and its description."""
+    """Return (truth, description): a recalibration fitted to the labels as the assumed truth.
+
+    StatisticError for too few rows.
+    """
     each = np.bincount(data.labels, data.weights, data.n_classes)
     if n < LEAST_LEARNT or (data.n_classes == 2 and each.min() < LEAST_RARE):
         raise StatisticError(

@@ -57,17 +57,17 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are asked for, not when they are listed."""
+    """Group of commands that are imported when they are run, not when they are listed."""
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Import a command."""
+        """Return a command by its name, importing it; None if there is none of this name."""
         if name not in COMMANDS:
             return None
         command: click.Command = vars(import_module(f"caltest.cli.{COMMANDS[name][0]}"))[name]
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
+        """Write the list of commands with their summaries."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
@@ -107,14 +107,14 @@ ASCII = str.maketrans(
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Spell what an encoding lacks."""
+    """Return the ASCII spelling of a character that an encoding lacks, and where to go on."""
     assert isinstance(error, UnicodeEncodeError)
     missing = error.object[error.start : error.end].translate(ASCII)
     return missing.encode("ascii", "backslashreplace").decode(), error.end
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code; ``arguments`` are sys.argv[1:] by default."""
     codecs.register_error("caltest", _in_ascii)
     _open_closed_streams()
     words = [*(sys.argv[1:] if arguments is None else arguments)]
@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _answer(words: list[str]) -> None:
-    """Run a command and exit with its code; errors that are foreseen are explained."""
+    """Run a command and exit with its code; foreseen errors are printed with suggestions."""
     try:
         with warnings.catch_warnings(), on_command_line(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning

@@ -57,7 +57,7 @@ def decide(alpha: float, **options: Any) -> Outcome:
 def _drawn(
     result: ct.PromiseResult | ct.DecisionCurve, failed: bool, options: dict[str, Any]
 ) -> Outcome:
-    """Save the picture that was asked for, and return what to print and the exit code."""
+    """Save the requested picture; return the text to print and the exit code."""
     if options["picture"] is not None:
         result.plot().save(options["picture"])
     return finish(result, failed, options)

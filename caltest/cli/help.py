@@ -21,7 +21,10 @@ OPTION_GROUPS = ("Input", "Design", "Test", "Output")
 
 
 class Option(click.Option):
-    """Option that belongs to a group; a ``rare`` one is listed by ``--help-all`` only."""
+    """Option of a command that belongs to a group of the help page.
+
+    A ``rare`` option is listed by ``--help-all`` only.
+    """
 
     def __init__(self, *words: Any, group: str = "Test", rare: bool = False, **more: Any) -> None:
         super().__init__(*words, **more)
@@ -53,7 +56,7 @@ def column(
 
 
 class Verb(click.Command):
-    """Command whose options are listed in groups, and given once."""
+    """Command whose help lists options in groups; an option may be given only once."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters and the two options of help."""

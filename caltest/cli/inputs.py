@@ -57,7 +57,10 @@ UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)
 
 
 def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a verb takes under the same names, without those of input."""
+    """Return the options that the function ``verb`` takes under the same names.
+
+    Options of the input are left out, because they have been read already.
+    """
     names = signature(verb).parameters.keys() & options.keys() - {"probs", "against", "competing"}
     return {name: options[name] for name in names}
 
@@ -110,7 +113,7 @@ def _scanned(
 
 
 def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Utility | None:
-    """Return the utility that --costs or --threshold names, None for none."""
+    """Return the utility defined by --costs or --threshold; None without either."""
     path, threshold = options["costs"], options["threshold"]
     if path and threshold:
         raise Refusal(
@@ -125,7 +128,7 @@ def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Util
 
 
 def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
-    """Read costs: a row an action, its name first, then a column for every class."""
+    """Read a table of costs: a row for each action, its name first, and a column for each class."""
     import polars as pl
 
     try:
@@ -147,7 +150,7 @@ def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
 
 
 def check_out(options: dict[str, Any]) -> None:
-    """Refuse, before any work is done, to write into no folder, or over a file that is read."""
+    """Refuse outputs that would overwrite an input or lie in no folder, before any work is done."""
     if options.get("verify") and not options.get("resume"):
         raise Refusal(
             "--verify compares files with the state that --resume names", Reading({"verify": None})
@@ -183,13 +186,16 @@ def _existing(path: Any) -> list[Path]:
 
 
 def leniency(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of rows of which some may be left out, as no others are paired with them."""
+    """Return the options with rules to leave out a few incomplete rows.
+
+    They apply to commands that do not match rows with those of another file.
+    """
     few = {} if options["drop_missing"] else {"drop_missing": MISSING_SHARE}
     return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
 
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
-    """Read a file as the options say."""
+    """Read a file by ``reader`` with those options of the command that it takes."""
     known = signature(ct.read_predictions).parameters.keys() - {
         "source",
         "probs",
@@ -243,7 +249,10 @@ def read_models(
 
 
 def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
-    """Say whether probabilities are of logits outside [0, 1], or of more than two classes."""
+    """Return whether the rows could be logits only: some lie outside [0, 1].
+
+    Predictions of more than two classes count as such.
+    """
     if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
         return True
     from scipy.special import logit
@@ -253,7 +262,7 @@ def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
 
 
 def classes_of(text: str) -> list[int] | list[str]:
-    """Return label values as they are listed: whole numbers, of which "…" leaves some out."""
+    """Return class names from a list such as "a,b,c" or "0,…,9"; whole numbers as integers."""
     names = [name.strip() for name in text.replace("...", "…").split(",")]
     if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
         return list(range(int(names[0]), int(names[2]) + 1))
@@ -273,7 +282,10 @@ def this_command(**options: Any) -> str:
 
 
 def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
-    """Write the report that was asked for and choose the exit code; ``main`` prints and exits."""
+    """Write the requested report file; return the result with the exit code.
+
+    ``failed`` counts only with --fail-on-miscalibration.
+    """
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()

@@ -33,7 +33,7 @@ NAMED_VALUE = re.compile(r" {2}\S(?:[^ ]| (?! ))* {2,}(?=\S)")
 
 
 def line_width() -> int | None:
-    """Return COLUMNS, or the width of the terminal; None where neither is known."""
+    """Return the width to print in: COLUMNS, or that of the terminal; None if unknown."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return max(int(given), NARROWEST)
@@ -44,7 +44,7 @@ def line_width() -> int | None:
 
 
 def print_result(result: object) -> None:
-    """Print a result for the width of the terminal, in colours only where it is one."""
+    """Print a result, wrapped to the width of the terminal, with colours on a terminal only."""
     width = line_width()
     if width is None or not isinstance(result, Result):
         print(result, flush=True)
@@ -71,7 +71,7 @@ def print_result(result: object) -> None:
 
 
 def in_brief(result: Result) -> str:
-    """Return the verdict of a result and its key numbers, without notes and recipes."""
+    """Return verdict and key numbers of a result as text, without notes and recipes."""
     card = result._card()
     line = verdict_line(card) or ": ".join(filter(None, (card.verdict, card.said)))
     names = [name for name, *_ in card.numbers]
@@ -101,12 +101,12 @@ def without(text: str, card: Card) -> str:
 
 
 def laid_out(text: str, width: int) -> str:
-    """Return text whose lines are at most so wide."""
+    """Return text whose lines are wrapped to ``width`` characters."""
     return "\n".join(part for line in text.split("\n") for part in wrapped(line, width))
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Return the lines of a long line: a value goes on below itself, a sentence below its start."""
+    """Return a line wrapped to ``width``: values continue below themselves, sentences indented."""
     if len(line) <= width:
         return [line]
     named = NAMED_VALUE.match(line)

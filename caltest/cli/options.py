@@ -25,7 +25,7 @@ REPORT_ENDINGS = (".txt", ".json", ".md", ".tex")
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Bundle options that several commands have."""
+    """Return one decorator for several options, which commands share."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for each in reversed(options):
@@ -36,7 +36,7 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[..., Any]:
-    """Return an option that is one of some words, by default the first."""
+    """Return an option whose value is one of some words; the first is the default."""
     return option(name, type=click.Choice(words), default=words[0], help=help, **more)
 
 
@@ -66,7 +66,7 @@ TARGET = click.Path(path_type=Path, dir_okay=False)
 
 
 def flag(name: str, *more: str, help: str, **extra: Any) -> Callable[..., Any]:
-    """Return an option without a value that is about the input."""
+    """Return an option without a value, in the group of input options."""
     return option(name, *more, is_flag=True, help=help, **{"group": "Input"} | extra)
 
 
@@ -187,7 +187,7 @@ LENS = option("--lens", type=Recipe("lens"), help="Which probabilities are asses
 def statistic(
     words: tuple[str, ...] = (), default: str = "ECE(UniformBins(15))"
 ) -> Callable[..., Any]:
-    """Return the option for what is computed; words stand for what has no statistic."""
+    """Return the option --statistic; ``words`` are values that are no Python expressions."""
     listed = f", or {', '.join(words)}" * bool(words)
     kind = Recipe("statistic", words)
     return option("--statistic", type=kind, default=default, help=f"As in Python{listed}.")
@@ -246,10 +246,10 @@ RUN = options_of(OUTPUT, FAIL)
 
 
 def alpha(help: str) -> Callable[..., Any]:
-    """Return the option for the chance of a wrong decision."""
+    """Return the option --alpha with this help text."""
     return option("--alpha", type=SHARE, default=0.05, help=help)
 
 
 def second_model(help: str) -> Callable[..., Any]:
-    """Return the option for the file of another model."""
+    """Return the option --against, the file of another model, with this help text."""
     return option("--against", type=click.Path(path_type=Path), group="Input", help=help)

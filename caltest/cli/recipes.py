@@ -131,7 +131,7 @@ def _unknown(name: str, choices: Sequence[str]) -> ValueError:
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]
-    """An option whose value is written as in Python."""
+    """Click type of options written as Python expressions, such as ``ECE(15)``."""
 
     name = "recipe"
 

@@ -26,7 +26,10 @@ ENDED_FLAGS = ("--percent", "--one-model")
 
 
 class InPlace(NamedTuple):
-    """A word of a command line, the one that was meant, "" for none, and when it was."""
+    """Replacement of a mistyped word of the command line; "" removes it.
+
+    ``when`` is the condition under which it was meant.
+    """
 
     word: str
     meant: str
@@ -42,7 +45,7 @@ class MisspeltError(ValueError):
 
 
 class Refusal(click.UsageError):
-    """Refusal by the command line itself, with the readings that would go on."""
+    """Error of the command line itself, with alternative readings that become suggestions."""
 
     def __init__(self, message: str, *readings: Reading | InPlace) -> None:
         super().__init__(message)
@@ -146,7 +149,7 @@ def _joined(words: Sequence[str]) -> str:
 def readings_of(
     error: Exception, words: Sequence[str], group: click.Group
 ) -> Sequence[Reading | InPlace]:
-    """Return the readings that an error offers, or a word in the place of a mistyped one."""
+    """Return the alternative readings that an error offers, or the likely spelling of a word."""
     if isinstance(error, click.BadParameter) and isinstance(error.__context__, MisspeltError):
         return [error.__context__.word]
     if isinstance(error, click.NoSuchOption):
@@ -185,7 +188,7 @@ def advice(error: click.NoSuchOption, group: click.Group) -> str:
 
 
 def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group) -> Reading | None:
-    """Return the reading in the place of an option that a command lacks, if one is known."""
+    """Return the reading that replaces an unknown option, if an equivalent is known."""
     known = INSTEAD.get(error.option_name)
     if known is None or not known[1]:
         return None

@@ -131,7 +131,10 @@ def _named(files: tuple[Path, ...]) -> list[Path]:
 
 
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, FileRecord]]:
-    """Return the monitor of a state and the records of its files; it has one question for ever."""
+    """Return (monitor, records of files) from a state file.
+
+    Refusal if it is no such file, or was begun with other options.
+    """
     new = Reading({"state": str(next_name(state))})
     try:
         content = parse_json(state.read_bytes(), str(state))
@@ -155,7 +158,7 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
 
 
 def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) -> CountedPart:
-    """Read a file, and find out how much of it has been counted."""
+    """Read one file of a monitor, and find how many of its rows were counted earlier."""
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
     reader = partial(read_growing, begun=bool(records))
@@ -185,7 +188,7 @@ def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) ->
 
 
 def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:
-    """Return the answer as JSON, without what only the state needs."""
+    """Return the monitor and the row counts as JSON, without internal state."""
     content = {
         k: v for k, v in watch.as_dict().items() if k not in ("state", "past", "clock", "walks")
     }

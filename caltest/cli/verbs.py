@@ -146,7 +146,7 @@ def interval(**options: Any) -> Outcome:
 
 
 def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> Outcome:
-    """Give O:E, Cox's intercept or his slope with an interval."""
+    """Return O:E, calibration-in-the-large or the calibration slope, with its interval."""
     from caltest.inference.reliability import View
     from caltest.reports.document import Measures
 
@@ -332,9 +332,9 @@ MOST_LETTERS = 10_000
 
 
 def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
-    """Return what the file calls its event and its rows, and where it comes from with its digest.
+    """Return the user's words for a report: event, observations, and source with its digest.
 
-    The column of outcomes names the event, and a column such as patient_id the rows.
+    The column of outcomes names the event, and a column such as patient_id the observations.
     """
     files, label = options["file"], options["label"] or ""
     named = (options["ids"] or "").split(",")
@@ -427,7 +427,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 
 
 def _other(path: Path, options: dict[str, Any]) -> Reading:
-    """Return the reading that names the columns of two models in one file, or another file."""
+    """Return the suggestion for a second model: two columns of the file, or another file."""
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:
@@ -438,7 +438,10 @@ def _other(path: Path, options: dict[str, Any]) -> Reading:
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:
-    """Return names of the models in some files."""
+    """Return the names of models from the names of their files.
+
+    They are names without folder and suffix, unless these repeat.
+    """
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
     if len(set(names)) < len(names):
@@ -500,7 +503,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 
 
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the new model and the one in use, which are columns of one file."""
+    """Return the new model and the one in use, read from two columns of one file."""
     text = options["probs"] or _other(file, options).options.get("probs", "")
     names = [name.strip() for name in str(text).split(",")]
     if len(names) == 2 and options["probs"]:

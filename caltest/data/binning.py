@@ -30,14 +30,20 @@ EDGE_TOLERANCE = 1e-12
 
 
 def coordinate(probs: FloatArray) -> FloatArray | None:
-    """Return the coordinate (n,) of a one- or two-class array; None for more classes."""
+    """Return the predictions (n,) of a one- or two-class array; None for more classes.
+
+    For two columns it is the first one.
+    """
     if probs.ndim == 1:
         return probs
     return probs[:, 0] if probs.shape[1] == 2 else None
 
 
 def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
-    """Return the coordinate (n,) that a binning cuts; StatisticError for more than two classes."""
+    """Return the single coordinate (n,) that a binning cuts.
+
+    StatisticError for more than two classes; ``binning`` is named in the message.
+    """
     x = coordinate(probs)
     if x is None:
         raise StatisticError(
@@ -235,7 +241,11 @@ FIXED = (UniformBins, EdgeBins)
 
 
 def as_binning(bins: object, *, number: bool = True) -> Binning:
-    """Return a binning; an integer m means ``UniformBins(m)`` unless ``number`` is False."""
+    """Return ``bins`` as a binning; an integer m means ``UniformBins(m)``.
+
+    With ``number`` False an integer is refused, because it does not say which kind of bins is
+    meant.
+    """
     if is_whole(bins):
         if not number:
             raise StatisticError(

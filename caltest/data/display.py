@@ -22,7 +22,10 @@ HISTOGRAM_BARS, FIRST_NAMES = 20, 12
 
 
 def display(data: Predictions) -> str:
-    """Return predictions as HTML: counts, means, a histogram, and the design that was read."""
+    """Return the notebook card of predictions as HTML.
+
+    Counts, means, a histogram, and the design.
+    """
     binary = data.n_classes == 2
     likelihood = data.risks if binary else data.probs.max(axis=1)
     numbers = [("observations", str(data.n), _extent(data))]
@@ -48,7 +51,7 @@ def display(data: Predictions) -> str:
 
 
 def _is_right(data: Predictions) -> np.ndarray:
-    """Return whether the likeliest class of each row occurred, bool of shape (n,)."""
+    """Return whether the most likely class of each row occurred, booleans of shape (n,)."""
     return np.asarray(data.probs.argmax(axis=1) == data.labels)
 
 

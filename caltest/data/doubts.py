@@ -177,7 +177,7 @@ def answered(
 
 
 def _in_python(question: Question) -> str:
-    """Return a sentence that suggests arguments for each reading, and ``as_is``."""
+    """Return a sentence that suggests Python arguments for each reading, and ``as_is``."""
     ways = [
         (f"pos_label={value!r}" if option == "pos_label" else f"{value}")
         + (f" if {reading.when}" if reading.when else "")
@@ -218,7 +218,10 @@ def against_outcomes(rows: Rows) -> Question | None:
 
 
 def _against(rows: Rows, area: float, z: float) -> Question:
-    """Return the question of events that are rarer where predictions are higher."""
+    """Return the question of events that are rarer where predictions are higher.
+
+    ``area`` is the area under the ROC curve and ``z`` its distance from 0.5 in standard errors.
+    """
     probs, outcome = rows.words("probs"), rows.outcome
     rarer = f"events are rarer where {probs} are" if rows.arrays else (
         f"{outcome} is rarer where {probs} is"
@@ -235,7 +238,10 @@ def _against(rows: Rows, area: float, z: float) -> Question:
 
 
 def _other_event(rows: Rows, probs: str) -> Reading:
-    """Return the reading in which the probabilities are for the other class."""
+    """Return the reading in which the probabilities are those of the other class.
+
+    ``probs`` is the user's expression for them.
+    """
     when = "the probability that the event does not occur"
     when = f"{probs} hold {when}" if rows.arrays else f"{probs} is {when}"
     if rows.probs.ndim == 1:
@@ -249,7 +255,7 @@ def _other_event(rows: Rows, probs: str) -> Reading:
 
 
 def _other_outcome(rows: Rows) -> dict[str, object]:
-    """Return the options by which the other outcome is the event; none where classes are named."""
+    """Return the options under which the other outcome is the event; {} where classes are named."""
     if "pos_label" in rows.said:
         return {"pos_label": rows.said["pos_label"]}
     return {} if "classes" in rows.said else {"label": negated(rows.outcome, rows.arrays)}
@@ -280,7 +286,10 @@ def predicted_class(rows: Rows) -> Question | None:
 
 
 def _follows_from_predictions(rows: Rows) -> Question:
-    """Return the question of labels that follow from the predictions in every row."""
+    """Return the question that the label seems to be the predicted class, not the outcome.
+
+    It is asked where the label follows from the predictions in every row.
+    """
     seem = "labels seem" if rows.arrays else f"{rows.outcome} seems"
     text = (
         f"{rows.words('probs')} decides the label in every row: {seem} to be the predicted class, "

@@ -54,7 +54,7 @@ class GaussianMixture:
     beta1: float = -2.0
 
     def sample(self, n: int, rng: RNG = None) -> Predictions:
-        """Draw n predictions with their labels."""
+        """Draw n predictions with their labels from the model; ``rng`` is a seed or a generator."""
         whole("n", n)
         generator = np.random.default_rng(rng)
         signs = 2 * generator.integers(0, 2, n) - 1
@@ -71,7 +71,11 @@ class GaussianMixture:
         return _logistic(-2.0 * x)
 
     def expected_miscalibration(self, distance: str | Distance = "tv") -> float:
-        """Return η = E d(r(g(X)), g(X)), Eq. 5, by quadrature (absolute error below 1e-10)."""
+        """Return the true calibration error η = E d(r(g(X)), g(X)) (Eq. 5 of the paper).
+
+        ``distance`` is a name or a function. Computed by quadrature, with an absolute error below
+        1e-10.
+        """
         from scipy.integrate import quad
 
         measure = rowwise(distance)
@@ -116,7 +120,7 @@ class SixPoints:
         return np.array([[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]]) / 10.0
 
     def sample(self, n: int, rng: RNG = None) -> Predictions:
-        """Draw n predictions with their labels."""
+        """Draw n predictions with their labels; ``rng`` is a seed or a generator."""
         whole("n", n)
         generator = np.random.default_rng(rng)
         points = generator.integers(0, 6, n)
@@ -125,5 +129,8 @@ class SixPoints:
         return Predictions(self.probs[points], labels.astype(np.int64))
 
     def expected_miscalibration(self, distance: str | Distance = "tv") -> float:
-        """Return η = E d(r(g(X)), g(X)), Eq. 5, exactly."""
+        """Return the true calibration error η = E d(r(g(X)), g(X)) (Eq. 5 of the paper), exactly.
+
+        ``distance`` is a name or a function.
+        """
         return round(float(rowwise(distance)(self.truth, self.probs).mean()), 15)

@@ -77,7 +77,10 @@ def as_weights(values: object, n: int) -> FloatArray | None:
 
 
 def in_whole_numbers(weights: FloatArray) -> FloatArray:
-    """Return the smallest whole numbers with the same ratios, (n,), for up to six decimals."""
+    """Return weights in the same ratios as the smallest whole numbers possible, (n,).
+
+    This is done for up to six decimals; other weights are scaled by a power of 2.
+    """
     for digits in range(7):
         scaled = weights * 10.0**digits
         whole = np.rint(scaled)
@@ -125,9 +128,10 @@ def are_dates(times: object) -> bool:
 
 
 def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> AnyArray:
-    """Return the names, numbers or other marks of the rows; none may be missing, or is ``absent``.
+    """Return the names or numbers of groups of the rows, (n,), as text or integers.
 
-    Where all are missing, that is no name.
+    A missing value is refused, or replaced by ``absent`` if that is given. ``name`` is the argument
+    in messages.
     """
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
@@ -149,7 +153,10 @@ def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> Any
 
 
 def refuse_names(marks: AnyArray, name: str) -> None:
-    """Refuse a column of subgroups with about as many values as rows."""
+    """Raise InvalidPredictionsError for subgroups with about as many values as rows.
+
+    Such a column names or measures rows; ``name`` is its name.
+    """
     count = np.unique(marks).size
     if count > max(MOST_LEVELS, 0.5 * len(marks)):
         raise InvalidPredictionsError(
@@ -160,7 +167,10 @@ def refuse_names(marks: AnyArray, name: str) -> None:
 
 
 def refuse_ids(weights: AnyArray, name: str) -> None:
-    """Refuse weights that are ids: by their name, or consecutive integers, each once."""
+    """Raise InvalidPredictionsError for weights that are row identifiers.
+
+    They are recognised by their name, or as consecutive integers of which each occurs once.
+    """
     n, whole = len(weights), weights.dtype.kind in "iuf" and bool((weights % 1 == 0).all())
     if not whole or n <= MOST_LEVELS or np.unique(weights).size < n:
         return
@@ -207,7 +217,7 @@ def as_groups(values: object, n: int) -> AnyArray:
 
 
 def without_group(groups: AnyArray) -> int:
-    """Return the number of rows with a missing value in a column of subgroups."""
+    """Return the number of rows without a value in a column of subgroups."""
     if groups.dtype.kind != "U":
         return 0
     lacking = np.char.endswith(groups, NO_VALUE).reshape(len(groups), -1)
@@ -221,7 +231,11 @@ def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | No
 
 
 class KeptColumns(NamedTuple):
-    """One column of clusters or two crossed ones, their names, and notes on columns left out."""
+    """Clusters in the form that predictions keep.
+
+    ``first`` and ``second`` (n,) are cluster numbers of one column or two crossed ones, ``names``
+    their names, and ``notes`` say which columns were left out.
+    """
 
     first: IntArray | None
     second: IntArray | None
@@ -230,7 +244,10 @@ class KeptColumns(NamedTuple):
 
 
 def as_columns(values: object, n: int) -> KeptColumns | None:
-    """Return two named columns of clusters, without uninformative ones; None for one column."""
+    """Return two named columns of clusters; None if there is one column only.
+
+    Columns that are uninformative, such as one cluster for all rows, are left out with a note.
+    """
     names = names_of(values)
     if names is None:
         table = as_ndarray(values, "clusters")
@@ -314,7 +331,10 @@ READERS: dict[str, Callable[[object, int], object]] = {
 
 
 def by_appearance(clusters: IntArray | None) -> IntArray:
-    """Return clusters numbered by first appearance, (n,), so that names change no draw."""
+    """Return clusters renumbered by first appearance, (n,).
+
+    Random draws then do not depend on the names of the clusters.
+    """
     assert clusters is not None
     _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
     number = np.empty(first.size, dtype=np.int64)
@@ -382,7 +402,11 @@ def calendar_days(numbers: FloatArray) -> AnyArray | None:
 
 
 def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
-    """Return whether dates that end in the year begin with the month; refuse if undecidable."""
+    """Return whether dates such as 3/4/2024 begin with the month.
+
+    ``last`` maps places to matches of such dates, ``rows`` are their rows. InvalidPredictionsError
+    if both orders occur, or if no date decides.
+    """
     days = [i for i, match in last.items() if int(match[1]) > 12 >= int(match[3])]
     months = [i for i, match in last.items() if int(match[3]) > 12 >= int(match[1])]
     one = next((i for i, m in last.items() if m[2] != "." and int(m[1]) != int(m[3])), None)

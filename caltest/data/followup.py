@@ -73,7 +73,7 @@ LATE_ENTRY = (
 
 
 def swapped(time: AnyArray, event: AnyArray) -> bool:
-    """Return whether times and events must be in each other's place, judged by their values."""
+    """Return whether times and event codes seem to have been passed in each other's place."""
     return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
 
 
@@ -197,7 +197,10 @@ class Followup(Written):
             object.__setattr__(self, name, values)
 
     def _refuse_parts_of_units(self, time: FloatArray, horizon: object) -> None:
-        """Refuse times and horizons that are not multiples of the unit."""
+        """Raise InvalidPredictionsError for times and horizons between two units.
+
+        ``unit`` is the step in which times were recorded, such as whole years.
+        """
         unit, horizons = self.unit, np.atleast_1d(np.asarray(horizon, dtype=np.float64))
         for row in np.flatnonzero(_inside(time, unit))[:1]:
             raise InvalidPredictionsError(
@@ -308,7 +311,7 @@ class Followup(Written):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes of rows left out and of times in completed units."""
+        """Notes on rows that were left out and on times that are recorded in whole units."""
         last, h = float(self.time.max()), float(np.max(self.horizon))
         notes = []
         if self.left_out:
@@ -367,7 +370,7 @@ class Followup(Written):
         return kept
 
     def take(self, rows: IntArray | BoolArray) -> Followup:
-        """Return some of the rows."""
+        """Return the follow-up of the selected rows; ``rows`` are indices or booleans."""
         parts = {name: vars(self)[name] for name in ("horizon", "competing", "strata")}
         parts = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in parts.items()}
         taken = replace(self, time=self.time[rows], event=self.event[rows], **parts)
@@ -391,9 +394,10 @@ class Followup(Written):
         return codes(_by_rank(p, max(1, min(MOST_STRATA, p.size // ROWS_A_STRATUM))))
 
     def censoring(self, p: FloatArray) -> Censoring:
-        """Return how rows with these predictions (n,) were censored, stratum by stratum.
+        """Return the censoring distribution in every stratum, and the weights that follow from it.
 
-        StatisticError when nobody was followed to the horizon, and rows were censored before.
+        ``p`` (n,) are the predictions, from which strata are made if none are given. StatisticError
+        if nobody was followed to the horizon, and rows were censored before.
         """
         if self.recorded != "exact":
             return self.placed(p).censoring(p)
@@ -449,7 +453,10 @@ def _inside(values: FloatArray, unit: float) -> BoolArray:
 
 
 def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
-    """Return booleans (n,) from booleans or 0 and 1; refuse codes, and suggest expressions."""
+    """Return booleans (n,) from booleans or 0 and 1.
+
+    Codes and words are refused, and the message suggests an expression that makes booleans of them.
+    """
     cells = as_array(values, name)
     if cells.shape != time.shape:
         raise InvalidPredictionsError(
@@ -477,7 +484,7 @@ def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
 
 
 def _horizon(horizon: object, time: FloatArray) -> float | FloatArray:
-    """Return the horizon as a number, or one per row (n,); refuse numbers that are not > 0."""
+    """Return the horizon, one number or one for each row (n,); it must be positive."""
     if np.ndim(horizon) == 0:  # type: ignore[arg-type]
         number("horizon", horizon, 0.0, np.inf)
         return float(horizon)  # type: ignore[arg-type]
@@ -493,7 +500,7 @@ def _horizon(horizon: object, time: FloatArray) -> float | FloatArray:
 
 
 def _by_rank(values: FloatArray, size: int) -> IntArray:
-    """Return ``size`` groups (n,) of the values by rank; equal values share a group."""
+    """Return the group (0 to size − 1) of each value by rank, (n,); equal values share a group."""
     _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
     return size * (np.cumsum(counts) - counts)[level.ravel()] // values.size
 
@@ -529,11 +536,17 @@ class Censoring:
         self.weights = self.is_known / np.where(self.is_known, self.left[self.slot], 1.0)
 
     def by_stratum(self, function: Callable[[AnyArray], AnyArray], values: AnyArray) -> FloatArray:
-        """Return a function applied to the values (S,) of every stratum, concatenated."""
+        """Return ``function(values)`` of each stratum, concatenated, shape (S,).
+
+        ``values`` (S,) belong to the slots (times of censoring) of all strata.
+        """
         return np.concatenate([function(values[a:b]) for a, b in pairwise(self.starts)])
 
     def _after(self, sums: AnyArray) -> FloatArray:
-        """Return the sums (S,) over later slots of the same stratum."""
+        """Return, for every slot, the sum over later slots of its stratum, (S,).
+
+        ``sums`` (S,) are the terms.
+        """
         return self.by_stratum(lambda x: np.append(np.cumsum(x[:0:-1])[::-1], 0.0), sums)
 
     def influence(self, values: FloatArray) -> FloatArray:

@@ -22,7 +22,10 @@ from caltest.errors import InvalidPredictionsError, Reading
 
 
 def marks(column: AnyArray) -> AnyArray:
-    """Return a column of labels or ids; floats that are all whole numbers become integers."""
+    """Return labels or ids (n,); floats that are all whole numbers become integers.
+
+    "1.0" in one file and "1" in another then are one label.
+    """
     whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
     return column.astype(np.int64) if whole else column
 
@@ -46,7 +49,10 @@ def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, 
 
 
 def column_classes(table: object, labels: AnyArray) -> list[object] | None:
-    """Return the column names, without a common prefix, if the labels are such names; else None."""
+    """Return the classes that the columns of a table are named after; None if they are not.
+
+    The labels have to be such names, with or without a common prefix of the columns.
+    """
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
         names = [int(str(name)) for name in names]
@@ -59,16 +65,16 @@ def column_classes(table: object, labels: AnyArray) -> list[object] | None:
 
 
 def bare_ends(names: Sequence[object]) -> list[object]:
-    """Return column names without their common prefix."""
+    """Return names without their common prefix, such as ["cat", "dog"] for p_cat and p_dog."""
     whole = list(map(str, names))
     head = re.sub(r"[^_. -]*$", "", commonprefix(whole))  # noqa: RUF071 (names are no paths)
     return [name[len(head) :] for name in whole]
 
 
 def matches(names: Sequence[object], words: Iterable[object]) -> dict[str, str]:
-    """Return which name each word is, but for case and blanks where that tells; {} if one is none.
+    """Return, for each word, the name it stands for; {} if a word is none of the names.
 
-    Names themselves must differ in more.
+    Case and blanks are ignored where names stay distinct without them.
     """
     columns, labels = list(map(str, names)), sorted({*map(str, words)})
     if {*labels} <= {*columns}:
@@ -83,7 +89,10 @@ def _folded_name(name: str) -> str:
 
 
 def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None:
-    """Refuse classes that are the names of the columns in another order."""
+    """Raise InvalidPredictionsError if ``classes`` are the column names in another order.
+
+    ``names`` are the names of the columns of probabilities.
+    """
     listed = list(map(str, classes))
     if list(names) == list(range(len(names))):  # columns that nobody has named
         return
@@ -212,7 +221,10 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
 
 
 def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
-    """Return 1 where a label is ``pos_label``, else 0, shape (n,), and the names of both."""
+    """Return (labels, names).
+
+    1 where a label is ``pos_label``, else 0, shape (n,), and both names.
+    """
     text, event = [str(v) for v in marks(labels).ravel().tolist()], str(pos_label)
     counts = Counter(text)
     names = sorted(counts)
@@ -241,7 +253,7 @@ ClassNames = tuple[str, ...] | None
 
 
 class LabelledRows(NamedTuple):
-    """Validated distributions (n, K), labels (n,) and class names."""
+    """Validated input: distributions ``probs`` (n, K), ``labels`` (n,), and class names."""
 
     probs: FloatArray
     labels: IntArray
@@ -312,7 +324,10 @@ def relabelled(
 
 
 class Stack(NamedTuple):
-    """Row–label pairs of several binary problems: probability, outcome, label name, row, notes."""
+    """Several binary problems in one column: a row for each pair of an observation and a label.
+
+    ``probs``, ``labels``, ``names`` (of the label) and ``rows`` (the observation) have shape (m,).
+    """
 
     probs: FloatArray
     labels: IntArray
@@ -384,7 +399,10 @@ class RowFacts(TypedDict, total=False):
 
 
 class Facts(RowFacts, total=False):
-    """RowFacts, with arguments that monitors and searches name as parameters of their own."""
+    """Design arguments of verbs, including features, time and horizon.
+
+    Monitors and searches name these three as parameters of their own and take :class:`RowFacts`.
+    """
 
     features: object
     time: object

@@ -33,11 +33,15 @@ Subject = Literal["event", "top", "ranks", "classes", "vector"]
 
 
 class Lens(ABC, Written):
-    """Base class of lenses: called on predictions, a lens returns the induced problem."""
+    """Base class of lenses: which probabilities of a prediction are assessed.
+
+    Called on predictions, a lens returns the induced problem: predictions and outcomes of the
+    quantity it looks at, such as confidence and correctness of the top class.
+    """
 
     @abstractmethod
     def __call__(self, data: Predictions) -> Predictions:
-        """Return the induced problem, made with ``dataclasses.replace``."""
+        """Return the induced problem as Predictions, made with ``dataclasses.replace``."""
 
     @property
     def subject(self) -> Subject:
@@ -125,7 +129,10 @@ class TopK(Lens):
         return partial(_rank_of, self._ranked(data))
 
     def _ranked(self, data: Predictions) -> IntArray:
-        """Return the classes of the k largest predictions of every row, shape (n, k)."""
+        """Return the classes of the k largest predictions of every row, in that order.
+
+        The shape is (n, k).
+        """
         ranked = np.empty((data.n, self.k), dtype=np.int64)
         remaining = data.probs if self.k == 1 else data.probs.copy()
         for rank in range(self.k):
@@ -147,7 +154,11 @@ def _is_not(c: int, labels: IntArray) -> IntArray:
 
 
 def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> Predictions:
-    """Return the binary problem "the chosen class (0) or another (1)", for a class per row."""
+    """Return the binary problem "the chosen class occurs (0) or not (1)".
+
+    ``chosen`` is a class for each row (n,), or one for all; ``labels`` (n,) are the outcomes 0 and
+    1.
+    """
     probs = np.empty((data.n, 2))
     one = isinstance(chosen, int)
     probs[:, 0] = data.probs[:, chosen] if one else data.probs[np.arange(data.n), chosen]
@@ -336,7 +347,10 @@ def _class(c: object) -> int | str:
 
 @dataclass(frozen=True, repr=False)
 class FunctionLens(Lens):
-    """A user's function as a lens: its result is checked, and keeps the design of the rows."""
+    """Lens made of a user's function.
+
+    Its result is checked and takes over the design of the rows.
+    """
 
     function: Callable[[Predictions], Predictions]
 
@@ -378,7 +392,10 @@ class Aligned(Lens):
 
     @classmethod
     def of(cls, lens: Lens, data: Predictions) -> Aligned:
-        """Compute the shifts from all rows of the folds; StatisticError for few rows a fold."""
+        """Compute the shifts of a lens from all rows of the folds.
+
+        StatisticError for folds of few rows, such as leave-one-out.
+        """
         whole = data.whole or data
         assert whole.folds is not None
         counts = np.bincount(whole.folds)
@@ -412,7 +429,7 @@ class Aligned(Lens):
         return cls(lens, shifts, summary)
 
     def apart(self, data: Predictions) -> Predictions:
-        """Return the induced rows with their folds, without shifts."""
+        """Return the rows that the plain lens leaves, with their folds and without shifts."""
         return self.lens(data)
 
     def __call__(self, data: Predictions) -> Predictions:
@@ -439,7 +456,10 @@ class Aligned(Lens):
 
 
 def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
-    """Return whether models memorise groups of rows; any class may show it for K > 2."""
+    """Return whether the fold models memorise groups of rows, for any class of the problem.
+
+    ``shifts`` (F, K) are the log-odds shifts of the folds.
+    """
     assert induced.folds is not None
     fold, probs = induced.folds, induced.probs
     inside, aligned = largest(probs) < 1.0, probs.copy()
@@ -449,7 +469,10 @@ def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
 
 
 def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
-    """Return a summary of how the folds differ, in the event or the likeliest class."""
+    """Return how much the event rates and mean predictions of the folds differ.
+
+    For more than two classes it is about the most frequent one; ``w`` (n,) are weights.
+    """
     from scipy.special import chdtrc
 
     assert induced.folds is not None
@@ -482,7 +505,10 @@ def default_lens(data: Predictions) -> Lens:
 
 
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
-    """Return a lens, the default one for None; StatisticError for anything else."""
+    """Return a lens for the data; None gives the default lens.
+
+    With folds the lens is aligned over them. StatisticError for anything that is no lens.
+    """
     if lens is None and data.folds is None:
         return default_lens(data)
     plain = _applicable_lens(lens.lens if isinstance(lens, Aligned) else lens, data)
@@ -556,7 +582,11 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
 
 
 def moved(probs: FloatArray, shifts: FloatArray, digits: int = DIGITS) -> FloatArray:
-    """Return p_ij exp(a_ij), normalised, shape (n, K); for two classes with rounded log-odds."""
+    """Return probabilities with log-probabilities shifted, p_ij exp(a_ij) normalised, (n, K).
+
+    ``shifts`` are the a, of shape (n, K) or (K,). For two classes log-odds are rounded to
+    ``digits``.
+    """
     with np.errstate(divide="ignore"):
         logs = np.log(probs)
     if probs.shape[1] == 2:
@@ -634,6 +664,6 @@ def log_odds(p: FloatArray) -> FloatArray:
 
 
 def _pairs(ordered: FloatArray, width: float) -> float:
-    """Return the number of pairs of ordered numbers that differ by at most ``width``."""
+    """Return the number of pairs of increasing numbers that differ by at most ``width``."""
     beyond = np.searchsorted(ordered, ordered + width, side="right")
     return float((beyond - np.arange(ordered.size) - 1.0).sum())

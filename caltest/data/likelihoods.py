@@ -28,14 +28,21 @@ def rankdata(values: AnyArray) -> FloatArray:
 
 
 def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
-    """Return Σ w log P(y) for events of probability p, within ``ROUNDED_OFF`` of 0 and 1."""
+    """Return the log-likelihood Σ w log P(y) of outcomes y given probabilities p, (n,) each.
+
+    Probabilities of 0 and 1 are moved inside by ``ROUNDED_OFF``, as they may be rounded.
+    """
     p = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
     terms = np.log(np.where(y == 1, p, 1.0 - p))
     return float(terms.sum() if weights is None else terms @ weights)
 
 
 def constant_gain(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
-    """Return log (L(mean of y) / (√n L(p))): the gain of one constant prediction over p."""
+    """Return log (L(ȳ) / (√n L(p))), the gain in log-likelihood of one constant prediction over p.
+
+    ȳ is the mean outcome, and √n the penalty for estimating it. A large gain says that p is worse
+    than no prediction.
+    """
     scale = 1.0 if weights is None else mean_weight(weights)
     mean = np.full(len(p), float(np.average(y, weights=weights)))
     gain = log_likelihood(mean, y, weights) - log_likelihood(p, y, weights)
@@ -91,7 +98,12 @@ def hazard_order(p: FloatArray, time: FloatArray, event: BoolArray) -> float:
 
 
 def design_effect(part: FloatArray, groups: Iterable[IntArray]) -> float:
-    """Return Σ (sums of ``part`` over a group)² / Σ part², the largest over ``groups``, or 1."""
+    """Return the largest design effect of dependent rows.
+
+    Σ_g (Σ_{i in g} x_i)² / Σ x_i², at least 1.
+
+    ``part`` (n,) are the x; ``groups`` yields codes (n,) of possible clusters, −1 for rows in none.
+    """
     apart, largest = float(part @ part), 1.0
     for rows in groups if apart > 0.0 else ():
         sums = np.bincount(rows + 1, part)

@@ -66,7 +66,7 @@ def is_text(array: AnyArray) -> bool:
 
 
 def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
-    """Refuse labels and probabilities passed in the order of scikit-learn."""
+    """Raise InvalidPredictionsError for labels passed before probabilities, as in scikit-learn."""
     finite = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else np.zeros(0)
     if not ((finite > 0) & (finite < 1)).any() or ((finite < 0) | (finite > 1)).any():
         return  # labels are no fractions
@@ -80,12 +80,15 @@ def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
 
 
 def first(bad: BoolArray) -> tuple[int, ...]:
-    """Return the index of the first True."""
+    """Return the index of the first True of a mask, one number for each axis."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 
 def at(name: str, position: tuple[int, ...]) -> str:
-    """Return the name of a cell in messages, such as ``probs: row 3, column 1``."""
+    """Return the name of a cell for messages, such as "probs: row 3, column 1".
+
+    ``name`` is the argument and ``position`` the index.
+    """
     row, *column = position
     names = NAMES_IN_MESSAGES.get()
     if column and name == "probs" and names is not None and len(names.columns) > 1:
@@ -95,7 +98,10 @@ def at(name: str, position: tuple[int, ...]) -> str:
 
 
 def as_numbers(array: AnyArray, name: str) -> FloatArray:
-    """Return finite float64 numbers, same shape; an error names the first cell that is none."""
+    """Return finite float64 numbers of the same shape.
+
+    InvalidPredictionsError names the first cell of the argument ``name`` that is no finite number.
+    """
     if array.dtype.kind in "USO":
         for position, value in np.ndenumerate(array):
             try:
@@ -259,7 +265,7 @@ _POWERS = np.array([float(f"1e{j}") for j in range(23)])
 
 
 class Type(NamedTuple):
-    """A number format: how it rounds, the decimals that it keeps, the fractions it can tell."""
+    """Number format: its rounding function, decimals kept, and the fractions it can tell apart."""
 
     rounded: Callable[[FloatArray], AnyArray]
     digits: int
@@ -288,9 +294,9 @@ _AS_THEY_ARE = ContextVar("_AS_THEY_ARE", default=False)
 
 @contextmanager
 def as_they_are() -> Iterator[None]:
-    """Within this context numbers are not undone of rounding.
+    """Context manager in which rounding of numbers is not undone.
 
-    Parts must not be read differently.
+    Batches of one data set are read in it, so that all of them are treated alike.
     """
     token = _AS_THEY_ARE.set(True)
     try:
@@ -300,7 +306,10 @@ def as_they_are() -> Iterator[None]:
 
 
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
-    """Return the decimals behind float64 values ≥ 0, and the type, if any, that rounded them."""
+    """Return (values, type): decimals behind values ≥ 0, and the number type that rounded them.
+
+    0.1 stored in 16 bits becomes 0.1 again. The type is None if nothing was rounded.
+    """
     if _AS_THEY_ARE.get():
         return values, None
     few, came = values.ravel()[:SAMPLE], dtype.rpartition(".")[2]  # torch says torch.float16
@@ -324,7 +333,7 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
 
 
 def _without_rounding(values: FloatArray) -> FloatArray | None:
-    """Return the decimals next to values such as 1 − 0.7; None if some are no decimals."""
+    """Return the decimals behind values such as 1 − 0.7; None if some value is no short decimal."""
     decimals = np.rint(values * DECIMALS_KEPT) / DECIMALS_KEPT
     far = np.abs(decimals - values) > np.minimum(DECIMALS_ROUNDING, 1e-11 * values)
     return None if far.any() else decimals
@@ -387,7 +396,10 @@ def row_numbers(values: IntArray) -> NDArray[np.uint64]:
 
 
 def n_copies(probs: FloatArray, labels: IntArray) -> int:
-    """Return how many rows repeat another, probabilities and label; 0 if chance explains it."""
+    """Return the number of rows that repeat another one in probabilities and label.
+
+    It is 0 if chance explains the repeats, as it does for coarse predictions.
+    """
     n, rows = len(probs), np.arange(len(probs))
     if n > ROWS_INSPECTED:  # copies are drawn together; what is certain never differs
         p = largest(probs)

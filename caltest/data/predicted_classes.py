@@ -90,7 +90,11 @@ def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
 def decided_class(
     p: FloatArray, answers: Column, truth: Column, said: Mapping[str, str]
 ) -> Question | None:
-    """Ask where a predicted class of two is a threshold of p, which is no confidence then."""
+    """Ask where the predicted class is a threshold of p, so that p is no confidence in that class.
+
+    ``answers`` is the column of predicted classes, ``truth`` the label, ``said`` the user's
+    expressions.
+    """
     assert answers.coded is not None
     assert truth.coded is not None
     if len(p) < 20 or (ends := decides(p, answers.coded[0])) is None:
@@ -112,7 +116,11 @@ def decided_class(
 def predicted_class_readings(
     truth: Iterable[str], unused: Iterable[Column], probs: str
 ) -> tuple[Reading, ...]:
-    """Return a reading for each column with the words of a label of text: a predicted class."""
+    """Return the readings in which ``probs`` is the confidence in a predicted class.
+
+    There is one for each unused column that shares at least two words with the label; ``truth`` are
+    the words of the label.
+    """
     wanted = [word.lower() for word in truth]
     found = []
     for column in unused:
@@ -125,10 +133,10 @@ def predicted_class_readings(
 
 
 def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Map words to what is left of them in lower case without what all of them share.
+    """Map words to their distinctive part, in lower case, without what all of them share.
 
-    ``LABEL_0`` and ``LABEL_1`` are ``0`` and ``1``. Words that are among the ``others`` but for
-    case keep all of theirs.
+    ``LABEL_0`` and ``LABEL_1`` become ``0`` and ``1``. Words that occur among the ``others``,
+    whatever their case, are kept whole.
     """
     low = [value.lower() for value in values]
     if set(low) <= {other.lower() for other in others}:

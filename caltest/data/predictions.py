@@ -59,7 +59,7 @@ from caltest.results.verdicts import Provenance
 
 
 class NamedClasses:
-    """Base class of predictions and tallies: classes 0 … K−1 that may have names."""
+    """Base class of predictions and tallies: K classes 0 … K−1, which may have names."""
 
     if TYPE_CHECKING:  # fields of some, properties of others
 
@@ -70,7 +70,10 @@ class NamedClasses:
         def classes(self) -> tuple[str, ...] | None: ...
 
     def class_index(self, c: int | str) -> int:
-        """Return the number of a class given by number or name."""
+        """Return the number of a class.
+
+        StatisticError if there is no class of this number or name.
+        """
         names = self.classes or ()
         if c in names:
             return names.index(str(c))
@@ -420,7 +423,7 @@ class Predictions(NamedClasses):
 
     @property
     def rows(self) -> Predictions:
-        """The rows themselves; for :class:`Tallies` this is a sample."""
+        """The rows of the data: this object; for :class:`Tallies` it is their sample of rows."""
         return self
 
     @property
@@ -458,7 +461,10 @@ class Predictions(NamedClasses):
         return residuals if weights is None else residuals * weights[:, None]
 
     def labelled(self, verb: str) -> Predictions:
-        """Return the data unchanged; refuse follow-up for a verb that needs all labels."""
+        """Return the data unchanged if all outcomes are known.
+
+        UnsupportedFactError for follow-up, where some are not; ``verb`` is named in the message.
+        """
         if self.followup is not None:
             raise UnsupportedFactError(
                 f"{verb} does not take follow-up, as some outcomes are unknown: calibration_test, "
@@ -474,13 +480,16 @@ class Predictions(NamedClasses):
 
     @property
     def censoring(self) -> Censoring:
-        """How rows with follow-up were censored, in its strata."""
+        """Censoring distribution of rows with follow-up, by stratum, and the weights it gives."""
         assert self.followup is not None
         return self.followup.censoring(self.risks)
 
     @property
     def impossible(self) -> IntArray:
-        """Rows whose label had probability exactly 0: one of them refutes calibration by itself."""
+        """Indices of rows whose label had probability exactly 0.
+
+        One of them refutes calibration.
+        """
         impossible = self.probs[np.arange(self.n), self.labels] == 0.0
         if self.followup is not None:
             impossible &= self.followup.status != UNKNOWN
@@ -501,7 +510,10 @@ class Predictions(NamedClasses):
         return {str(name): np.flatnonzero(column == name) for name, column in groups if str(name)}
 
     def take(self, rows: IntArray | BoolArray) -> Predictions:
-        """Return some of the rows, in the order given, with all that is known of them."""
+        """Return the selected rows in the given order, with their design.
+
+        ``rows`` are indices or booleans of shape (n,).
+        """
         facts = {name: vars(self)[name] for name in READERS}
         facts |= {"times": self.times, "crossed": self.crossed}
         fields: Fields = {
@@ -536,10 +548,10 @@ class Predictions(NamedClasses):
 
 
 def of_plain_arrays(probs: object, labels: object) -> Predictions | None:
-    """Return the predictions of float64 probabilities and whole-number labels in one pass.
+    """Validate float64 probabilities and integer labels in one fast pass.
 
-    None wherever something has to be done or said: shapes that do not fit, values that are no
-    probabilities or labels, rows that do not sum to 1, rounding that is undone.
+    None wherever the general reader has something to do or to report: shapes that do not fit,
+    values that are no probabilities or labels, rows that do not sum to 1, rounding that is undone.
     """
     if type(probs) is not np.ndarray or type(labels) is not np.ndarray:
         return None
@@ -565,10 +577,11 @@ def of_plain_arrays(probs: object, labels: object) -> Predictions | None:
 def questioned(
     data: Predictions, as_is: bool | None, probs: object, labels: object, from_logits: bool = False
 ) -> Predictions:
-    """Return predictions of arrays, with a note where their values say that they mean others.
+    """Run the guards on predictions made from arrays; return them with notes on doubts.
 
-    DoubtfulInputError for such values, unless they are meant ``as_is``; None asks nothing.
-    ``probs`` and ``labels`` are the arrays as they were given, of which readings speak.
+    DoubtfulInputError if the values suggest another meaning, unless ``as_is`` is true. With
+    ``as_is`` None nothing is asked. ``probs`` and ``labels`` are the arrays as given, which the
+    readings name.
     """
     if as_is is None:
         return data
@@ -589,7 +602,7 @@ def questioned(
 
 
 def _refuse_tables(probs: object, labels: object) -> None:
-    """Refuse a table, whose columns have names, and follow-up in the place of probabilities."""
+    """Raise InvalidPredictionsError for a table, and for follow-up in place of probabilities."""
     if isinstance(probs, Followup):
         raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
     if is_table(probs):
@@ -601,7 +614,10 @@ def _refuse_tables(probs: object, labels: object) -> None:
 
 
 def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
-    """Refuse columns of pandas whose indexes differ."""
+    """Raise InvalidPredictionsError for pandas objects whose indexes differ from that of ``probs``.
+
+    ``others`` maps names of arguments to their values.
+    """
     index = index_of(probs)
     for name, values in others.items():
         other = index_of(values)
@@ -617,7 +633,7 @@ def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
 
 
 def index_of(values: object) -> Any:
-    """Return the index of a pandas object, None for others; a list's ``index`` is a method."""
+    """Return the index of a pandas object; None for other objects."""
     index = values.index if can(values, "index") else None
     return index if can(index, "equals") else None
 
@@ -649,7 +665,10 @@ def _of_arrays(
 
 
 def _refuse_cumulative(probs: object) -> None:
-    """Refuse rows that rise to 1, with their differences, in place of their sums."""
+    """Raise InvalidPredictionsError for cumulative probabilities, which rise along a row to 1.
+
+    The message suggests their differences.
+    """
     values = as_array(probs, "probs")
     question = cumulative(values) if values.dtype.kind in "iuf" else None
     if question is not None:
@@ -660,7 +679,7 @@ def _refuse_cumulative(probs: object) -> None:
 def _with_labels(
     data: Predictions, labels: object, classes: Sequence[object] | None
 ) -> Predictions:
-    """Return predictions with other labels and class names."""
+    """Return predictions with other labels and class names; None keeps what there is."""
     if labels is None and classes is None:
         return data
     names, codes = relabelled(data.classes, data.n_classes, data.n, labels, classes)
@@ -707,7 +726,10 @@ def _with_facts(
 
 
 def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
-    """Return items with the clusters that they are, or that they lie in."""
+    """Return the design fields ``facts`` with items as clusters, or inside the clusters given.
+
+    Rows of one item have to share prediction and weight.
+    """
     items, weights = facts["items"], facts.get("weights", data.weights)
     refuse_unequal(data.probs, weights, items)
     clusters = facts.get("clusters", data.clusters)
@@ -734,7 +756,10 @@ def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
 def _as_series(
     facts: Mapping[str, object], horizon: object, data: Predictions
 ) -> dict[str, object]:
-    """Return the fields times and horizon of forecasts several steps ahead; {} for one step."""
+    """Return the fields times and horizon of a forecast series; {} for forecasts one step ahead.
+
+    ``horizon`` is the number of times between a forecast and its outcome.
+    """
     time = facts["time"]
     if not is_whole(horizon) or horizon < 1:
         raise InvalidPredictionsError(
@@ -787,13 +812,13 @@ ROWS_A_LABEL = 10
 
 
 def as_sampled(data: Predictions) -> Predictions:
-    """Return predictions for the rows as they were sampled, where weights are functions of labels.
+    """Return predictions adjusted to the sampling, where weights are a function of the label.
 
     If label k was sampled at a rate proportional to 1/w_k, predictions p that are calibrated in the
-    population promise p'_k = (p_k / w_k) / Σ_j p_j / w_j of a sampled row: Elkan, The foundations
-    of cost-sensitive learning (IJCAI 2001), theorem 2. A test of p' on rows without weights is
-    valid; one of p on weighted rows is not, as their weights depend on outcomes. A class that was
-    never seen has no known weight: the predictions are then returned as they are. O(n K).
+    population imply p'_k = (p_k / w_k) / Σ_j p_j / w_j for a sampled row (Elkan, The foundations of
+    cost-sensitive learning, IJCAI 2001, theorem 2). A test of p' on unweighted rows is valid. A
+    test of p on weighted rows is not, because their weights depend on outcomes. A class that was
+    never seen has no known weight: the predictions are then returned unchanged. O(n K).
     """
     w = data.weights
     if w is None or data.followup is not None or data.multilabel or data.induced:
@@ -826,7 +851,11 @@ def as_sampled(data: Predictions) -> Predictions:
 
 
 def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
-    """Return all predictions in the row order of the first, if all have ids."""
+    """Return all predictions in the row order of the first, matched by ids.
+
+    Without ids everywhere they are returned unchanged. InvalidPredictionsError for repeated or
+    missing ids.
+    """
     if any(d.ids is None for d in data.values()):
         return data
     ids = {name: np.asarray(d.ids).astype(str).tolist() for name, d in data.items()}
@@ -859,9 +888,9 @@ def _refuse(what: str, ids: list[str], advice: str) -> None:
 
 
 def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "") -> None:
-    """Refuse two models' predictions of different rows.
+    """Raise InvalidPredictionsError if two models' predictions are of different rows.
 
-    ``remedy`` is for rows that are to differ.
+    ``names`` are the models', ``remedy`` is the advice for rows that are meant to differ.
     """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)

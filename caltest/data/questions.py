@@ -110,7 +110,7 @@ class Column:
         return bool(np.isfinite(self.values).all())
 
     def equals(self, word: str) -> str:
-        """Return the SQL condition that the column has this value."""
+        """Return the SQL condition that the column has this value, such as "split = 'test'"."""
         if self.words is not None:
             literal = word.replace("'", "''")
             return f"{self.sql} = '{literal}'"
@@ -170,22 +170,22 @@ class Rows:
 
     @property
     def outcome(self) -> str:
-        """The label or event, as the user wrote it."""
+        """The user's expression for the label or the event."""
         name = "event" if self.followed else "label"
         return self.said.get(name, "the labels" if self.arrays else name)
 
     def words(self, option: str) -> str:
-        """Return an option as the user wrote it, or its name."""
+        """Return the user's expression for an option, or the name of the option."""
         return self.said.get(option, option)
 
     def where(self, condition: str) -> str:
-        """Return a condition joined with the user's own ``where``."""
+        """Return a condition joined by AND with the user's own ``where``, if there is one."""
         before = self.said.get("where")
         return condition if before is None else f"({before}) AND {condition}"
 
 
 def complement(text: str) -> str:
-    """Return "1 − expression" as text, valid in SQL and Python."""
+    """Return the text of 1 − expression, valid in SQL and Python, in its shortest form."""
     if text.startswith("1 - ") and PLAIN_NAME.fullmatch(text[4:]):
         return text[4:]
     return f"1 - {text}" if PLAIN_NAME.fullmatch(text) else f"1 - ({text})"

@@ -58,7 +58,7 @@ SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?
 
 
 def questions(rows: Rows) -> tuple[Question, ...]:
-    """Return the questions of all guards on rows with labels, those that ask first."""
+    """Return the questions of all guards on labelled rows; those that stop the verb come first."""
     asked = [guard(rows) for guard in GUARDS]
     return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
 
@@ -68,10 +68,9 @@ def questions(rows: Rows) -> tuple[Question, ...]:
 
 
 def train_rows(rows: Rows) -> Question | None:
-    """Ask where the words of a column tell the rows that a model was fitted to from others.
+    """Ask where a column, such as "split", marks training rows among the others.
 
-    Without such a word, rows called dev are asked about beside those of a later time, and beside
-    others if the mean errors of two parts differ by more than 4 standard errors.
+    Predictions are overconfident on the rows to which the model was fitted.
     """
     for column in rows.unused:
         if column.coded is None or column.counts is None:
@@ -177,7 +176,10 @@ def repeated_rows(rows: Rows) -> Question | None:
 
 
 def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
-    """Return the rows of each value of a column, (k,), if labels agree within each; else None."""
+    """Return the label of each value of a column, (k,); None if rows of one value differ in label.
+
+    None also if the column has fewer than five values, or nearly as many as rows.
+    """
     assert column.coded is not None
     if not 5 <= column.n_values <= rows.n / 1.5 or not column.complete:
         return None
@@ -383,7 +385,10 @@ def several_models(rows: Rows) -> Question | None:
 
 
 def _of_models(rows: Rows, model: Column, item: Column) -> Question:
-    """Return the question whether one model is meant or each by itself."""
+    """Return the question whether one model is meant, or each one separately.
+
+    ``model`` is the column of models, ``item`` the column each of whose values has a row for each.
+    """
     assert model.coded is not None
     first = model.equals(model.coded[1][int(model.coded[0][0])])
     text = (
@@ -458,7 +463,10 @@ def dependent_rows(rows: Rows) -> Question | None:
 
 
 def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
-    """Return whether pairs of rows of one group have more similar residuals than by chance."""
+    """Return whether residuals of one group agree more than independent ones would.
+
+    ``residuals`` and ``groups`` have shape (n,); products over pairs within groups are summed.
+    """
     r = residuals - residuals.mean()
     size, sums = np.bincount(groups).astype(np.float64), np.bincount(groups, r)
     cross = sums**2 - np.bincount(groups, r * r)
@@ -470,7 +478,7 @@ def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
 
 
 def _follows(probs: FloatArray, column: Column) -> bool:
-    """Return whether a column is a function of the predictions: top class, or steps of p."""
+    """Return whether a column is a function of the predictions: the top class, or steps of p."""
     assert column.coded is not None
     groups = column.coded[0]
     if probs.ndim == 2 and probs.shape[1] > 2:
@@ -482,7 +490,10 @@ def _follows(probs: FloatArray, column: Column) -> bool:
 
 
 def outcomes_to_come(left_out: int, n: int) -> Question | None:
-    """Doubt the remaining rows where more than 1 % of n rows have no outcome or were left out."""
+    """Return a doubt if more than 1 % of the n rows have no outcome and were left out.
+
+    If one outcome becomes known earlier than the other, the remaining rows are a biased sample.
+    """
     if left_out <= 0.01 * n:
         return None
     text = (
@@ -523,7 +534,7 @@ def second_set(rows: Rows) -> Question | None:
 
 
 def _are_fractions(column: Column) -> bool:
-    """Return whether a column holds many values of [0, 1], none missing."""
+    """Return whether a column could hold probabilities: many values in [0, 1], none missing."""
     q = column.values
     if column.words is not None or q.dtype.kind != "f" or not q.size or not column.complete:
         return False
@@ -532,7 +543,10 @@ def _are_fractions(column: Column) -> bool:
 
 
 def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
-    """Return groups of columns whose names share a beginning or an end, and whose rows sum to 1."""
+    """Return the families of columns that could hold class probabilities.
+
+    Names of a family share a beginning or an end, and its rows sum to 1.
+    """
     stems: dict[tuple[str, str], list[Column]] = {}
     for c in columns:
         ends = {("head", c.name.rstrip(ascii_letters + digits)), ("head", c.name.rstrip(digits))}
@@ -587,7 +601,10 @@ FAR_TOO_MANY, NEAR_PERCENT = 30.0, 5.0
 
 
 def percent_below_one(rows: Rows) -> Question | None:
-    """Ask where numbers in percent, all of them below 1, would be taken for probabilities."""
+    """Ask where values seem to be percentages below 1 %, which would pass as probabilities.
+
+    See :func:`in_percent` for the evidence.
+    """
     p = rows.risks
     if p is None or rows.followed or rows.weights is not None or rows.arrays:
         return None

@@ -66,7 +66,7 @@ def follow_up(rows: Rows) -> Question | None:
 
 
 def is_time(column: Column) -> bool:
-    """Return whether a column has the name of a time, and more than ten numbers ≥ 0."""
+    """Return whether a column is named like a time and holds more than ten numbers ≥ 0."""
     if column.words is not None or column.values.dtype.kind not in "iuf":
         return False
     if not called_time(column.name):
@@ -103,14 +103,14 @@ EARLY_SCORE, EARLY_AREA, EARLY_ROWS = -5.0, 0.4, 20
 
 
 def like_time(rows: Rows, column: Column) -> bool:
-    """Say whether numbers ≥ 0 of events are lower than those of other rows, given the predictions.
+    """Return whether events have lower values of a column than other rows, given the predictions.
 
-    The test is that of Wilcoxon within up to ten strata of p: z ≤ −5, and an area under the ROC
-    curve of at most 0.4. z is divided by the root of the largest design effect, over equal numbers
-    and other columns, of what p and x leave of the outcome. A feature that a calibrated model uses
-    is unrelated to the outcome given p. One that the model leaves out is higher in events of higher
-    p, which a time is not. Numbers that set events apart from all other rows are left out: then
-    every row was followed to its end.
+    A follow-up time is such a column. The column holds numbers ≥ 0. A Wilcoxon test within up to
+    ten strata of p has to give z ≤ −5, and an area under the ROC curve of at most 0.4. z is divided
+    by the root of the largest design effect over equal values and other columns. A feature that a
+    calibrated model uses is unrelated to the outcome given p. One that the model leaves out is
+    higher in events of higher p, which a time is not. Columns that separate events from all other
+    rows are left out, because then every row was followed to its end.
     """
     p, y, x = rows.risks, rows.labels, column.values
     if p is None or column.words is not None or x.dtype.kind not in "iuf" or not column.complete:

@@ -22,7 +22,10 @@ UtilityLike = Callable[[FloatArray], FloatArray]
 
 
 class Utility(ABC, Written):
-    """Base class of utilities: the gain for each class that may occur, given the probabilities."""
+    """Base class of utilities: the gain in each row for each class that may occur.
+
+    A utility is called on probabilities (n, K) and returns a table (n, K).
+    """
 
     @abstractmethod
     def __call__(self, probs: FloatArray) -> FloatArray:
@@ -104,7 +107,7 @@ class Costs(Utility):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Negatives of the largest and the smallest cost."""
+        """Smallest and largest possible utility: minus the largest and minus the smallest cost."""
         matrix = np.asarray(self.matrix)
         return -float(matrix.max()), -float(matrix.min())
 
@@ -141,7 +144,7 @@ class Threshold(Utility):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Utilities of a treated non-event and of a treated event."""
+        """Smallest and largest utility of acting: −t/(1 − t) for a non-event, 1 for an event."""
         return -self.t / (1.0 - self.t), 1.0
 
     def __call__(self, probs: FloatArray) -> FloatArray:
@@ -200,7 +203,10 @@ class UtilityTable:
 
     @classmethod
     def of(cls, utility: UtilityLike, probs: FloatArray) -> UtilityTable:
-        """Evaluate a utility; StatisticError if it is no finite table of shape (n, K)."""
+        """Evaluate a utility on probabilities (n, K).
+
+        StatisticError if the result is not a finite table of shape (n, K).
+        """
         gains = np.asarray(utility(probs), dtype=np.float64)
         if gains.shape != probs.shape:
             raise StatisticError(

@@ -56,7 +56,10 @@ class Votes:
 
 
 def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return the item number of every row (n,), by appearance, and the first row of each (I,)."""
+    """Return (item, first): item numbers by first appearance, and the first row of each.
+
+    ``item`` has shape (n,) and ``first`` (I,).
+    """
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(first.size, dtype=np.int64)
@@ -65,7 +68,7 @@ def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
 
 
 def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> None:
-    """Refuse items whose rows have different predictions or weights."""
+    """Raise InvalidPredictionsError if rows of one item differ in prediction or weight."""
     of_row, first = numbered(items)
     for what, column in (("predictions", probs), ("weights", weights)):
         if column is None:

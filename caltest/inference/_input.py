@@ -94,7 +94,7 @@ class RowFact(Enum):
         self.option, self.words, self.advice = option, words, advice
 
     def of(self, data: Predictions) -> object:
-        """Return this information of the rows; None if there is none."""
+        """Return this information of the rows, such as their clusters; None if they have none."""
         if self is RowFact.LABEL_SETS:
             return data.multilabel or None
         if self is RowFact.CROSSED:
@@ -104,7 +104,10 @@ class RowFact(Enum):
 
 
 class Tallied(Enum):
-    """Which tallies a test takes in place of rows; the value is the word of the table in docs."""
+    """Which tallies a verb takes in place of rows: none, plain ones, or those of clusters as well.
+
+    The values are the words of the table in docs/row_facts.md.
+    """
 
     NONE = "–"
     PLAIN = "yes"
@@ -112,14 +115,17 @@ class Tallied(Enum):
 
 
 class Takes(NamedTuple):
-    """Input that a verb takes: design information of rows, and tallies in their place."""
+    """Input that one verb takes.
+
+    Design information of rows (``facts``), and tallies (``tally``).
+    """
 
     facts: frozenset[RowFact]
     tally: Tallied = Tallied.NONE
 
 
 def _table() -> dict[str, Takes]:
-    """Return, by verb, the input that it takes; docs/row_facts.md is made from it."""
+    """Return, by name of the verb, the input that it takes; docs/row_facts.md is made from it."""
     (weights, clusters, by, folds, followup, features, horizon, label_sets, crossed) = RowFact
     rows = frozenset({weights, clusters, folds, horizon, crossed})
     plain = Tallied.PLAIN
@@ -179,20 +185,21 @@ def take_rows(
     verb: str, probs: object, labels: object, facts: RowFacts, *, in_order: bool = False,
     stakes: bool = False,
 ) -> Predictions:  # fmt: skip
-    """Return the rows that a test looks at, of the arguments of :meth:`Predictions.of`.
+    """Validate the arguments of a verb; return its rows as :class:`Predictions`.
 
-    A test that looks at rows ``in_order`` allows for what they know of those before. ``stakes``:
-    weights count as they are, not only by their ratios.
+    The arguments are those of :meth:`Predictions.of`. ``in_order`` is for tests of rows in time
+    order, which allow for dependence on earlier rows. With ``stakes`` weights count as amounts,
+    otherwise only by their ratios.
 
     Raises
     ------
     InvalidPredictionsError
         For values that are no forecasts with their outcomes.
     DoubtfulInputError
-        For arrays whose values say that they are meant otherwise, without ``as_is=True``.
+        For arrays whose values suggest another meaning, without ``as_is=True``.
     UnsupportedFactError, StatisticError
-        For a fact that the test does not take (``TAKES``), rows to which the predictions were
-        fitted, and rows of a single cluster.
+        For design information that the verb does not take (``TAKES``), rows to which the
+        predictions were fitted, and rows of a single cluster.
     """
     if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
@@ -209,7 +216,10 @@ def take_rows(
 
 
 def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
-    """Refuse an unknown keyword, with the most similar known one."""
+    """Raise TypeError for an unknown keyword among ``facts``, with the most similar known one.
+
+    ``verb`` is the name of the function that was called.
+    """
     for name in sorted(facts.keys() - Facts.__annotations__.keys()):
         raise unknown(verb, name, ["labels", *Facts.__annotations__])
 
@@ -290,7 +300,10 @@ def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
 
 
 def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
-    """Yield doubts about a test: weights associated with residuals, agreeing neighbours."""
+    """Yield doubts about a test of these rows.
+
+    They are residuals associated with weights, and neighbouring rows whose residuals agree.
+    """
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
         residuals = (data.labels == event) - data.probs[np.arange(data.n), event]
@@ -327,10 +340,11 @@ _NEIGHBOURS: WeakKeyDictionary[Predictions, float] = WeakKeyDictionary()
 def neighbours(data: Predictions) -> float:
     """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
 
-    x is the residual of the event, or of whether the likeliest label is right (of more than two
-    classes only that), less its mean among rows with about the same prediction, in the same
-    subgroup if these hold 50 rows on average; the larger z counts. 0 where few surprises are
-    to be expected. O(n log n), once for the same predictions.
+    A large z is a sign that neighbouring rows depend on each other. x is the residual of the event,
+    or of whether the most likely class occurred (with more than two classes only the latter), less
+    its mean among rows with about the same prediction, in the same subgroup if subgroups hold 50
+    rows on average. The larger z counts. It is 0 where few surprises are expected. O(n log n), once
+    for the same predictions.
     """
     if data not in _NEIGHBOURS:
         z, top = [], largest(data.probs)
@@ -385,9 +399,9 @@ def take_tally(
     verb: str, tally: AnyTally, labels: object, facts: RowFacts, lens: LensLike | None = None, *,
     whole: bool = False,
 ) -> AnyTally:  # fmt: skip
-    """Return a validated tally seen through the lens, or all members with ``whole``.
+    """Validate a tally for a verb; return its member for ``lens``, or all members with ``whole``.
 
-    Labels and design arguments are refused.
+    Labels and design arguments are refused, because a tally holds them already.
     """
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
@@ -467,7 +481,7 @@ def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> 
 
 
 def noted(data: SomeSource, note: str | None) -> SomeSource:
-    """Return rows with a note on how they were matched, if there is one."""
+    """Return rows with a note on how they were matched; without a note, the data unchanged."""
     if note is None or not isinstance(data, Predictions):
         return data
     return replace(data, notes=(*data.notes, note))
@@ -505,10 +519,10 @@ ROWS_FOR_SUMS = int(SUMS_COST / ROW_COST)
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Data seen through a lens, with everything that results say about data and design.
+    """Validated data seen through a lens, from which results take their fields on data and design.
 
-    ``data`` is the validated input, ``problem`` what is left of it behind the ``lens``: rows, or
-    sums over micro-cells. A seed in ``rng`` is named in the result.
+    ``data`` is the validated input and ``problem`` the probabilities that ``lens`` leaves of it, as
+    rows or as sums over the cells of a tally. ``rng`` is named in the result if it is a seed.
     """
 
     data: RowsOrTally
@@ -521,10 +535,10 @@ class Analysis:
         cls, verb: str, probs: object, labels: object, facts: Facts, *,
         lens: LensLike | None = None, rng: RNG = None, summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Validate rows, or a tally where the test takes one, and look through the lens.
+        """Validate rows, or a tally where the verb takes one, and look through the lens.
 
-        ``summable`` are statistics that a tally can replace rows for, where it gives the same
-        value. Raises as :func:`take_rows`.
+        ``summable`` are statistics for which sums over fine bins may replace the rows, where that
+        gives the same value. Raises as :func:`take_rows`.
         """
         if TAKES[verb].tally is Tallied.NONE:
             return cls.through(lens, take_rows(verb, probs, labels, facts), rng)
@@ -536,10 +550,10 @@ class Analysis:
         cls, lens: LensLike | None, data: RowsOrTally, rng: RNG = None,
         summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Look at checked rows through a lens, at a tally by the sums that it has for one.
+        """Look at validated data through a lens; a tally takes the sums that it has for the lens.
 
-        For very many rows of two classes that count alike, the problem are sums over micro-cells
-        where these give the estimates of all ``summable`` statistics to rounding.
+        Very many unweighted rows of two classes are replaced by sums over fine bins, if these give
+        the estimates of all ``summable`` statistics up to rounding.
         """
         if not isinstance(data, Predictions):
             tally = data.through(lens)
@@ -568,13 +582,13 @@ class Analysis:
 
     @property
     def induced(self) -> Predictions:
-        """The induced predictions, for rows."""
+        """Predictions that the lens leaves, such as confidence and correctness; for rows only."""
         assert isinstance(self.problem, RowProblem)
         return self.problem.data
 
     @property
     def from_sums(self) -> bool:
-        """True if the data are sums over micro-cells, without rows."""
+        """True if the data are the sums of a tally, without rows."""
         return not self.problem.exact
 
     @cached_property
@@ -590,7 +604,10 @@ class Analysis:
         return self.lens.components(self.data)
 
     def needs_two_classes(self, what: str) -> None:
-        """Refuse a lens that leaves more than two classes."""
+        """Raise StatisticError if the lens leaves more than two classes.
+
+        ``what`` is named in the message.
+        """
         if self.problem.n_classes != 2:
             raise StatisticError(
                 f"{what} needs a two-class lens; {name_of(self.lens)} leaves "
@@ -599,7 +616,10 @@ class Analysis:
 
     @property
     def facts(self) -> Fields:
-        """Fields of every result on its data and their design."""
+        """Fields on data and design that every result has, by name.
+
+        Lens, n, classes, clusters, notes.
+        """
         # A lens may drop rows, and weights and clusters with them: what it shows counts
         rows = self.problem.data if isinstance(self.problem, RowProblem) else None
         source = self.data if rows is None else rows
@@ -638,14 +658,20 @@ class Analysis:
 def lens_for(
     statistic: StatisticLike | None, lens: LensLike | None, data: RowsOrTally
 ) -> LensLike | None:
-    """Return the lens; by default ``Canonical()`` for a statistic of the whole vector."""
+    """Return ``lens``, or the default.
+
+    ``Canonical()`` for a statistic of the whole vector, else None.
+    """
     whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
     rows = isinstance(data, Predictions) and data.n_classes > 2
     return Canonical() if lens is None and whole and rows else lens
 
 
 def _shown(data: Predictions, lens: Lens) -> Predictions:
-    """Return the induced predictions, the same object for the same data and lens."""
+    """Return the predictions that a lens leaves; the same object for the same data and lens.
+
+    Caches that are keyed by the object are then hit.
+    """
     if type(lens) not in (OneVsRest, TopK):
         return lens(data)
     shown = _SHOWN.setdefault(data, {})
@@ -662,7 +688,7 @@ FEW_CELLS = 20
 
 
 def _of_scores(prepared: Prepared) -> bool:
-    """Return whether a statistic uses scores of rows, such as log-odds."""
+    """Return whether a statistic uses scores of single rows, such as log-odds."""
     return isinstance(prepared, SumStatistic) and prepared.scores is not None
 
 
@@ -679,9 +705,9 @@ def _in_few_cells(induced: Predictions, sums: Problem) -> bool:
 def evaluated(
     statistic: StatisticLike, problem: Predictions | Problem, before: int = 0
 ) -> tuple[Prepared, float]:
-    """Return the statistic with its predictions fixed, and its value on the observed labels.
+    """Return (prepared, value): the statistic with fixed predictions, and its observed value.
 
-    ``before`` is how many classes there were before the lens, which sums do not know.
+    ``before`` is the number of classes before the lens, which sums do not know.
     """
     if before > problem.n_classes:
         refuse_merged(statistic, before, problem.n_classes)
@@ -710,5 +736,5 @@ def evaluated(
 
 
 def seed_of(rng: RNG) -> int | None:
-    """Return the seed if ``rng`` is one, else None."""
+    """Return the seed if ``rng`` is an integer; None otherwise."""
     return int(rng) if isinstance(rng, (int, np.integer)) else None

@@ -257,7 +257,11 @@ def decision_curve(
 
 
 def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> float | None:
-    """Return the p-value from the exact law of Σ (u − v); None if utilities share no grid."""
+    """Return the exact two-sided p-value of the utility gained, or None.
+
+    It is P(|Σ (u − v)| ≥ ``distance``) for labels drawn from ``probs`` (n, K), with u the utility
+    gained and v the one promised. None if utilities are not multiples of a common step.
+    """
     lowest = table.gains.min(axis=1, keepdims=True)
     above = table.gains - lowest
     step = _grid_of(above)
@@ -281,7 +285,10 @@ def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> fl
 
 
 def _grid_of(above: FloatArray) -> float | None:
-    """Return a step of which all differences are multiples: 0 if none exists, None if all are 0."""
+    """Return the common step of all differences in ``above``: 0.0 if there is none.
+
+    None if all differences are 0, so that no label changes the utility.
+    """
     values = np.unique(np.round(above, 12))
     values = values[values > 0.0]
     if not values.size:
@@ -402,7 +409,11 @@ def _shown_useful(
 
 
 def _gains(data: Predictions, thresholds: FloatArray) -> FloatArray:
-    """Return the net benefit of each observation at each threshold, shape (n, T)."""
+    """Return the net benefit of each observation at each threshold, shape (n, T).
+
+    It is 1 for a true positive, −t / (1 − t) for a false positive at threshold t, and 0 without
+    action.
+    """
     if data.n_classes != 2:
         raise StatisticError(
             f"a decision curve is for two classes, not {data.n_classes}: pass the probability of "
@@ -425,7 +436,10 @@ def _as_thresholds(thresholds: ArrayLike | None) -> FloatArray:
 
 
 def _two_sided(p: FloatArray, events: int) -> float:
-    """Return P(|N − E N| ≥ |events − E N|) for the number N of events with probabilities ``p``."""
+    """Return P(|N − E N| ≥ |events − E N|), N the number of events.
+
+    N is a sum of independent events with probabilities ``p`` (n,).
+    """
     first, law, lost = poisson_binomial(p)
     counts = first + np.arange(law.size)
     mean = float(p.sum())
@@ -434,7 +448,11 @@ def _two_sided(p: FloatArray, events: int) -> float:
 
 
 def _actions(utility: UtilityLike, probs: FloatArray) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return the names of the actions, and the share of observations in which each is taken."""
+    """Return (names, shares) of the actions of a utility, two tuples of the same length.
+
+    A share is the fraction of observations in which the action is taken. Both are () for a utility
+    without actions.
+    """
     if isinstance(utility, Threshold):
         taken = utility.action(probs)
         names: tuple[str, ...] = ("do not act", "act")

@@ -197,7 +197,11 @@ def calibration_result(
 
 
 def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
-    """Refuse e-values for cross-validated rows, whose models know the labels of other rows."""
+    """Raise StatisticError for e-values of cross-validated rows.
+
+    The models of other folds know the labels of these rows, so that a product of bets is no
+    e-value.
+    """
     if data.folds is not None and isinstance(statistic, EValue):
         raise StatisticError(
             "EValue() and null='betting' take no folds: a product over rows whose models know each "
@@ -320,7 +324,11 @@ SUBGROUPS_NAMED = 12
 
 
 def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
-    """Return the result for all rows, with the results for every subgroup."""
+    """Return the result for all rows, with the results for every subgroup in ``subgroups``.
+
+    ``ask`` maps data, and each element of ``beside``, to a result; ``beside`` holds further models
+    for the rows of ``data``.
+    """
     whole = ask(*(replace(d, by=None) for d in (data, *beside)))
     go_on(whole.ended)
     return replace(whole, subgroups=each_subgroup(data, ask, *beside))
@@ -329,9 +337,10 @@ def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predic
 def each_subgroup(
     data: Predictions, test: Callable[..., Result], *beside: Predictions
 ) -> Subgroups:
-    """Return ``test`` of every subgroup (of ``beside`` as well), with Holm's p-values.
+    """Return the results of ``test`` in every subgroup, with p-values adjusted by Holm's method.
 
-    A subgroup that cannot be tested has a note with the reason.
+    ``test`` is called on the subgroup's rows of ``data`` and of ``beside``. A subgroup that cannot
+    be tested has a note with the reason.
     """
     groups = data.subgroups()
     # Notes describe all rows: said once, and not again for every subgroup
@@ -361,7 +370,10 @@ def each_subgroup(
 
 
 def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
-    """Return the test of the worst label with the p-value of all, for rows with several labels."""
+    """Return the test of the worst label, with the p-value of all labels together.
+
+    It is the result for rows with several labels; ``parts`` has the test of every label.
+    """
     worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
     assert isinstance(worst, CalibrationTestResult)
     note = f"numbers describe the label {parts.names[parts.worst]}, p all labels together"
@@ -377,7 +389,11 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
 
 
 def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
-    """Return the subgroups with adjusted p-values in the places of those that were tested."""
+    """Return the subgroups with these adjusted p-values.
+
+    ``values`` belong to the subgroups that were tested, in their order; ``adjust`` names the
+    method.
+    """
     steps = iter(values)
     adjusted = tuple(None if test is None else next(steps) for test in parts.tests)
     return replace(parts, adjusted=adjusted, pvalue=min(values), adjust=adjust)
@@ -386,9 +402,10 @@ def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
 def on_shared_labels(
     parts: Subgroups, data: Predictions, induced: Predictions, statistic: StatisticLike, run: Run
 ) -> Subgroups:
-    """Adjust by the joint law on the same redrawn labels where rows are in two subgroups.
+    """Adjust p-values of subgroups by their joint law if rows are in several subgroups.
 
-    Clusters make the tests draw labels of their own, and a lens may pick rows: Holm's stand then.
+    All subgroups are then tested on the same redrawn labels (max-T). With clusters, which make each
+    test draw labels of its own, and for a lens that drops rows, the p-values of Holm's method stay.
     """
     groups = data.subgroups()
     apart = data.n_clusters is not None or data.followup is not None
@@ -500,7 +517,10 @@ class Permutations:
 
     @classmethod
     def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
-        """Prepare predictions and residuals (n,), and membership in subgroups (n, J)."""
+        """Prepare the permutation test for n rows and J subgroups.
+
+        ``p`` and ``residuals`` have shape (n,), ``members`` (n, J) marks who is in which subgroup.
+        """
         stratum = adaptive_strata(p, np.round(residuals + p, 9))
         order = np.argsort(stratum, kind="stable")
         starts = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=p.size))
@@ -584,7 +604,11 @@ def _cut(y, ends, cuts):  # type: ignore[no-untyped-def]
 
 
 def _interleave(p: FloatArray, members: BoolArray, starts: IntArray) -> BoolArray:
-    """Return the strata in which predictions of members and others interleave, booleans (S,)."""
+    """Return, for each of S strata, whether members and others interleave, booleans (S,).
+
+    They do if the ranges of their predictions ``p`` overlap; stratum s has the rows
+    ``starts[s]:starts[s + 1]``.
+    """
     low, high = (
         [extreme.reduceat(np.where(side, p, empty), starts[:-1]) for side in (members, ~members)]
         for extreme, empty in ((np.minimum, np.inf), (np.maximum, -np.inf))

@@ -321,7 +321,10 @@ def _of_tallies(
 
 
 def _letter_groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
-    """Return the maximal sets in which every pair is together (insert and absorb, Piepho 2004)."""
+    """Return the maximal sets of models in which every pair is in ``together``.
+
+    ``together`` holds the pairs that are not told apart. Insert and absorb, Piepho (2004).
+    """
     sets = [frozenset(names)]
     for a, b in combinations(names, 2):
         if frozenset((a, b)) in together:
@@ -358,7 +361,10 @@ MANY_ALONE = 0.1
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a comparison; ``run`` holds the options of simulations."""
+    """Options of a comparison that all pairs of models share.
+
+    ``run`` holds n_resamples, rng and workers; the other fields are arguments of :func:`compare`.
+    """
 
     statistic: StatisticLike
     lens: Lens
@@ -371,7 +377,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """One model, and everything computed once for all its comparisons."""
+    """One model of a comparison, with everything that is computed once for all its pairs.
+
+    ``induced`` are its predictions through the lens, ``tested`` the statistic, ``estimate`` its
+    value, ``error`` the debiased squared error, and ``test`` the model's own calibration test.
+    """
 
     name: str
     analysis: Analysis
@@ -386,7 +396,10 @@ class Model:
 
     @classmethod
     def of(cls, name: str, data: RowsOrTally, settings: Settings) -> Model:
-        """Look through the lens and run the model's own test."""
+        """Return the model called ``name``.
+
+        Look through the lens, and run its own calibration test.
+        """
         statistic, lens = settings.statistic, settings.lens
         analysis = Analysis.through(lens, data, settings.run["rng"])
         problem = analysis.problem
@@ -438,7 +451,10 @@ class Model:
 
 
 def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
-    """Test the difference of two models."""
+    """Test the difference of two models; return estimate, p-value, interval and verdict.
+
+    StatisticError if the lens keeps other rows of one model than of the other.
+    """
     n_a, n_b = a.analysis.problem.n, b.analysis.problem.n
     if settings.paired and n_a != n_b:
         raise StatisticError(
@@ -476,7 +492,10 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
 
 
 def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
-    """Return p-value and interval of a difference of debiased squared errors, as fields."""
+    """Return p-value and interval of the difference, as fields of the result by name.
+
+    They are based on the estimated variance of the difference of debiased squared errors.
+    """
     assert a.error is not None
     assert b.error is not None
     if a.crossed is not None and b.crossed is not None:
@@ -505,7 +524,11 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
 
 
 def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
-    """Return the p-value of the swap test, as fields."""
+    """Return the p-value of the swap test, with number of draws and ending, as fields by name.
+
+    The p-value is the share of random exchanges of the two models that reach the observed
+    difference.
+    """
     of_both = a.tested, a.analysis.induced, b.analysis.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)
     difference, n_draws = a.estimate - b.estimate, values.size
@@ -557,7 +580,11 @@ def _score_differences(
 
 
 class _Scored(NamedTuple):
-    """Scores of the rows of one model, their weights, and their units (rows or clusters)."""
+    """Scores of the rows of one model with their weights, for the variance of a mean score.
+
+    ``unit`` (n,) is the row's independent unit, itself or its cluster; ``times`` is the number of
+    such units each stands for. ``units`` holds two such arrays for crossed clusters.
+    """
 
     values: FloatArray
     weights: FloatArray
@@ -585,7 +612,10 @@ class _Scored(NamedTuple):
         return cls(values, w, unit, times, mean, units)
 
     def variance(self, values: FloatArray) -> tuple[float, float]:
-        """Return the variance of the mean of values over units, and its degrees of freedom."""
+        """Return (variance, degrees of freedom) of the weighted mean of row values.
+
+        ``values`` has shape (n,); the variance is over independent units, rows or clusters.
+        """
         if self.units:
             each = [
                 self._replace(unit=u, times=np.ones(u.max() + 1), units=()).variance(values)
@@ -718,7 +748,7 @@ LARGEST_Z = 38.0
 
 @dataclass(frozen=True, eq=False)
 class ComparedModel:
-    """One model of a pair: its debiased squared error, and the predictions behind it."""
+    """One model of a compared pair: its debiased squared error, and its predictions."""
 
     error: SquaredError
     data: Predictions
@@ -731,7 +761,10 @@ class ComparedModel:
 
     @cached_property
     def not_shown(self) -> FloatArray:
-        """Share of the variance of each label that is added, shape (n,)."""
+        """Share by which the label variance of each row is raised, (n,).
+
+        It is large in cells whose few rows cannot show how much their labels vary.
+        """
         data, error, parts = self.data, self.error, self.error.parts
         squares = (data.probs**2).sum(axis=1)
         observed = data.probs[np.arange(data.n), data.labels]
@@ -747,20 +780,29 @@ class ComparedModel:
 
     @cached_property
     def worst_cell(self) -> float:
-        """Squared contribution of one unit of the least favourable cell to T."""
+        """Square of the largest contribution of a single unit (row or cluster) to the error T."""
         squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
         return float(squares.max() / self.error.mass.sum()) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:
-        """Possible contribution to T of each unit that is alone in its cell, shape (m,)."""
+        """Possible contribution to T of each unit that is alone in its cell, shape (m,).
+
+        A debiased error uses pairs of units, so that a lone one does not enter it; a unit is a row
+        or a cluster.
+        """
         parts = self.error.parts
         alone = self.error.weights[parts.cell] == 0.0
         squares = (parts.sums[alone] ** 2).sum(axis=1)
         return squares / (parts.mass[alone] * self.error.mass.sum())
 
     def lone_limit(self, z: float) -> float:
-        """Return the upper limit U(z) of the contribution of lone units; 0 without any."""
+        """Return the upper confidence limit of the contribution of units alone in a cell.
+
+        0 without any.
+
+        ``z`` is the normal quantile of the level.
+        """
         from scipy.special import gammaincinv, ndtr
 
         if not self.lone.size or self.lone.max() == 0.0:
@@ -771,14 +813,22 @@ class ComparedModel:
         return float(variance / mean * gammaincinv(mean**2 / variance, ndtr(z)))
 
     def label_variances(self, changes: FloatArray) -> FloatArray:
-        """Return variances (n,) of changes (n, K) for labels drawn from the predictions."""
+        """Return the variance, over redrawn labels, of the change of an error, (n,).
+
+        ``changes[i, k]`` is the change of T if row i has label k; labels are drawn from the
+        predictions.
+        """
         mean = (self.data.probs * changes).sum(axis=1)
         return np.asarray((self.data.probs * changes**2).sum(axis=1) - mean**2)
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """The difference D = T_A − T_B of two models, with its limits and its p-value."""
+    """Difference D = T_A − T_B of the debiased squared errors of two models.
+
+    It has a confidence interval and a p-value. Their variance allows for errors that these rows
+    cannot show.
+    """
 
     a: ComparedModel
     b: ComparedModel
@@ -791,12 +841,12 @@ class Difference:
 
     @cached_property
     def base(self) -> float:
-        """Variance of D estimated from the rows."""
+        """Variance of D estimated from the rows, by the jackknife."""
         return base_variance(self.a.error, self.b.error, self.paired)
 
     @cached_property
     def not_shown(self) -> float:
-        """Variance of labels that cells have not shown."""
+        """Further variance of D from labels in cells of few rows, whose scatter is not seen."""
         a, b = self.a, self.b
         va, vb = a.label_variances(a.error.changes), b.label_variances(b.error.changes)
         if not self.paired:
@@ -813,7 +863,7 @@ class Difference:
 
     @cached_property
     def anywhere(self) -> float:
-        """Mean squared change of D when one unit has other labels."""
+        """Mean squared change of D if the rows of one unit (row or cluster) had other labels."""
         a, b = self.a.error, self.b.error
         if not self.paired:
             return sum(_of_one_unit(error, error.changes**2) for error in (a, b))
@@ -823,11 +873,15 @@ class Difference:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the variance estimate."""
+        """Degrees of freedom of the variance estimate, the smaller of both models'."""
         return min(self.a.error.freedom, self.b.error.freedom)
 
     def reach(self, z: float, side: ComparedModel, lone: bool = True) -> float:
-        """Return the distance of the limit from D on the side where ``side`` looks better."""
+        """Return the distance from D to the limit at which ``side`` looks better.
+
+        ``z`` is the quantile of the level; ``lone`` adds the contribution of rows alone in their
+        cell.
+        """
         # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):
             return 0.0  # one model, compared with itself
@@ -865,6 +919,9 @@ class Difference:
 
 
 def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
-    """Return the mean over units of squared changes (n, K) when their rows have other labels."""
+    """Return the mean over units of the squared change if the rows of a unit have other labels.
+
+    ``squares`` (n, K) are squared changes of the error if row i has label k.
+    """
     whole = float(error.copies @ squares.sum(axis=1))
     return whole / ((squares.shape[1] - 1) * float(error.times.sum()))

@@ -164,7 +164,11 @@ def cox_recalibration(
 
 
 def _wald(fits: Fits, level: float, freedom: float) -> Fields:
-    """Return estimates, standard errors, intervals and Wald tests, as fields of the result."""
+    """Return estimates, standard errors, intervals and Wald tests, as fields of the result.
+
+    ``fits`` are (intercept, slope), their covariance, and calibration-in-the-large with its error;
+    ``freedom`` are degrees of freedom, infinite for a normal law.
+    """
     both, covariance, (offset, offset_se) = fits
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
     errors = *np.sqrt(np.diag(covariance)), offset_se
@@ -181,7 +185,11 @@ def _wald(fits: Fits, level: float, freedom: float) -> Fields:
 
 
 def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
-    """Return tests of both parameters, of calibration-in-the-large and of the slope."""
+    """Return statistics and p-values of three likelihood-ratio tests, as fields by name.
+
+    ``values`` are the statistics of intercept and slope together, of calibration-in-the-large, and
+    of the slope.
+    """
     numbers = {}
     for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), values, strict=True):
         numbers[name] = max(0.0, float(value))
@@ -207,7 +215,11 @@ def _read(
 
 
 def _logits_and_events(rows: Predictions) -> tuple[FloatArray, FloatArray]:
-    """Return log-odds (n,) and events (n,); refuse rows without finite estimates."""
+    """Return (log-odds, events), (n,) each.
+
+    StatisticError where the estimates are infinite: all outcomes equal, or separated by the
+    predictions.
+    """
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
     available = slice(None) if rows.followup is None else rows.censoring.is_known
@@ -226,9 +238,10 @@ def _logits_and_events(rows: Predictions) -> tuple[FloatArray, FloatArray]:
 
 
 def _of_sums(micro: Problem) -> Likelihood:
-    """Return log-odds, outcomes and multiplicities of rows that have the likelihood of a tally.
+    """Return (log-odds, outcomes, multiplicities) of rows with the same likelihood as a tally.
 
-    Outcomes enter by Σ y and Σ y z only, which are made up of fractions, linear in z.
+    Outcomes enter the likelihood by Σ y and Σ y z only, z the log-odds. In each cell both sums are
+    matched by fractions of events that are linear in z.
     """
     _logits_and_events(micro.expand()[0])
     probs, times = micro.quadrature
@@ -241,7 +254,10 @@ def _of_sums(micro: Problem) -> Likelihood:
 
 
 def _tail(value: float, df: int, freedom: float) -> float:
-    """Return the tail probability of χ² or, with clusters or weights, of Hotelling's T²."""
+    """Return the p-value of a statistic: χ² with ``df`` degrees of freedom, or Hotelling's T².
+
+    T² is used with clusters or weights, where ``freedom`` is finite.
+    """
     if np.isinf(freedom):
         return float(scipy.special.chdtrc(df, value))
     # Hotelling: T² (ν − p + 1) / (ν p) follows F(p, ν − p + 1)
@@ -288,7 +304,10 @@ def units_of(source: RowsOrTally) -> IntArray:
 
 
 def _freedom(source: RowsOrTally) -> float:
-    """Return the effective number of units less 1; infinite for independent equal rows."""
+    """Return degrees of freedom: the effective number of independent units less 1.
+
+    It is infinite for independent rows of equal weight.
+    """
     if source.weights is None and source.n_clusters is None:
         return np.inf
     if source.crossed is not None:
@@ -334,7 +353,10 @@ Fits = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
 def _inverse_link(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
-    """Return the mean μ of linear predictors, and its derivative, same shape."""
+    """Return (μ, dμ/dη) for linear predictors ``eta``, same shape.
+
+    ``link`` is "logit", or "cloglog", which models hazards.
+    """
     if link == "logit":
         mu = scipy.special.expit(eta)
         return mu, mu * scipy.special.expit(-eta)

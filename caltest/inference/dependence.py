@@ -37,7 +37,10 @@ SIGN_FLIP_CLUSTERS = 50
 
 
 class Coupled(NamedTuple):
-    """A scheme that keeps dependence within clusters, and κ, by which its draws fall short."""
+    """Redraw scheme for dependent rows, with the factor κ that its draws lack in variance.
+
+    ``inflation`` is κ; residuals of the draws are multiplied by √κ.
+    """
 
     scheme: Scheme
     inflation: float = 1.0
@@ -46,7 +49,11 @@ class Coupled(NamedTuple):
 def clustered(
     null: object, data: Predictions, stack: int
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
-    """Return the schemes whose largest p-value counts, and a summary of the dependence."""
+    """Return (schemes, summary) for a test of dependent rows.
+
+    The largest p-value over the schemes counts; the summary is None for independent rows. ``stack``
+    is the stack level of warnings.
+    """
     scheme = _admitted(null, data, stack + 1)
     if not isinstance(scheme, SharedRedraws):
         return (Coupled(scheme),), None
@@ -81,7 +88,7 @@ def clustered(
 
 
 def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
-    """Return the requested scheme; refuse one that does not fit these clusters."""
+    """Return the requested redraw scheme; StatisticError if it ignores clusters or the horizon."""
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if data.horizon is not None and not isinstance(scheme, SharedRedraws):
         raise StatisticError(
@@ -117,7 +124,10 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
 def _summary(
     agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], facts: Fields
 ) -> ClusterSummary:
-    """Return a summary of one column of clusters, for each coupling or for the labels."""
+    """Return the summary of one column of clusters: sizes, dependence, effective number of rows.
+
+    ``limits`` has the upper limit of the dependence for each coupling that was tried.
+    """
     data, sizes, cluster = agreements[0].data, agreements[0].counts, agreements[0].cluster
     overall = {coupling: limit.overall for coupling, limit in limits.items()}
     effective = []
@@ -145,7 +155,10 @@ def _summary(
 
 
 def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
-    """Warn of the fewest clusters of several tests; ``level`` as in ``warnings.warn``."""
+    """Warn of the test with the fewest effective clusters, if they are few.
+
+    ``level`` is the stack level, as in ``warnings.warn``.
+    """
     summaries = [each for summary in summaries for each in summary.along]
     fewest = min(summaries, key=lambda summary: summary.effective)
     shared = min(summary.shared for summary in summaries)
@@ -203,7 +216,10 @@ def blocks(times: IntArray, length: int) -> IntArray:
 
 
 def refuse_few_blocks(verb: str, data: Predictions) -> None:
-    """Refuse fewer than five blocks of 4h times, where blocks are the units."""
+    """Raise StatisticError for a series of fewer than five blocks of 4h times, h the horizon.
+
+    Blocks are taken for independent units where a variance is estimated from them.
+    """
     if data.horizon is None:
         return
     placed, h = timed(data)
@@ -217,7 +233,7 @@ def refuse_few_blocks(verb: str, data: Predictions) -> None:
 
 
 def summary_of(data: Predictions) -> HorizonSummary | None:
-    """Return a summary of how rows overlap in time, or None."""
+    """Return horizon, number of times and of rows of a series; None without a horizon."""
     if data.horizon is None:
         return None
     placed, h = timed(data)
@@ -241,13 +257,20 @@ def columns_of(data: RowsOrTally) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def freedom_of(data: RowsOrTally) -> float:
-    """Return the effective number of clusters of the column with fewer, less 1."""
+    """Return degrees of freedom for crossed clusters.
+
+    It is the effective number of clusters of the column that has fewer, less 1.
+    """
     masses = [np.bincount(unit, data.weights) for unit in columns_of(data)[:2]]
     return float(max(min(m.sum() ** 2 / (m**2).sum() for m in masses) - 1.0, 1.0))
 
 
 def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArray:
-    """Return V_a + V_b − V_ab, scalars or matrices, diagonals at least max(V_a, V_b)."""
+    """Return V_a + V_b − V_ab, the variance with crossed clusters, of the shape of ``first``.
+
+    Diagonals are at least those of V_a and V_b (``first``, ``second``), as the estimate can fall
+    below them by chance; ``both`` is V_ab, with clusters that share both columns.
+    """
     combined = np.atleast_2d(first + second - both)
     least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))
     # V_a + V_b − V_ab may be below its parts by chance; the larger of both is never too small
@@ -271,7 +294,10 @@ class CrossedError:
 
     @classmethod
     def of(cls, cells: Cells, induced: Predictions) -> CrossedError:
-        """Compute all sums over rows of one cell and one pair of clusters: O(n d log n)."""
+        """Compute T and its jackknife values for rows with two columns of clusters.
+
+        O(n d log n).
+        """
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
         cell, size, (a, b, both) = cells.of_unit, len(cells), columns_of(induced)
@@ -312,7 +338,10 @@ class CrossedError:
 
 
 def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
-    """Return V of T_A − T_B; rows that share both clusters contribute at first order."""
+    """Return the variance of T_A − T_B with crossed clusters.
+
+    It is V_a + V_b − V_ab; the last, of rows that share both clusters, enters at first order.
+    """
     both = zip(a.omitting, b.omitting, strict=True)
     first, second = (_jackknife_variance(x - y) for x, y in both)
     w = np.ones(data.n) if data.weights is None else data.weights

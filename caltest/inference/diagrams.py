@@ -181,7 +181,11 @@ def reliability_fit(
 def _abscissae(
     problem: Problem, points: int, ends: tuple[float, float] | None = None
 ) -> FloatArray:
-    """Return quantiles of the predictions and equally spaced points between the limits, (m,)."""
+    """Return the points at which a curve is drawn, increasing, (m,).
+
+    Half of them are quantiles of the predictions, half are equally spaced. ``ends`` (low, high) is
+    their range, None for the range of the predictions.
+    """
     p = problem.probs[:, 0]
     least, most = ends or (p.min(), p.max())
     quantiles = problem.quantiles(np.linspace(0.0, 1.0, -(-points // 2)))
@@ -213,12 +217,13 @@ def honest_band(
     x: FloatArray, count: IntArray, hits: IntArray, level: float, grid: FloatArray,
     ends: tuple[FloatArray, FloatArray] | None = None,
 ) -> BandEnds:  # fmt: skip
-    """Return predictions, increasing, and the ends of the band there.
+    """Return (points, low, high): predictions in increasing order, and the band at them.
 
-    Distinct predictions, with their rows and events, are rounded to a grid that holds the smallest
-    and the largest: up for the lower end, down for the upper, so that both hold for the predictions
-    themselves. The band is given at the first and the last prediction of every cell. Where ``x``
-    are means, ``ends`` are the smallest and the largest predictions there may be.
+    ``x`` are distinct predictions with ``count`` rows and ``hits`` events. They are rounded to
+    ``grid``, which holds the smallest and the largest: up for the lower end, down for the upper, so
+    that both hold for the predictions themselves. The band is given at the first and the last
+    prediction of every cell. Where ``x`` are means, ``ends`` are the smallest and the largest
+    predictions there may be.
     """
     least, most = (x, x) if ends is None else ends
     up, down = np.searchsorted(grid, most), np.searchsorted(grid, least, side="right") - 1
@@ -232,7 +237,11 @@ def honest_band(
 
 
 def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the occupied cells, and numbers of rows and events up to each of them."""
+    """Return (cells, rows, events): the occupied cells, and cumulative counts up to each of them.
+
+    ``at`` is the cell of each group of rows; cumulative counts have shape (L + 1,) and begin with
+    0.
+    """
     cells, first = np.unique(at, return_index=True)
     sums = [np.append(0, np.cumsum(np.add.reduceat(v, first))) for v in (count, hits)]
     return cells, sums[0], sums[1]

@@ -136,7 +136,11 @@ def interval_of(
     level: float, data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, run: Run,
     side: Side = "two-sided", method: IntervalMethod = "auto",
 ) -> ConfidenceIntervalResult:  # fmt: skip
-    """Return the interval from validated data without subgroups, options as in the verb."""
+    """Return the confidence interval for validated data without subgroups.
+
+    Options are those of :func:`confidence_interval`; a one-sided interval is open on the other
+    side.
+    """
     question = (level, side, run, method)
     request = interval_problem("confidence_interval", data, statistic, lens, *question)
     prepared, estimate = request.prepared, request.estimate
@@ -159,7 +163,10 @@ def interval_of(
 def _in_subgroups(
     data: Predictions, ask: Callable[[float, Predictions], ConfidenceIntervalResult], level: float
 ) -> ConfidenceIntervalResult:
-    """Return the interval for all rows, with simultaneous ones of subgroups (Bonferroni)."""
+    """Return the interval for all rows, with simultaneous intervals of subgroups (Bonferroni).
+
+    ``ask(level, rows)`` computes an interval.
+    """
     whole = ask(level, replace(data, by=None))
     go_on(whole.ended)
     if whole.pvalue is None:
@@ -196,7 +203,10 @@ def interval_problem(
 
 
 def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
-    """Return the function that computes bounds by a method; refuse a method that does not fit."""
+    """Return the function that computes bounds by a method.
+
+    StatisticError for a method that does not fit the statistic or the design of the data.
+    """
     estimand, problem = request.prepared.estimand, request.prepared.problem
     if method == "bootstrap" and problem.exact:
         return by_bootstrap
@@ -222,7 +232,10 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
 
 
 def _cut_to_range(bound: float, estimand: Estimand | None) -> float | None:
-    """Return a bound cut to the range of the error; None where it is open and the range unknown."""
+    """Return a bound cut to the range of the error, such as [0, 1].
+
+    Without an estimand the range is unknown, and an infinite bound becomes None.
+    """
     if estimand is not None:
         smallest = -estimand.largest if estimand.size == "signed" else 0.0
         return float(min(max(bound, smallest), estimand.largest))
@@ -278,7 +291,10 @@ SPARSE_CELLS = (
 
 @dataclass(frozen=True)
 class IntervalProblem:
-    """A statistic of an induced problem, with the level and sides of the interval."""
+    """Everything an interval method needs: the prepared statistic, level, side and run options.
+
+    ``side`` is "two-sided", "lower" or "upper"; ``estimate`` is the observed value.
+    """
 
     statistic: StatisticLike
     analysis: Analysis
@@ -310,7 +326,11 @@ class IntervalProblem:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds before they are cut to the range of the error; by default of the plain statistic."""
+    """Result of an interval method, before it is cut to the range of the error.
+
+    ``corrected`` is the debiased estimate, ``null_mean`` the noise floor and ``pvalue`` the p-value
+    of error 0, where the method knows them.
+    """
 
     method: str
     low: float
@@ -362,13 +382,16 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 
 def noise_of(request: IntervalProblem) -> CellNoise:
-    """Return residual sums of the cells, with draws of their noise."""
+    """Return the residual sums of the cells, with random draws of their noise."""
     rng = np.random.default_rng(request.run["rng"])
     return cell_noise(request.prepared.problem.data, request.cells, _n_draws(request), rng)
 
 
 def _n_draws(request: IntervalProblem) -> int:
-    """Return the number of draws: fewer for many cells, but enough for the level."""
+    """Return the number of draws: fewer for many cells or rows, but enough for the level.
+
+    StatisticError if ``n_resamples`` is too small for the level.
+    """
     n_resamples = request.run["n_resamples"]
     if request.alpha * (n_resamples + 1) < 1.0:
         raise StatisticError(
@@ -387,7 +410,7 @@ def _n_draws(request: IntervalProblem) -> int:
 
 
 def by_cells(request: IntervalProblem) -> Bounds:
-    """Return bounds of the largest gap by Clopper–Pearson intervals of the cells' frequencies."""
+    """Return bounds of the largest gap of a cell, from Clopper–Pearson intervals of all cells."""
     cells = request.cells
     size, predicted, events = _in_cells(request)
 
@@ -422,7 +445,7 @@ def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]
 
 
 def _redrawn(request: IntervalProblem) -> FloatArray:
-    """Return the largest gaps (B,) of rows drawn with replacement from the rows of a tally."""
+    """Return the largest gap in B bootstrap samples of a tally's rows, shape (B,)."""
     rows, times, place = request.cells.problem.expand()
     group = 2 * request.cells.of_unit[place] + rows.labels
     rng = np.random.default_rng(request.run["rng"])
@@ -433,10 +456,10 @@ def _redrawn(request: IntervalProblem) -> FloatArray:
 def _largest_gaps(
     residuals: FloatArray, group: IntArray, times: FloatArray, draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the largest mean residual of a cell, without sign, of samples with replacement.
+    """Return the largest |mean residual| of a cell in each bootstrap sample, (draws,).
 
-    Rows come ``times``, group 2b + y is outcome y in cell b; its rows are drawn as two atoms of the
-    same mean and variance.
+    Each row stands for ``times`` rows; ``group`` is 2b + y for outcome y in cell b, and the rows of
+    a group are drawn as two values with the same mean and variance.
     """
     size = group.max() // 2 * 2 + 2
     n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
@@ -451,7 +474,10 @@ def _largest_gaps(
 
 
 def largest_above(request: IntervalProblem) -> UpperInversion:
-    """Return the upper inversion of the largest gap: all cells have to refute a value."""
+    """Return the upper inversion for the largest gap of a cell.
+
+    A value is refuted only if the counts of all cells refute it.
+    """
     from scipy.special import bdtr, bdtrc
 
     n, predicted, events = _in_cells(request)
@@ -469,7 +495,7 @@ def largest_above(request: IntervalProblem) -> UpperInversion:
 
 
 def _gap(request: IntervalProblem, gap: float) -> float:
-    """Return the distance for a gap of the first of two probabilities."""
+    """Return a gap of the event's probability on the scale of the statistic, such as squared."""
     return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
 
 
@@ -495,7 +521,7 @@ def by_shift(request: IntervalProblem) -> Bounds:
 
 
 def by_bootstrap(request: IntervalProblem) -> Bounds:
-    """Return quantiles of the statistic over resampled rows, or clusters."""
+    """Return bootstrap quantiles of the statistic, over resampled rows or clusters, as bounds."""
     values, ended = _bootstrap(request)
     low, high = map(float, np.quantile(values, (request.alpha, 1.0 - request.alpha)))
     above, below = low <= 0.0 or request.side == "upper", high >= 0.0 or request.side == "lower"
@@ -517,7 +543,7 @@ def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
 
 
 def noise_floor(request: IntervalProblem) -> float:
-    """Return the mean of the statistic under calibration, exact where that is cheap."""
+    """Return the mean of the statistic under calibration, exact where that is cheap to compute."""
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
     prepared, estimate = request.prepared, request.estimate
@@ -528,7 +554,7 @@ def noise_floor(request: IntervalProblem) -> float:
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
-    """Return the notes on cells with few rows."""
+    """Return the note that cells hold few rows, in a tuple; () if they hold enough."""
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
     return (SPARSE_CELLS.format(mean),) if mean < FEW_ROWS else ()
 

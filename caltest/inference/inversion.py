@@ -38,10 +38,10 @@ CHANCE_SHARE = 0.25
 
 @dataclass(frozen=True)
 class UpperInversion:
-    """How plausible errors are from above: the chance that one shows no more than was observed.
+    """Test of errors from above: the probability that an error shows no more than was observed.
 
-    Errors are numbered by k ≥ 0: ``theta(k)`` is the error, ``chance(k)`` falls; searches begin at
-    ``start``.
+    Errors are numbered by k ≥ 0: ``theta(k)`` is the error, rising in k, and ``chance(k)`` its
+    p-value, falling in k. Searches begin at ``start``.
     """
 
     chance: Callable[[float], float]
@@ -53,17 +53,20 @@ class UpperInversion:
         return self.theta(_boundary(lambda k: self.chance(k) >= alpha, self.start))
 
     def pvalue(self, margin: float) -> float:
-        """Return the p-value of errors of at least this size."""
+        """Return the p-value of the hypothesis that the error is at least ``margin``."""
         return self.chance(_boundary(lambda k: self.theta(k) <= margin, self.start))
 
 
 def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return T₁ of residual sums (…, L, d), shape (…): the observed ones, or draws of them."""
+    """Return T₁, the observed l1 error Σ_b |S_b| / n."""
     return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 
 
 def absolute_corrected(cells: CellNoise) -> float:
-    """Return T₁ − (E T₁* − T₁), S_b* normal around S_b, by the mean of a folded normal."""
+    """Return T₁ debiased by the bootstrap: T₁ − (E T₁* − T₁).
+
+    S_b* is normal around S_b, so that E T₁* is a sum of means of folded normals.
+    """
     from scipy.special import erf
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
@@ -74,7 +77,10 @@ def absolute_corrected(cells: CellNoise) -> float:
 
 
 def absolute_low(cells: CellNoise, alpha: float) -> float:
-    """Return the smallest θ₁ > 0 for which T₁ is surprisingly large with a chance > ``alpha``."""
+    """Return the lower limit of θ₁: the smallest error that the observed T₁ does not refute.
+
+    An error is refuted if T₁ reaches the observed value with probability ``alpha`` or less.
+    """
     observed = float(absolute_error(cells, cells.sums))
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
 
@@ -87,7 +93,10 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
 
 
 def absolute_above(cells: CellNoise) -> UpperInversion:
-    """Return the upper inversion for θ₁."""
+    """Return the upper inversion for θ₁, the l1 error.
+
+    Among all errors of one size it takes the one that makes T₁ smallest.
+    """
     error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
     # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
     towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
@@ -114,17 +123,20 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
 
 
 def squared_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return T₂ of residual sums (…, L, d), shape (…): the observed ones, or draws of them."""
+    """Return T₂, the observed squared error Σ_b |S_b|² / (n n_b)."""
     return np.asarray((sums**2 / cells.size[:, None]).sum(axis=(-2, -1)) / cells.n)
 
 
 def squared_corrected(cells: CellNoise) -> float:
-    """Return T₂ − (1/n) Σ V_b / n_b, the statistic over pairs; a lone row keeps its square."""
+    """Return T₂ debiased: T₂ − (1/n) Σ_b V_b / n_b; a cell of one row keeps its square."""
     return float(((cells.sums**2 - cells.variance) / cells.size[:, None]).sum()) / cells.n
 
 
 def squared_low(cells: CellNoise, alpha: float) -> float:
-    """Return the smallest θ₂ > 0 for which T₂ is surprisingly large with a chance > ``alpha``."""
+    """Return the lower limit of θ₂: the smallest error that the observed T₂ does not refute.
+
+    An error is refuted if T₂ reaches the observed value with probability ``alpha`` or less.
+    """
     observed = float(squared_error(cells, cells.sums))
     error = cells.share_error((cells.gaps**2).sum(axis=1))
     root = np.sqrt(cells.size[:, None])
@@ -139,7 +151,7 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
 
 
 def squared_above(cells: CellNoise) -> UpperInversion:
-    """Return the upper inversion for θ₂, from T₂ less its noise."""
+    """Return the upper inversion for θ₂, the squared error, from T₂ debiased."""
     size, middle = cells.size[:, None], cells.towards_middle
     # The two directions must not work against each other
     along = (cells.sums * middle).sum(axis=1, keepdims=True)
@@ -172,9 +184,9 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 
 @dataclass(frozen=True)
 class Size:
-    """A kind of error: functions for its value, its debiased value and its bounds.
+    """Kind of binned error, l1 or squared, as functions of the :class:`CellNoise`.
 
-    ``value`` takes residual sums (…, L, d), observed or drawn.
+    They compute the observed value, null draws, the debiased value and both bounds.
     """
 
     value: Callable[[CellNoise, FloatArray], FloatArray]
@@ -190,12 +202,15 @@ CELL_SIZES = {
 
 
 def reached(values: FloatArray, observed: float) -> float:
-    """Return P(value ≥ observed), counting the data as one more draw."""
+    """Return the Monte Carlo p-value (1 + #{value ≥ observed}) / (1 + B) for B values."""
     return float(1 + reaching(observed, values).sum()) / (1 + values.size)
 
 
 def _boundary(holds: Callable[[float], bool], start: float) -> float:
-    """Return where ``holds`` ends, to four digits and never 0: by doubling, then by bisection."""
+    """Return the largest x ≥ 0 for which ``holds(x)``, to four digits, by doubling and bisection.
+
+    ``holds`` is true at 0 and false from some x on; the search begins at ``start``. Never 0.
+    """
     low, high = 0.0, start
     while holds(high) and high < 1e9 * start:
         low, high = high, 2.0 * high
@@ -249,7 +264,7 @@ class CellNoise:
 
     @cached_property
     def gaps(self) -> FloatArray:
-        """S_b / n_b, shape (L, d)."""
+        """Mean residual S_b / n_b of each cell and class, shape (L, d)."""
         return self.sums / self.size[:, None]
 
     @cached_property
@@ -259,12 +274,15 @@ class CellNoise:
 
     @cached_property
     def unit(self) -> FloatArray:
-        """Standard deviation of the noise (L, d); a trace where all predictions are 0 or 1."""
+        """Standard deviation of the noise of the sums, (L, d).
+
+        Above 0 even for certain predictions.
+        """
         return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
 
     @cached_property
     def towards_middle(self) -> FloatArray:
-        """Shifts of the sums (L, d) as large as their noise, towards equal probabilities."""
+        """Shifts of the sums towards equal probabilities, as large as their noise, (L, d)."""
         if self.sums.shape[1] == 1:
             return np.where(self.predicted > 0.5, -self.unit, self.unit)
         largest = self.predicted.argmax(axis=1)[:, None] == np.arange(self.sums.shape[1])
@@ -273,7 +291,11 @@ class CellNoise:
         return shift * np.sqrt((self.unit**2).sum(axis=1) / (shift**2).sum(axis=1))[:, None]
 
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws (B, L, d) of the noise for Δ_b = k S_b / n_b and sums off by ≤ ``most``."""
+        """Return draws of the noise of the residual sums, (B, L, d).
+
+        The true errors of the cells are taken to be k times the observed ones; ``most`` bounds how
+        far the sums of single cells may be off.
+        """
         # Σ r² = V0 + S (1 − 2 p̄ − S / n) + H: the second term belongs to Δ (inversion, at the top)
         step = k * self.gaps
         implied = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
@@ -305,7 +327,10 @@ class CellNoise:
         return np.where(sure & (np.abs(whole) > np.abs(sums)), whole, sums)
 
     def implied_variance(self, shift: FloatArray) -> FloatArray:
-        """Variance (L, d) that is safe when cell means are off by ``shift``, towards 1/2."""
+        """Return the largest variance of the sums if cell means are off by ``shift``, (L, d).
+
+        Errors move probabilities towards ½, where outcomes vary most.
+        """
         slope = np.abs(1.0 - 2.0 * self.predicted)
         # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
         shift = np.minimum(shift, 0.5 * slope)
@@ -313,9 +338,10 @@ class CellNoise:
         return np.maximum(self.larger_variance, implied)
 
     def draws(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return draws of S and of V when the sums are off by ``shift``, both (L, d, B).
+        """Return draws of (S, V), sums and their variances, if the sums are off by ``shift``.
 
-        Counts are rounded Cornish–Fisher quantiles of a binomial law of corrected variance.
+        Both have shape (L, d, B). Counts are rounded Cornish–Fisher quantiles of a binomial law of
+        corrected variance.
         """
         grain = np.broadcast_to(self.grain, self.predicted.shape)
         size, sums = self.size[:, None] / grain, self.sums / grain
@@ -426,7 +452,7 @@ def _scatter(
 
 
 def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
-    """Return a / b, with ``other`` where b is 0, shape of a."""
+    """Return a / b elementwise, with ``other`` where b is 0; the shape is that of a."""
     return np.divide(a, b, out=np.array(np.broadcast_to(other, a.shape)), where=b > 0.0)
 
 
@@ -557,7 +583,10 @@ def count_quantiles(  # type: ignore[no-untyped-def]
 
 
 def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
-    """Return Poisson counts less their mean, transformed from normals z, same shape."""
+    """Return Poisson counts less their mean, for normal draws z, same shape.
+
+    The transform matches mean, variance, skewness and the probability of 0.
+    """
     from scipy.special import ndtri
 
     # The same for skewness 1 / √mean; P(0) = e^{−mean} is exact, and other counts are at least 1

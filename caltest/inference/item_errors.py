@@ -150,11 +150,11 @@ def individual_error(
 
 
 def _reach_of_the_null(votes: Votes, interval: Interval, level: float) -> float:
-    """Return the upper limit of the error if votes that agree too well hide its scatter.
+    """Return the upper limit of the error, raised if votes agree too well to show their scatter.
 
-    Where rare outcomes did not occur, all items have nearly one unbiased error, and their scatter
-    is no measure of what is unknown. If it is less than half of that of votes which are drawn from
-    the predictions, this takes its place.
+    Where rare outcomes did not occur, all items have nearly the same unbiased error, and the
+    scatter over items understates the uncertainty. If it is less than half of the scatter of votes
+    drawn from the predictions, the latter is used. ``interval`` holds the estimate and its limits.
     """
     from scipy.special import stdtrit
 
@@ -169,9 +169,9 @@ def _reach_of_the_null(votes: Votes, interval: Interval, level: float) -> float:
 def mean_interval(
     errors: FloatArray, weight: FloatArray, clusters: IntArray | None, level: float
 ) -> Interval:
-    """Return the weighted mean with Student's interval (estimate, low, high).
+    """Return (estimate, low, high): the weighted mean of item errors with a t interval.
 
-    Clusters are summed.
+    ``errors`` and ``weight`` have shape (I,). Items of a cluster are summed first.
     """
     from scipy.special import stdtrit
 
@@ -230,7 +230,11 @@ def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
 
 
 def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArray]:
-    """Return N Σ_{g≠h} r_g r_h / Σ_{g≠h} c_g c_h, and its values (G,) without each cluster."""
+    """Return a debiased square and its jackknife values (G,).
+
+    The square is N Σ_{g≠h} r_g r_h / Σ_{g≠h} c_g c_h, where ``sums`` are the r_g and ``mass`` the
+    c_g of G clusters, and N is Σ c_g. Value g of the array leaves cluster g out.
+    """
     s, q, n, c = sums.sum(), np.square(sums).sum(), mass.sum(), np.square(mass).sum()
     value = float(n * (s**2 - q) / (n**2 - c))
     n_, pairs = n - mass, (n - mass) ** 2 - (c - mass**2)
@@ -239,7 +243,7 @@ def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArra
 
 
 def _jackknife_interval(estimate: float, without: FloatArray, level: float) -> Interval:
-    """Return (estimate, low, high) with a t interval from delete-one values."""
+    """Return (estimate, low, high), a t interval from the values without each cluster, (G,)."""
     from scipy.special import stdtrit
 
     g = without.size

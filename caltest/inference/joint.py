@@ -184,14 +184,18 @@ def _of_tally(
 
 @dataclass(frozen=True, eq=False)
 class _Jointly:
-    """Values of several prepared statistics, (B, S), on the same outcomes of a source."""
+    """Several prepared statistics evaluated on the same outcomes, values (B, S).
+
+    ``maps`` turn outcomes of the data into outcomes seen through each lens; None if all see them
+    alike.
+    """
 
     parts: list[Prepared]
     maps: Maps | None
 
     @property
     def counted(self) -> tuple[SumStatistic, ...]:
-        """The parts, if all use the labels as drawn and count them; else ()."""
+        """The statistics, if all of them can count redrawn labels as drawn; () otherwise."""
         each = [part.counted for part in self.parts]
         return () if self.maps is not None or not all(each) else sum(each, ())
 

@@ -57,9 +57,9 @@ class Cut(NamedTuple):
         return int(self.of.max()) + 1
 
     def ranges(self) -> IntArray:
-        """Return ranges [a, b) of parts, (m, 2).
+        """Return the ranges of parts that make conditions, pairs [a, b) of shape (m, 2).
 
-        Runs of ordered parts and single others, never all.
+        They are runs of ordered parts, and single others, but never all parts.
         """
         a, b = np.triu_indices(self.ordered + 1, 1)
         others = np.arange(self.ordered, self.size)
@@ -69,9 +69,10 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CutFeature:
-    """A feature with the cell of every row.
+    """Feature of the rows, cut into cells, which are grouped into parts that conditions select.
 
-    Cells are grouped into parts, fewer for pairs of columns.
+    ``alone`` groups cells for single conditions and ``paired``, more coarsely, for pairs of
+    columns.
     """
 
     feature: Feature
@@ -111,7 +112,7 @@ class CutFeature:
         return cls(feature, code.astype(np.uint8), cut, cut, levels)
 
     def condition(self, cut: Cut, a: int, b: int) -> Condition:
-        """Return the condition that rows of parts [a, b) meet."""
+        """Return the condition that selects the parts [a, b) of a cut, such as "age > 71"."""
         name, last = self.feature.name, cut.size - 1
         if a < cut.ordered:
             low = self._threshold(cut.points[a - 1]) if a else None
@@ -124,9 +125,9 @@ class CutFeature:
         return name, "other", None, None, self.levels
 
     def words(self, cut: Cut, a: int, b: int) -> str:
-        """Return the condition of parts [a, b) as text.
+        """Return the condition of the parts [a, b) as text.
 
-        A range with one number becomes "= number".
+        A range that holds a single number is written "= number".
         """
         condition, part = self.condition(cut, a, b), cut.of[self.code]
         values = np.unique(self.feature.values[(a <= part) & (part < b)])
@@ -136,7 +137,10 @@ class CutFeature:
         return words_of(condition)
 
     def _threshold(self, at: float) -> float | str:
-        """Return the shortest decimal or date from a cut up to the next larger value, exclusive."""
+        """Return the shortest decimal, or date, between a cut point and the next larger value.
+
+        It is at least ``at`` and less than the next value.
+        """
         values = self.feature.values
         beyond = float(values[values > at].min())
         if self.feature.dates:
@@ -153,7 +157,10 @@ class CutFeature:
 
 
 def _cut_points(values: FloatArray, parts: int) -> FloatArray:
-    """Return the cut points of sorted values: quantiles below the largest value."""
+    """Return increasing cut points that divide sorted values into ``parts`` parts of equal numbers.
+
+    They are observed values below the largest; few distinct values are cut between all of them.
+    """
     distinct = np.unique(values)
     if distinct.size <= parts:
         return distinct[:-1]
@@ -227,30 +234,33 @@ class Lattice:
         return self.price.size
 
     def _parts(self, segment: int) -> list[tuple[CutFeature, Cut, int, int]]:
-        """Return (column, cut, a, b) for each column of a segment, [a, b) its range of parts."""
+        """Return (column, cut, a, b) for each column of a segment; [a, b) is its range of parts.
+
+        ``segment`` is its index.
+        """
         members, ends = self.members[segment], self.corners[segment].tolist()
         columns = [self.columns[j] for j in members]
         cuts = [c.paired if len(members) > 1 else c.alone for c in columns]
         return list(zip(columns, cuts, ends[::2], ends[1::2], strict=False))
 
     def rows(self, segment: int) -> BoolArray:
-        """Return which rows are in a segment, booleans (n,)."""
+        """Return which rows are in the segment with this index, booleans (n,)."""
         within = np.ones(self.columns[0].code.size, dtype=bool)
         for column, cut, a, b in self._parts(segment):
             within &= ((cut.of >= a) & (cut.of < b))[column.code]
         return within
 
     def conditions(self, segment: int) -> tuple[Condition, ...]:
-        """Return the conditions of a segment; () for all rows."""
+        """Return the conditions that define the segment with this index; () for all rows."""
         return tuple(column.condition(cut, a, b) for column, cut, a, b in self._parts(segment))
 
     def name(self, segment: int) -> str:
-        """Return the conditions of a segment as text."""
+        """Return the segment's conditions as text, such as "age > 71 and sex = f"."""
         words = [column.words(cut, a, b) for column, cut, a, b in self._parts(segment)]
         return " and ".join(words) or "all rows"
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sums of vectors (m, n) over all segments, (m, S)."""
+        """Return the sums of m vectors of row values (m, n) over all S segments, shape (m, S)."""
         out = np.empty((len(values), self.size))
         _corner_sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
         return out
@@ -259,12 +269,13 @@ class Lattice:
 def _grouped(
     columns: Sequence[CutFeature], laid: Sequence[tuple[tuple[int, ...], int]]
 ) -> tuple[AnyArray, ...]:
-    """Return joint cells of groups of columns, in which rows are counted, two groups at a time.
+    """Return the tables from which the row counts of all pairs of columns are summed.
 
-    Tables of two columns are sums of these, so that d columns in g groups take g²/2 counts a row in
-    place of d²/2. The arrays are joint cells (g, n) and how many of every group; for every column
-    or two, their groups, a map of each and the range of their segments; maps from joint cells to
-    parts, of columns alone, in pairs, and of none; and how many parts.
+    Columns are combined into groups, and rows are counted for two groups at a time. d columns in g
+    groups then take g²/2 counts for each row in place of d²/2. The arrays are: joint cells (g, n)
+    and their number for every group; for every column or pair of ``laid``, its groups, a map for
+    each and the range of its segments; maps from joint cells to parts, of single columns, of pairs,
+    and of none; and the numbers of parts.
     """
     d, n = len(columns), columns[0].code.size
     most = min(np.sqrt(n) / JOINT, MOST_JOINT)
@@ -355,7 +366,7 @@ class Learner(Protocol):
     """Protocol of a regressor that learns residuals, as in scikit-learn."""
 
     def fit(self, X: FloatArray, y: FloatArray) -> object:
-        """Learn residuals (n,) from columns (n, d)."""
+        """Learn residuals y (n,) from columns X (n, d)."""
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Return predicted residuals (n,)."""
@@ -429,12 +440,18 @@ LATTICE_SUMS, RELATIVE_VARIANCE = 2**20, 1e-14
 
 
 def log_moment(p: FloatArray, shift: FloatArray | float) -> FloatArray:
-    """Return ln(1 − p + p eᵗ), the logarithm of E e^{t y}, shape of p."""
+    """Return the log moment generating function of a label, ln(1 − p + p eᵗ), in the shape of p.
+
+    ``shift`` is t, a shift of the log-odds.
+    """
     return np.log1p(p * np.expm1(shift))
 
 
 def tilted(p: FloatArray, shift: FloatArray | float) -> FloatArray:
-    """Return σ(logit p + t), shape of p; 0 and 1 are kept."""
+    """Return the probabilities with log-odds shifted by t, σ(logit p + t), in the shape of p.
+
+    0 and 1 stay as they are.
+    """
     e = np.exp(shift)
     return p * e / (1.0 - p + p * e)
 
@@ -488,17 +505,21 @@ class Scan:
         return cls(lattice, p, w, weight, expected, variance, dispersion, moments)
 
     def evidence(self, y: FloatArray | BoolArray) -> FloatArray:
-        """Return max_t [t O − K(t)] / φ less the penalty of every segment, (S,), for events y."""
+        """Return the evidence of miscalibration in every segment, (S,), for events ``y`` (n,).
+
+        It is the largest log-likelihood gain max_t [t O − K(t)] from shifting the log-odds by t,
+        divided by the dispersion φ, minus the segment's penalty for the search.
+        """
         (events,), gains = self.lattice.sums((self.w * y)[None]), np.zeros(self.lattice.size)
         for k, shift in enumerate(LATTICE_SHIFTS):
             np.maximum(gains, shift * events - self.moments[:, k], out=gains)
         return gains / self.dispersion - self.lattice.price
 
     def largest(self, labels: IntArray, inflation: float = 1.0) -> FloatArray:
-        """Return the largest gain less price of label vectors (B, n), of which 0 is the event.
+        """Return the largest evidence over all segments for label vectors (B, n), shape (B,).
 
-        Gains are multiplied by ``inflation`` before the price. O(n + min(events, others) d²/8 + S)
-        a vector.
+        Label 0 is the event. Gains are multiplied by ``inflation``, for clusters, before the
+        penalty is subtracted. O(n + min(events, others) d²/8 + S) a vector.
         """
         rare = int(self.expected[0] > 0.5 * self.weight[0])
         floor, out = max(RELATIVE_VARIANCE * self.variance[0], 1e-300), np.empty(len(labels))
@@ -548,9 +569,9 @@ PILOTS, LATTICE_SEED = 64, (0x5EED, 0x5E6)
 
 @dataclass(frozen=True, eq=False)
 class LabelSchemes:
-    """Redraws of labels for a search.
+    """Redraw schemes of the labels for a search; the largest p-value over the schemes counts.
 
-    Schemes, of which the largest p-value counts, and a summary.
+    ``summary`` describes the clusters, None for independent rows.
     """
 
     data: Predictions
@@ -559,7 +580,10 @@ class LabelSchemes:
 
     @classmethod
     def of(cls, data: Predictions) -> LabelSchemes:
-        """Return independent redraws, or redraws with the dependence within clusters."""
+        """Return independent redraws, or redraws that keep the dependence within clusters.
+
+        StatisticError for too few clusters to estimate the dependence.
+        """
         if data.n_clusters is None:
             return cls(data, (Coupled(RedrawLabels()),))
         if data.n_clusters < FEWEST_DEPENDENT:
@@ -571,7 +595,10 @@ class LabelSchemes:
         return cls(data, schemes, summary if isinstance(summary, ClusterSummary) else None)
 
     def scan(self, lattice: Lattice) -> Scan:
-        """Return the scan of a lattice, with pilot draws of the variation that clusters add."""
+        """Return the scan of a lattice for these data.
+
+        With clusters, pilot redraws estimate how much more the sums of segments vary.
+        """
         data, p = self.data, np.ascontiguousarray(self.data.probs[:, 0])
         w = np.ones(data.n) if data.weights is None else data.weights
 
@@ -587,9 +614,10 @@ class LabelSchemes:
         return Scan.of(lattice, p, w, pilots())
 
     def law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> EvidenceLaw:
-        """Return the law of the largest evidence.
+        """Return the null distribution of the largest evidence.
 
-        Up to n_resamples label vectors are enumerated.
+        It is exact if there are at most n_resamples label vectors. With ``early_stop`` the
+        simulation ends once ``observed`` is clearly not significant.
         """
         if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
             law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), self.data.probs)
@@ -610,7 +638,11 @@ class LabelSchemes:
 
 @dataclass(frozen=True, eq=False)
 class EvidenceLaw:
-    """Null distribution of the largest evidence: enumerated, or drawn by each scheme."""
+    """Null distribution of the largest evidence over all segments.
+
+    ``laws`` has one law for each redraw scheme, exact or as an array of draws; ``name``,
+    ``n_draws`` and ``ended`` describe them.
+    """
 
     laws: tuple[ExactNull | FloatArray, ...]
     name: str
@@ -618,7 +650,11 @@ class EvidenceLaw:
     ended: str
 
     def pvalue(self, evidence: float) -> float:
-        """Return P(largest evidence ≥ evidence), (1 + b) / (1 + B) for B redraws."""
+        """Return P(largest evidence ≥ ``evidence``) under calibration.
+
+        For B redraws of which b reach it, it is (1 + b) / (1 + B); the largest over the schemes
+        counts.
+        """
         return max(
             law.sf(evidence - TIES)
             if isinstance(law, ExactNull)

@@ -63,9 +63,10 @@ def null_distribution(
     statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_early: bool = False,
 ) -> tuple[NullDistribution, Null]:  # fmt: skip
-    """Return the null distribution of a statistic, and its kind; see :func:`choose_null`.
+    """Return (law, null): the null distribution of a statistic, and which kind was used.
 
-    The parameters are as in ``calibration_test``.
+    ``prepared`` is the statistic with fixed predictions and ``estimate`` its value; the other
+    parameters are as in ``calibration_test``. See :func:`choose_null` for the choice.
     """
     chosen = choose_null(statistic, prepared, null, run["n_resamples"])
     data = prepared.problem.data
@@ -201,7 +202,7 @@ def _of_clusters(
 
 
 def _refuse_other(only: Scheme, null: Null) -> Scheme:
-    """Return the only null that the data allow; StatisticError for another."""
+    """Return ``only``, the single null distribution for these data; StatisticError for another."""
     if null != only:
         raise StatisticError(f"such data have the null {only!r} and not {null!r}: leave it out")
     return only
@@ -391,7 +392,11 @@ def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
 
 
 def _largest_term(masses: list[FloatArray], values: list[FloatArray], error: float) -> ExactNull:
-    """Return the law of the maximum of cells: the product of their distribution functions."""
+    """Return the law of the maximum over cells: the product of their distribution functions.
+
+    ``masses`` and ``values`` hold probabilities and term values of each cell, ``error`` a bound on
+    rounding.
+    """
     points, steps = [], []
     for mass, value in zip(masses, values, strict=True):
         order = np.argsort(value, kind="stable")
@@ -414,10 +419,11 @@ def _sum_of_terms(
     masses: list[FloatArray], values: list[FloatArray], error: float, estimate: float,
     unit: float | None,
 ) -> ExactNull:  # fmt: skip
-    """Law of the sum of independent terms.
+    """Return the law of a sum of independent terms, one for each cell, by convolution on a grid.
 
-    The terms of an l1 statistic are multiples of ``unit`` = 1/n up to the fraction of the expected
-    count: a grid that divides the unit by powers of ten holds decimal predictions without rounding.
+    ``masses`` and ``values`` hold probabilities and term values of each cell. The terms of an l1
+    statistic are multiples of ``unit`` = 1/n up to the fraction of the expected count: a grid that
+    divides the unit by powers of ten holds decimal predictions without rounding.
     """
     means = [float(m @ v) for m, v in zip(masses, values, strict=True)]
     variances = [float(m @ (v - c) ** 2) for m, v, c in zip(masses, values, means, strict=True)]
@@ -579,7 +585,7 @@ def _on_grid(
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the convolution of two laws, without a negligible end of the tail."""
+    """Return the convolution of two laws on a grid, without a negligible end of the tail."""
     a, b = (a, b) if a.size <= b.size else (b, a)
     (places,) = np.nonzero(a)
     if places.size <= FEW_VALUES:
@@ -595,7 +601,7 @@ def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def n_label_vectors(probs: FloatArray) -> float:
-    """Return the number of label vectors with positive probability."""
+    """Return the number of label vectors that have positive probability; ``probs`` is (n, K)."""
     bits = float(np.log2((probs > 0.0).sum(axis=1)).sum())
     return 2.0**bits if bits < 1000.0 else np.inf
 
@@ -635,7 +641,10 @@ def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -
 
 
 def holm(pvalues: list[float]) -> list[float]:
-    """Return Holm's adjusted p-values (1979), valid under any dependence."""
+    """Return p-values adjusted by Holm's method (1979), in the order of ``pvalues``.
+
+    They are valid under any dependence between the tests.
+    """
     order = np.argsort(pvalues, kind="stable")
     remaining = len(pvalues) - np.arange(len(pvalues))
     stepped = np.minimum(1.0, np.maximum.accumulate(np.asarray(pvalues)[order] * remaining))

@@ -159,7 +159,11 @@ def reliability_curve(
 def _tested(view: View, binning: Binning, run: Run) -> tuple[
     tuple[str, ...], list[Predictions | Problem], list[CalibrationTestResult], tuple[str, ...]
 ]:  # fmt: skip
-    """Return names, data and tests of the curves, and a note for each subgroup left out."""
+    """Test each curve of a reliability diagram; return (names, data, tests, notes).
+
+    There is a curve for each subgroup and class. A subgroup that cannot be tested is left out, and
+    a note says why.
+    """
     names, tests, problems, left_out = list[str](), list[CalibrationTestResult](), [], list[str]()
     for group, induced in view.groups.items():
         try:
@@ -180,7 +184,10 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 
 
 def _allowed(band: BandScheme, view: View) -> BandScheme:
-    """Return bars that fit clusters, weights and follow-up; refuse others."""
+    """Return the kind of bars that fits the design of the data.
+
+    StatisticError for bars that ignore clusters, weights or censoring.
+    """
     if (only := view.problem.only_null) is not None and band is not None:
         if band not in ("consistency", only):
             raise StatisticError(f"band={band!r} needs every outcome: use 'consistency'")
@@ -248,7 +255,10 @@ def _bars(
 
 
 def _columns_of_curves(curves: list[Cells], bins: Binning) -> dict[str, Any]:
-    """Return the columns of all curves, concatenated, in the order of their cells."""
+    """Return the columns of a reliability curve by name: counts, means and edges of every bin.
+
+    Bins of all curves are concatenated, in the order of their cells.
+    """
     tables = []
     for component, cells in enumerate(curves):
         first, problem = cells.starts[:-1], cells.problem
@@ -308,7 +318,11 @@ def _central_range(cdf: FloatArray, side: float) -> tuple[int, int]:
 
 
 def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
-    """Return the largest tail probability that may be cut from every cell."""
+    """Return the largest tail probability that may be cut on both sides of every cell.
+
+    All observed counts then lie within their central ranges with probability at least ``level``.
+    ``laws`` holds (first count, distribution function) of each cell.
+    """
 
     def covered(side: float) -> float:
         product = 1.0
@@ -395,7 +409,7 @@ def simulated_bars(
 
 @dataclass(frozen=True, eq=False)
 class _CellGaps:
-    """Gaps of all cells as a statistic that redraws can evaluate."""
+    """Statistic of redrawn outcomes: observed − predicted in all L cells, values (B, L)."""
 
     cells: Cells
     counted = ()
@@ -450,7 +464,10 @@ def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatA
 
 
 def _gap_sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
-    """Return sums of observed − predicted in all cells, then the sizes of the cells, (2 L,)."""
+    """Return sums of observed − predicted in all cells, followed by the cells' sizes, (2 L,).
+
+    ``resample`` are rows drawn with replacement, whose ``ids`` are their places in the data.
+    """
     sums, sizes = [], []
     for j, of_class in enumerate(cells):
         cell, size = of_class.of_unit[resample.ids], len(of_class)
@@ -493,16 +510,16 @@ def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False
 
 
 class View(Analysis):
-    """Analysis that a picture shows part by part."""
+    """Analysis for a diagram, which is drawn for each subgroup and class."""
 
     @property
     def event(self) -> str:
-        """Name of the first class of the induced problem."""
+        """Name of the event, which is the first class that the lens leaves."""
         return self.components[0]
 
     @property
     def groups(self) -> dict[str, Predictions | Problem]:
-        """Induced problem of every subgroup by name; without ``by`` of all rows, under ""."""
+        """Problem of every subgroup by name; without ``by`` the problem of all rows under ""."""
         if self.from_sums:
             return {"": self.problem}
         plain, groups = replace(self.induced, by=None), self.induced.subgroups()
@@ -511,9 +528,9 @@ class View(Analysis):
     def test(
         self, statistic: StatisticLike, part: Predictions | Problem, run: Run
     ) -> CalibrationTestResult:
-        """Return the test of a part.
+        """Return the calibration test of one part of the data.
 
-        Warnings of a statistic with one possible value are dropped.
+        The warning of a statistic with one possible value is suppressed.
         """
         rows = part.data if isinstance(part, RowProblem) else part
         lens, data = (None, rows.tally) if isinstance(rows, MicroCells) else (Canonical(), rows)
@@ -524,14 +541,17 @@ class View(Analysis):
 
 
 def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Problem]:
-    """Return the event of an induced problem, or each class in turn."""
+    """Return the binary problems of a diagram.
+
+    The event for two classes, else each class in turn.
+    """
     if not isinstance(induced, Predictions) or induced.n_classes == 2:
         return [induced]
     return [OneVsRest(j)(induced) for j in range(induced.n_classes)]
 
 
 def spread(problem: Problem) -> IntArray:
-    """Return the histogram of event predictions over ``SPREAD_EDGES``."""
+    """Return the number of predictions in each of the fine bins ``SPREAD_EDGES``, a histogram."""
     counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
     return counts.astype(np.int64)
 

@@ -202,7 +202,7 @@ def _asked(probs: object, labels: object, facts: Any, lens: LensLike | None, rng
 
 
 def searchable(rows: Predictions) -> tuple[str, ...]:
-    """Return the names of the columns of a table that are searched by default."""
+    """Return the names of the features that a search with default options would use."""
     analysis = _asked(rows, None, {}, None, None)
     data = _event(analysis)
     columns, _ = _searched_columns(analysis, data)
@@ -218,7 +218,10 @@ def _event(analysis: Analysis) -> Predictions:
 
 
 def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
-    """Return the columns to search (prediction, predicted class, features), and names left out."""
+    """Return (columns, left_out): features to search, and names of those that are not searched.
+
+    The prediction itself, and for the top class the predicted class, are searched as well.
+    """
     if data.features is None:
         raise StatisticError(
             "segment_search needs features: a data frame, a mapping or an array of shape (n, d)"
@@ -237,7 +240,10 @@ def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Featu
 
 
 def _matches(values: FloatArray, top: FloatArray) -> bool:
-    """Return whether values and predicted classes are relabellings of each other."""
+    """Return whether a feature is the predicted class under other names.
+
+    ``values`` are the feature's numbers, ``top`` the predicted classes, (n,) each.
+    """
     if top.size != values.size or np.isnan(values).any():
         return False
     names, codes = np.unique(values, return_inverse=True)
@@ -302,7 +308,11 @@ LOOKED_AT = 50_000
 
 
 def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
-    """Return whether large cells hold only (non-)events, which predictions do not explain."""
+    """Return whether a column gives the outcome away, as a consequence of it would.
+
+    It does if cells of at least ``min_rows`` rows hold only events or only non-events although the
+    predictions make that very unlikely, or if its values predict the outcome almost without error.
+    """
     rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
     if {*(others[large] / rows[large])} == {0.0, 1.0}:
@@ -447,7 +457,7 @@ ROWS_SAMPLED = 100_000
 
 
 def first_largest(values: FloatArray) -> int:
-    """Return the first index of the largest value, up to rounding."""
+    """Return the index of the largest value; the first of those equal up to rounding."""
     return int(np.flatnonzero(values >= values.max() - TIES)[0])
 
 
@@ -462,9 +472,9 @@ def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
 
 
 def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
-    """Return the shift at which the expected number of events equals the observed one.
+    """Return the log-odds shift t at which expected and observed events agree, possibly ±∞.
 
-    May be ±∞.
+    ``p`` and ``w`` (m,) are predictions and weights of the rows, ``events`` is Σ w y.
     """
     from scipy.optimize import brentq
 
@@ -480,8 +490,9 @@ def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
 
 
 def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> list[int]:
-    """Return places of segments with evidence above ``bar`` after correcting those before.
+    """Return the indices of the segments to report, in the order in which they are found.
 
+    Each has the most evidence after the segments before it are recalibrated, and at least ``bar``.
     A segment of fewer columns is preferred to one of more with nearly as much evidence.
     """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
@@ -506,7 +517,10 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
 
 
 def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
-    """Return a segment of fewer of the same columns with at least the same evidence, or itself."""
+    """Return the index of a segment on fewer of the same columns with about as much evidence.
+
+    If there is none, return ``segment`` itself.
+    """
     of = {*scan.lattice.members[segment]}
     alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
     plain = [place for place, member in alone if {*member} < of]
@@ -517,9 +531,10 @@ def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
 def left(
     scan: Scan, y: FloatArray, q: FloatArray, w: FloatArray, floor: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (O − E)² / (2 φ max(V, floor)) − π under predictions q, O − E, and V, (S,) each.
+    """Return (evidence, gap, variance) of every segment under predictions ``q``, (S,) each.
 
-    ``y``, ``q`` and ``w`` (n,) are events, predictions and weights; ``floor`` bounds V from below.
+    Evidence is (O − E)² / (2 φ max(V, floor)) − π, the gap O − E and the variance V. ``y``, ``q``
+    and ``w`` (n,) are events, predictions and weights.
     """
     gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
     variance = np.maximum(variance, floor)
@@ -601,10 +616,13 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
 
 
 def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
-    """Return which difference in a share f of the rows is found with power 0.8; None if none is.
+    """Return pairs (f, difference).
 
-    By the price π of one column of numbers, t solves t K′(t) − K(t) − 0.84 t √K″(t) =
-    (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ); the difference is (K′(t) − K′(0)) φ / (f Σ w).
+    The difference that is found with power 0.8 in a share f of rows.
+
+    It is None if no difference is. With the penalty π of one column of numbers, t solves t K′(t) −
+    K(t) − 0.84 t √K″(t) = (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ); the difference is
+    (K′(t) − K′(0)) φ / (f Σ w).
     """
     from scipy.optimize import brentq
 

@@ -40,7 +40,7 @@ BINOMIAL = 1e-9
 
 @dataclass(frozen=True)
 class SignedBounds:
-    """Mean observed − predicted with its ends, and the p-value of 0: all in [−1, 1]."""
+    """Mean observed − predicted with its interval, in [−1, 1], and the p-value of no difference."""
 
     estimate: float
     low: float
@@ -69,7 +69,10 @@ def _signed(
     columns: tuple[FloatArray, FloatArray, FloatArray],
     alpha: float,
 ) -> SignedBounds:
-    """Bound the mean of events less predictions, given probabilities, events and weights."""
+    """Return the mean difference with its bounds; ``columns`` are (predictions, events, weights).
+
+    Each has shape (n,), and each row stands for ``times`` rows.
+    """
     from scipy.optimize import brentq
 
     p, y, w = columns
@@ -81,7 +84,10 @@ def _signed(
         return float((times * w) @ tilted(q, t))
 
     def root(rises: Callable[[float], float]) -> float:
-        """Return where an increasing function is 0, or the end of the range beyond which it is."""
+        """Return the zero of an increasing function of the shift t.
+
+        Without a zero it is the end of the range of t.
+        """
         if rises(-SIGNED_REACH) >= 0.0:
             return -SIGNED_REACH
         if rises(SIGNED_REACH) <= 0.0:
@@ -95,7 +101,7 @@ def _signed(
     unit = phi * float(squares @ v) / float((times * w) @ v)
 
     def tails(t: float) -> tuple[float, float]:
-        """Return P(count ≥ observed) and P(count ≤ observed) at a shift."""
+        """Return P(count ≥ observed) and P(count ≤ observed) at a log-odds shift ``t``."""
         shifted = tilted(q, t)
         variance = phi * float(squares @ (shifted * (1.0 - shifted)))
         return _tails(events / unit, mean(t) / unit, variance / unit**2)
@@ -110,7 +116,11 @@ def _signed(
 def _overdispersion(
     rows: Predictions, times: FloatArray, residuals: FloatArray, variance: float, alpha: float
 ) -> float:
-    """Return φ, by how much the sum of the events varies more than independent rows do."""
+    """Return φ ≥ 1, the ratio of the variance of the event count to that of independent rows.
+
+    ``residuals`` (n,) are y − p(t̂) and ``variance`` is Σ w² p (1 − p) at t̂. φ includes the square
+    of the ratio of Student's to the normal quantile.
+    """
     w = np.ones(residuals.size) if rows.weights is None else rows.weights
     units = [rows.clusters] if rows.n_clusters is not None else [None]
     units += [] if rows.crossed is None else [rows.crossed]
@@ -136,7 +146,10 @@ def _overdispersion(
 
 
 def _tails(count: float, mean: float, variance: float) -> tuple[float, float]:
-    """Return P(X ≥ count) and P(X ≤ count), X binomial of this mean and variance, or Poisson."""
+    """Return P(X ≥ count) and P(X ≤ count), X binomial with this mean and variance.
+
+    X is Poisson if the variance is as large as the mean. ``count`` need not be whole.
+    """
     if mean - variance <= BINOMIAL * mean:
         above = float(gammainc(count, mean)) if count > 0.0 else 1.0
         return above, float(gammaincc(count + 1.0, mean))

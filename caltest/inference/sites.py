@@ -128,7 +128,11 @@ def meta_analysis(
 
 
 def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:
-    """Return log O:E and its standard error, derived from the error of the intercept."""
+    """Return log O:E of a site and its standard error.
+
+    The error is derived from ``error``, the standard error of calibration-in-the-large
+    ``intercept``.
+    """
     w = np.ones(rows.n) if rows.weights is None else rows.weights
     fitted = expit(log_odds(rows) + intercept)
     observed, slope = float(w @ (rows.labels == 0)), float(w @ (fitted * (1.0 - fitted)))
@@ -136,7 +140,11 @@ def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float,
 
 
 def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]) -> CentreCurve:
-    """Return the mean calibration curve over sites, at predictions that at least three reach."""
+    """Return the mean calibration curve over sites, where at least three sites have predictions.
+
+    Notes on sites without a curve are appended to ``notes``. StatisticError for fewer than five
+    curves.
+    """
     z, curves, without = centre_curves(sites)
     notes += without
     if len(curves) < 5:
@@ -201,7 +209,12 @@ def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
 
 
 def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
-    """Return fitted log-odds and their errors, (2, m); None where there is no finite fit."""
+    """Return fitted log-odds and their standard errors at ``at``, (2, m).
+
+    None without a finite fit.
+
+    ``z`` (n,) are the log-odds of one site's predictions.
+    """
     knots = np.quantile(z, (0.1, 0.5, 0.9))
     if np.diff(knots).min() <= 1e-9:
         return None
@@ -218,7 +231,11 @@ def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatAr
 
 
 def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> PooledEffect:
-    """Return mean and spread of true effects from estimates and standard errors, (2, k)."""
+    """Return the random-effects estimate of mean and spread of true effects over k sites.
+
+    ``estimates`` (2, k) are estimates and standard errors, ``calibrated`` the value under
+    calibration. The spread τ is by restricted likelihood, the interval by Knapp & Hartung (2003).
+    """
     from scipy.special import chdtrc, stdtr, stdtrit
 
     values, errors = estimates
@@ -249,7 +266,10 @@ def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> Pool
 
 
 def _reml(values: FloatArray, variances: FloatArray) -> float:
-    """Return the τ² ≥ 0 that maximises the restricted likelihood: best of a grid, refined."""
+    """Return the between-site variance τ² ≥ 0 that maximises the restricted likelihood.
+
+    ``values`` and ``variances`` (k,) are the estimates of k sites with their squared errors.
+    """
     from scipy.optimize import brentq
 
     def likelihood(tau2: float, slope: bool = False) -> float:

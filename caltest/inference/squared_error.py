@@ -38,7 +38,10 @@ class Parts:
 
     @classmethod
     def of(cls, induced: Predictions, cell: IntArray, times: FloatArray | None = None) -> Parts:
-        """Sum the rows, in O(n d), and O(n log n) with clusters."""
+        """Sum the residuals of rows by unit and cell; O(n d), or O(n log n) with clusters.
+
+        ``cell`` (n,) is the cell of every row; each row stands for ``times`` rows.
+        """
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
         every = np.arange(induced.n)
@@ -53,7 +56,10 @@ class Parts:
         return cls(*np.divmod(codes, n_cells), mass, sums, place.ravel(), once, rows=False)
 
     def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
-        """Return all pairs (i, j) of parts of the same unit in two partitions, two arrays (m,)."""
+        """Return index pairs (i, j), two arrays (m,).
+
+        Parts of one unit in this and the other partition.
+        """
         if self.rows:
             return self.of_row, self.of_row
         # Parts of a unit lie together: the parts of the other partition are a range for each
@@ -80,15 +86,17 @@ def summed(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SquaredError:
-    """T = (1/W) Σ_b w_b (|S_b|² − Σ_u |S_ub|²): products of residuals of two units in one cell.
+    """Debiased squared error T of a binned model, with its jackknife values.
 
-    With w_b = W_b / (W_b² − Σ_u W_ub²), 1 / (n_b − 1) for plain rows and 0 for cells of one unit, T
-    is the value of ``DebiasedL2`` if units are rows; of clusters it leaves out the pairs within.
+    T = (1/W) Σ_b w_b (|S_b|² − Σ_u |S_ub|²) uses products of residual sums of two different units u
+    in one cell b; a unit is a row or a cluster. w_b is W_b / (W_b² − Σ_u W_ub²), that is 1 / (n_b −
+    1) for unweighted rows, and 0 for cells of one unit. For rows, T is the value of ``DebiasedL2``;
+    for clusters it leaves out the pairs within a cluster.
 
-    ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b, ``mass`` (L,) the W_b,
-    ``centred`` (P, d) S_ub − W_ub S_b / W_b; ``omitting`` (U,) is T when unit u is left out and
-    cells are kept, ``changes`` (n, K) by how much T changes when row i has label k. ``copies`` (n,)
-    and ``times`` (U,) are how many rows and units each row and unit stands for.
+    ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b, ``mass`` (L,) the W_b, and
+    ``centred`` (P, d) the S_ub − W_ub S_b / W_b. ``omitting`` (U,) is T without unit u, with the
+    same cells; ``changes`` (n, K) the change of T if row i has label k. ``copies`` (n,) and
+    ``times`` (U,) say how many rows and units each row and unit stands for.
     """
 
     estimate: float
@@ -106,7 +114,7 @@ class SquaredError:
     def of(
         cls, cells: Cells, induced: Predictions, times: FloatArray | None = None
     ) -> SquaredError:
-        """Compute the error in O(n d); ``times`` (n,) is how many rows each row stands for."""
+        """Compute the error in O(n d); each row stands for ``times`` rows, shape (n,)."""
         n, cell, size = induced.n, cells.of_unit, len(cells)
         parts = Parts.of(induced, cell, times)
         part_cell, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times
@@ -154,7 +162,10 @@ class SquaredError:
         return summed(self.parts.times * values, self.parts.cell, self.weights.size)
 
     def together(self, variances: FloatArray) -> float:
-        """Return the variance of a sum over rows (n,), rows of one unit perfectly correlated."""
+        """Return the variance of a sum over rows if rows of one unit are perfectly correlated.
+
+        ``variances`` (n,) are the variances of single rows.
+        """
         if self.parts.rows:
             return float(self.copies @ variances)
         unit = self.parts.unit[self.parts.of_row]
@@ -162,12 +173,12 @@ class SquaredError:
 
     @property
     def alone(self) -> int:
-        """Number of rows in cells of one unit."""
+        """Number of rows in cells that hold a single unit, which the error does not use."""
         return int(self.copies[self.weights[self.cell] == 0.0].sum())
 
     @cached_property
     def freedom(self) -> float:
-        """Effective number of units less 1; infinite for rows of equal weight."""
+        """Degrees of freedom: the effective number of units less 1; infinite for equal weights."""
         mass = np.bincount(self.parts.unit, self.parts.mass)
         if self.parts.rows and mass.min() == mass.max():
             return np.inf
@@ -176,7 +187,11 @@ class SquaredError:
 
 
 class Few(NamedTuple):
-    """Sums over cells without some parts: mass (L,), S (L, d), |S|² − Σ |x|², W² − Σ W_u²."""
+    """Sums over cells that leave some parts out.
+
+    ``total`` (L,) is the weight, ``sums`` (L, d) the residual sums S, ``totals`` (L,) |S|² − Σ
+    |S_u|² and ``apart`` (L,) W² − Σ W_u².
+    """
 
     total: FloatArray
     sums: FloatArray
@@ -185,7 +200,7 @@ class Few(NamedTuple):
 
 
 def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
-    """Return the sums of cells without the parts that dominate them."""
+    """Return the sums of the cells without the parts marked ``heavy`` (P,), which dominate them."""
     m = np.where(heavy, 0.0, parts.times)
     sums = added(m[:, None] * parts.sums, parts.cell, size)
     squares = summed(m * (parts.sums**2).sum(axis=1), parts.cell, size)
@@ -194,7 +209,7 @@ def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
 
 
 def over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
-    """Return a / b where ``where`` is true, and 0 elsewhere."""
+    """Return a / b elementwise, 0 where ``where`` is false."""
     return np.divide(a, b, out=np.zeros(a.shape), where=where)
 
 

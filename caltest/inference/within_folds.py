@@ -31,7 +31,10 @@ SUMMED_OVER_FOLDS = (CoxScore, CoxLR)
 
 
 def memorised(analysis: Analysis) -> bool:
-    """Return whether folds come from models that memorise groups of rows with known outcomes."""
+    """Return whether the fold models have memorised groups of rows, such as the rates of sites.
+
+    If so, the statistic has to be computed fold by fold.
+    """
     lens = analysis.lens
     return isinstance(lens, Aligned) and lens.summary.memorised
 
@@ -69,7 +72,7 @@ def tested_within_folds(
 
 @dataclass(frozen=True, eq=False)
 class FoldProblem(RowProblem):
-    """Rows of several folds: bins have the edges of all rows, and every fold its own cells."""
+    """Problem of cross-validated rows: bins have common edges, and every fold has its own cells."""
 
     folds: IntArray = field(repr=False)
 
@@ -80,7 +83,7 @@ class FoldProblem(RowProblem):
 
 @dataclass(frozen=True, eq=False)
 class FoldPart(RowProblem):
-    """Rows of one fold, in bins with the edges of all rows."""
+    """Problem of the rows of one fold, in bins whose edges are those of all rows."""
 
     whole: RowProblem = field(repr=False)
     rows: IntArray = field(repr=False)
@@ -91,7 +94,7 @@ class FoldPart(RowProblem):
 
 @dataclass(frozen=True, repr=False)
 class WithinFolds(Statistic):
-    """Statistic computed fold by fold, and summed over the folds by their weight."""
+    """Statistic computed in each fold and averaged over folds by their weight."""
 
     statistic: StatisticLike
 
@@ -105,7 +108,10 @@ class WithinFolds(Statistic):
         return self._by_fold(problem)
 
     def _by_fold(self, problem: FoldProblem) -> PreparedFolds:
-        """Prepare the statistic for each fold, without folds in which it cannot vary."""
+        """Return the statistic prepared for each fold.
+
+        Folds in which it cannot vary are left out.
+        """
         data = problem.data
         mass = np.ones(data.n) if data.weights is None else data.weights
         parts, places, shares, refused = list[Prepared](), [], [], None
@@ -138,7 +144,7 @@ class WithinFolds(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class PreparedFolds(LabelStatistic):
-    """Σ_k c_k T_k(labels of fold k), with fixed predictions."""
+    """Weighted sum Σ_k c_k T_k over folds with fixed predictions; T_k sees the labels of fold k."""
 
     parts: tuple[Prepared, ...]
     rows: tuple[IntArray, ...]

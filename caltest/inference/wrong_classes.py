@@ -105,7 +105,7 @@ def worst_class(
 
 
 def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
-    """Return the result for validated rows of at least three classes."""
+    """Return the result of :func:`worst_class` for validated rows of at least three classes."""
     statistic = WorstClass()
     alone = data.n_clusters is None and data.horizon is None
     # Draws, also where a few label vectors could be listed: each score is compared with them
@@ -162,7 +162,11 @@ SMALLER = {"temperature": (False, True), "level": (True, False),
 def enough(
     probs: FloatArray, labels: IntArray, alpha: float
 ) -> tuple[str, dict[str, float]]:  # fmt: skip
-    """Return the smallest sufficient model, and p-values of the lack of fit of those tried."""
+    """Return (name, p-values): the smallest model of recalibration that leaves no lack of fit.
+
+    The p-values are those of the lack of fit of the models that were tried, by name. ``alpha`` is
+    the level; "vector" is the largest model.
+    """
     z, left = np.log(np.maximum(probs, PROBABILITY_CLIP)), dict[str, float]()
     for name, (shifts, slope) in SMALLER.items():
         left[name] = _left(z, labels, shifts, slope)

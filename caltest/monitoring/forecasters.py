@@ -89,10 +89,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def width(self) -> int:
-        """Numbers in a point of the history.
-
-        Rows, two log evidences, the sum, and one square a process.
-        """
+        """Length of a history point: rows, two log e-values, the sum, and squares by process."""
         return 4 + self.horizon
 
     def update(
@@ -137,7 +134,11 @@ class ComparisonMonitor(Watch):
         return new._after(rows, steps, times)
 
     def _scored(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the score difference with the event, without it, and ν, three arrays (n,)."""
+        """Return (on, off, ν) of forecasts p and q of the event, (n,) each.
+
+        ``on`` and ``off`` are the score differences a − b with and without the event, and ν the
+        probability at which both expect the same score.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.score == "brier":
                 on, off = (p - q) * (p + q - 2.0), (p - q) * (p + q)
@@ -192,7 +193,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def logs(self) -> tuple[float, float]:
-        """Logarithms of both e-values; 0 before the first row."""
+        """Logarithms of both e-values, for a and for b being better; 0 before the first row."""
         first, second = self._processes[:, :2].max(axis=0) - (log(self.horizon) if self.n else 0.0)
         return float(first), float(second)
 
@@ -213,7 +214,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def high(self) -> float:
-        """Upper limit, as ``low``."""
+        """Upper limit for the mean difference, at all times with probability 1 − ``alpha``."""
         return self._limits(self.n, self.total, self._processes[:, 3])[1]
 
     def _limits(self, n: float, total: float, squares: FloatArray) -> tuple[float, float]:
@@ -275,7 +276,10 @@ class ComparisonMonitor(Watch):
 
 
 def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return a process before and after each of its rows, shape (m + 1, 5)."""
+    """Return the sums of a process before and after each of its rows, shape (m + 1, 5).
+
+    ``process`` (5,) are the sums so far, ``rows`` (m, 3) both log gains and the score difference.
+    """
     after = np.cumsum(np.vstack([process[[0, 1, 2, 4]], np.insert(rows, 3, 1.0, axis=1)]), axis=0)
     before = after[:-1, 2] / np.maximum(after[:-1, 3], 1.0)
     squares = np.cumsum([process[3], *(rows[:, 2] - before) ** 2])

@@ -281,7 +281,7 @@ class Monitor(Watch):
 
     @property
     def mode(self) -> int:
-        """Kind of evidence: CHANGE (sum over starts) or MONITOR (product from the first row)."""
+        """Kind of evidence: CHANGE (sum over starting points) or MONITOR (from the first row)."""
         return CHANGE if self.change else MONITOR
 
     @property
@@ -301,7 +301,7 @@ class Monitor(Watch):
         return np.inf if now >= REFUTED else now
 
     def _of_all(self, states: FloatArray) -> float:
-        """Return the log evidence of all processes together."""
+        """Return the log e-value of all processes; ``states`` has one row for each step of h."""
         now = float(mixture.scalar(states, mixture.NOW).max())
         return now - (0.0 if self.change else log(self.horizon))
 
@@ -340,7 +340,7 @@ class Monitor(Watch):
 
     @property
     def leader(self) -> str:
-        """Description of the best expert, such as "overconfident, slope 0.78 about 50 %"."""
+        """Description of the expert with most wealth, such as "overconfident, slope 0.78"."""
         return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
 
     def best_curve(self, p: FloatArray) -> FloatArray:
@@ -430,7 +430,7 @@ def bet_dealt(
 
 
 def refuse_large(weights: FloatArray) -> None:
-    """Refuse weights above 1, which would stake more than the wealth."""
+    """Raise InvalidPredictionsError for weights above 1, which would stake more than the wealth."""
     if weights.max() > 1.0:
         row = int(np.argmax(weights > 1.0))
         raise InvalidPredictionsError(
@@ -440,7 +440,10 @@ def refuse_large(weights: FloatArray) -> None:
 
 
 def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
-    """Refuse a time that was already bet on, and rows of one time for more than two classes."""
+    """Raise an error for a time on which the bet has been made already.
+
+    ``over`` is that time in words, None if there is none. Rows that share a time need two classes.
+    """
     if over is not None:
         raise InvalidPredictionsError(
             f"time: row 0 is of {over}, on which the bet is made, one for all rows of a time, as "
@@ -456,9 +459,9 @@ def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
 
 
 def one_row(probs: object, labels: object) -> FloatArray | None:
-    """Return (p, 1 − p, label, weight) of a row given as two numbers, or in lists of one.
+    """Return a single row given as two numbers, or lists of one; None for other input.
 
-    Else None.
+    The row is (p, 1 − p, label, weight), shape (1, 4).
     """
     if isinstance(probs, (list, np.ndarray)) and isinstance(labels, (list, np.ndarray)):
         if len(probs) != 1 or len(labels) != 1:
@@ -535,7 +538,10 @@ def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[flo
 
 
 def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
-    """Return log factors of flat experts (F,), and of shifts at the nodes of the tree (N, 11)."""
+    """Return the log factors that a tally gives the experts, as arrays (F,) and (N, 11).
+
+    The first is for the experts outside the tree, the second for shifts at the nodes of the tree.
+    """
     open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
     p, rest = micro.centre[open_cells], micro.rest[open_cells]
     count, events = micro.count[open_cells], micro.labels[open_cells]
@@ -590,10 +596,11 @@ ROWS_A_LOOK = 2**16
 def of_change(
     before: Monitor, after: Monitor, p_and_y: FloatArray, weights: FloatArray, times: Times
 ) -> dict[str, Any]:
-    """Return where a change began once the alarm rings, and till then the walks that tell.
+    """Return fields on the most likely start of a change, known once an alarm is raised.
 
-    A walk adds up the log-likelihood ratios of a line against the predictions; a change to the line
-    began most likely after its lowest point, however rows are split.
+    Before the alarm they are walks, which add up the log-likelihood ratios of recalibration lines
+    against the predictions, in order of the rows. A change to a line began most likely after the
+    lowest point of its walk, however rows are split into updates.
     """
     walks, end = before.walks, None if after.alarm is None else after.alarm - before.n
     if not before.change or before.alarm is not None or (before.n and not walks):  # after tallies
@@ -658,9 +665,10 @@ def in_words(sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0
 
 
 def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) -> str:
-    """Return the line on rows after the alarm.
+    """Return the line on the rows after the alarm, with the direction if it is significant.
 
-    It names the direction from two standard errors on.
+    Significant is two standard errors. ``words`` are the means, ``sums`` and ``before`` sums of
+    rows now and at the alarm.
     """
     mean, rate = means_of(sums, before)
     noise = sqrt(mean * (1.0 - mean) / (sums[0] - before[0]))
@@ -678,7 +686,7 @@ def of_impossible(count: int, rounded: bool) -> str:
 
 
 def report(monitor: Monitor) -> list[str]:
-    """Return the lines of a monitor's printed summary, except the closing ones."""
+    """Return the lines of a monitor's printed summary, except the last ones on the recipe."""
     question = "has it become miscalibrated?" if monitor.change else "is it miscalibrated?"
     value, rings = format_evalue(monitor.log_evidence), format_evalue(monitor.alarm_at)
     p, of_last = monitor.pvalue, f" (last {monitor.sums[0]:.0f} rows)"  # an older state had no sums

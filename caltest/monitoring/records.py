@@ -33,9 +33,9 @@ ROWS_OF_A_FILE = 20
 
 
 class Count(NamedTuple):
-    """Rows of a file that a run has counted, those that wait, and those that it left out.
+    """Numbers of rows of a file: counted by a run, waiting for a label, and left out.
 
-    Rows are ``late`` that waited until later ones were bet on without them.
+    ``late`` rows waited until later ones were bet on without them.
     """
 
     new: int = 0
@@ -45,7 +45,10 @@ class Count(NamedTuple):
 
 
 class FirstWaiting(NamedTuple):
-    """The first row that waits for its outcome: is its line complete, do later rows have labels."""
+    """First row that waits for its outcome.
+
+    ``unfinished`` says that its line is incomplete, ``later`` that later rows have labels.
+    """
 
     row: str
     unfinished: bool
@@ -65,9 +68,9 @@ class FirstWaiting(NamedTuple):
 
 @dataclass(frozen=True)
 class CountedPart:
-    """A file, its rows in the order in which they count, and how many have been counted.
+    """File of a monitor: its rows in the order in which they count, and how many are counted.
 
-    A label is −1 where there is none; ``lost`` are places whose label is not waited for.
+    A label is −1 where there is none; ``lost`` are indices of rows whose label is not waited for.
     """
 
     path: Path
@@ -99,7 +102,7 @@ class CountedPart:
         return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: FileRecord) -> bool:
-        """Return whether the first rows of this file are the rows of a record."""
+        """Return whether the file begins with the rows of a record, and so continues it."""
         count, same = record["rows"], self.after(record)
         return count <= self.labels.size and same.mark(count) == record["sha256"]
 
@@ -113,13 +116,16 @@ class CountedPart:
         return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
 
     def bag(self, count: int) -> str:
-        """Return an order-independent hash of the first rows, or "" if too few of them differ."""
+        """Return a hash of the first rows that ignores their order.
+
+        "" if too few of them differ.
+        """
         columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
         rows = row_numbers(np.column_stack(columns)[:count])
         return f"{count} {rows.sum():x}" if np.unique(rows).size >= ROWS_OF_A_FILE else ""
 
     def begins(self, other: CountedPart) -> bool:
-        """Return whether another file begins with the rows of this one, or holds the same rows."""
+        """Return whether another file is a copy or continuation of this one."""
         n, m = self.labels.size, other.labels.size
         begins = ROWS_OF_A_FILE <= n <= m and other.mark(n) == self.mark(n)
         return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
@@ -167,9 +173,9 @@ def refuse_misfits(
     parts: list[CountedPart],
     options: dict[str, Any],
 ) -> None:
-    """Refuse files of another model, rows that come too late, and rows that come twice.
+    """Raise an error for files of another model, rows that come too late, and repeated rows.
 
-    ``options`` are the options of the command by name; refusals name them.
+    ``options`` are the options of the command by name, which messages mention.
     """
     state = options["state"]
     if watch.time is not None and options["time"] is None:
@@ -246,9 +252,9 @@ def tally_in(path: Path) -> Tally | None:
 def added(
     watch: Monitor, records: dict[str, FileRecord], tallies: dict[Path, Tally]
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count]]:
-    """Update the monitor by new tallies, each one batch.
+    """Update the monitor by new tallies, each as one batch; return (monitor, records, counts).
 
-    Also return records and row counts by file.
+    Records and counts are by file.
     """
     counts = {}
     for path, tally in tallies.items():
@@ -273,10 +279,13 @@ def counted(
     parts: list[CountedPart],
     options: dict[str, Any],
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count], FirstWaiting | None]:
-    """Count what is new, say of each file how many rows were, and which row others wait for.
+    """Update the monitor by the new rows of files.
 
-    With ``drop_missing`` labels are lost that are not there before one that is, in the order of the
-    rows, or with times of an earlier time; the last rows still wait.
+    Return (monitor, records, counts, first waiting).
+
+    ``counts`` has the number of rows by file; the last is the first row that waits for its label,
+    or None. With ``drop_missing`` a row without a label is left out for good if a later row (or
+    time) has one.
     """
     timed, counts = options["time"] is not None, dict[str, Count]()
     refuse_misfits(watch, records, parts, options)
@@ -316,7 +325,7 @@ def counted(
 
 
 def in_words(name: str, count: Count) -> str:
-    """Return a sentence on how many rows of a file were counted, wait, and were left out."""
+    """Return a sentence on how many rows of a file were counted, wait, or were left out."""
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
     reasons = {"without one left out for good": count.lost}
     reasons["left out for good, as later ones were bet on"] = count.late

@@ -189,7 +189,10 @@ class Revisions:
             )
 
     def _grid(self) -> float:
-        """Return the coarsest grid on which most forecasts inside (0, 1) lie, else 0."""
+        """Return the coarsest grid, such as 0.01, on which most forecasts lie.
+
+        0.0 if there is none.
+        """
         inside = self.probs[(self.probs > 0.0) & (self.probs < 1.0)]
         for grid in GRIDS if inside.size else ():
             if (np.abs(inside / grid - np.rint(inside / grid)) < 1e-6).mean() >= ON_GRID:
@@ -322,7 +325,10 @@ class Revisions:
         return clock, np.cumsum(logs, axis=0)
 
     def _movement(self) -> tuple[float, float, float]:
-        """Σ d², the uncertainty resolved, and the log e-value of the excess movement."""
+        """Return (Σ d², resolved uncertainty, log e-value of the excess movement).
+
+        Revisions d of a martingale have an expected Σ d² equal to the uncertainty that is resolved.
+        """
         question, d, before = self._steps
         count = self.names.size
         p0 = self.probs[np.flatnonzero(np.diff(self.question, prepend=-1))]
@@ -338,7 +344,13 @@ class Revisions:
         return float(movement.sum()), float((movement - excess).sum()), evidence
 
     def _effect(self, level: float) -> tuple[float, float, float]:
-        """Return 1 − Σ d_t d_{t−1} / Σ d²_{t−1} over changes, and its jackknife interval."""
+        """Return (effect, low, high).
+
+        1 − Σ d_t d_{t−1} / Σ d²_{t−1} over changes, with its interval.
+
+        It is 1 for a martingale and below 1 for momentum. The interval is by the jackknife over
+        groups.
+        """
         from scipy.stats import t as student
 
         question, d, _ = self._steps
@@ -408,7 +420,7 @@ def _settled(
 
 
 def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
-    """Return which rows hold a forecast (n,), and the forecasts (n,), 0 where there is none."""
+    """Return (given, forecasts), (n,) each: which rows hold a forecast, and it, or 0."""
     if values.dtype.kind == "O":
         values = np.array([np.nan if v is None else v for v in values])
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.size, dtype=bool)
@@ -421,7 +433,11 @@ def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
 
 
 def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArray:
-    """Return the outcome of each question, shape (Q,), NaN while it is open."""
+    """Return the outcome of each question, (Q,); NaN while it is open.
+
+    ``outcomes`` are a value for each row, or a mapping by question; ``number`` (n,) is the
+    question.
+    """
     if outcomes is None:
         return np.full(names.size, np.nan)
     if isinstance(outcomes, Mapping):

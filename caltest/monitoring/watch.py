@@ -43,7 +43,7 @@ MONITOR_LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, C
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Watch(Result):
-    """Base class of monitors: an update returns a new monitor, and the old one stays as it was."""
+    """Base class of monitors; an update returns a new monitor and leaves the old one unchanged."""
 
     n: int = 0
     n_classes: int = 0
@@ -72,17 +72,17 @@ class Watch(Result):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Numbers in a point of the history, the number of rows first."""
+        """Length of a point of the history; its first entry is the number of rows."""
 
     @property
     @abstractmethod
     def alarm_at(self) -> float:
-        """Log evidence at which the alarm is raised."""
+        """Logarithm of the e-value at which the alarm is raised."""
 
     @property
     @abstractmethod
     def history(self) -> FloatArray:
-        """Number of rows, and the monitor's numbers after them, shape (m, width)."""
+        """History of the evidence, shape (m, width): number of rows, and the values after them."""
 
     @property
     def times(self) -> AnyArray | None:
@@ -133,7 +133,7 @@ class Watch(Result):
         return new
 
     def _same_classes(self, data: RowsOrTally, time: object) -> dict[str, object]:
-        """Check that classes are as before; return the fields n_classes, classes and dates."""
+        """Check that the classes are as before; return the fields n_classes, classes and dates."""
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
                 f"these rows have {data.n_classes} classes, those before {self.n_classes}"
@@ -175,7 +175,7 @@ class Watch(Result):
         return moved | {"every": every, "past": past, "clock": clock}
 
     def _remarks(self) -> list[str]:
-        """Return the remarks for printing, first a doubt if outcomes may have come late."""
+        """Return the remarks to print; a doubt comes first if outcomes may have been known late."""
         if self.horizon > 1 or self.neighbours <= AGREEING:
             return super()._remarks()
         doubt = (
@@ -235,7 +235,10 @@ class Watch(Result):
 
     @classmethod
     def _refuse_types(cls, content: dict[str, Any], what: str) -> None:
-        """Refuse fields of another type, negative row counts, and NaN."""
+        """Raise InvalidPredictionsError for fields of another type, negative counts, and NaN.
+
+        ``what`` begins the message.
+        """
         for f in fields(cls):
             value, kind = content.get(f.name), str(f.type)
             if f.name not in content or (value is None and "None" in kind):
@@ -252,7 +255,7 @@ class Watch(Result):
                 raise InvalidPredictionsError(f"{what}: its {f.name} is {value!r}")
 
     def _refuse_damage(self, what: str) -> None:
-        """Refuse row counts that contradict each other, and a damaged history."""
+        """Raise InvalidPredictionsError for contradictory row counts, and a damaged history."""
         for name, wrong in {
             "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,
             "steps": self.steps > self.n,
@@ -298,7 +301,7 @@ def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntA
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
-    """Return the first point of every ``every`` rows, shape (m, width)."""
+    """Return every ``every``-th point of a history, (m, width); ``before`` is where it went on."""
     part = points[:, 0] // every
     return points[part > np.append(before, part[:-1])]
 

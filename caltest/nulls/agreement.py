@@ -78,18 +78,18 @@ def association(
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Agreement of residuals within clusters, N and ρ, for any label vectors.
+    """Agreement of residuals within clusters: the statistics N and ρ of any label vectors.
 
     Notes
     -----
-    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g) with Q_g = Σ_{i∈g} w_i² |x_i|². Here x are the residuals
-    r or, if ``centred``, r less its mean among the rows with about the same prediction (quarters by
-    rank), which keeps miscalibration from passing for dependence. Binary data have one component.
-    The coupling "correctness" looks at whether the likeliest label is right, with its probability.
-    ρ = N / Σ_g Q_g does not fall where few residuals vary: identical labels carry no information
-    about dependence, and N would call them independent. Both come with eight parts: pairs of rows
-    within each quarter of the predictions, and within each quarter of the rows by cluster size.
-    O(n + G K) for a label vector and G clusters.
+    N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g) with Q_g = Σ_{i∈g} w_i² |x_i|². Here x are the residuals r
+    or, if ``centred``, r less its mean among the rows with about the same prediction (quarters by
+    rank). The latter keeps miscalibration from being mistaken for dependence. Binary data have one
+    component. The coupling "correctness" looks at whether the most likely label is right, with its
+    probability. ρ = N / Σ_g Q_g does not fall where few residuals vary: identical labels carry no
+    information about dependence, and N would call them independent. Both come with eight parts:
+    pairs of rows within each quarter of the predictions, and within each quarter of the rows by
+    cluster size. O(n + G K) for a label vector and G clusters.
     """
 
     data: Predictions
@@ -144,7 +144,10 @@ class Agreement:
         return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
 
     def _sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
-        """Return (N, Σ_g Q_g), two arrays of shape (B, 9), each with its eight parts."""
+        """Return (N, Σ_g Q_g) for label vectors (B, n), two arrays of shape (B, 9).
+
+        Column 0 is over all pairs of rows, the others are the eight parts.
+        """
         if self.coupling == "correctness":
             labels = (labels != self.likeliest).astype(np.int64)
         values, squares = np.empty((2, len(labels), 9))
@@ -158,7 +161,10 @@ class Agreement:
         return np.bincount(self.cluster)
 
     def size_effect(self) -> float:
-        """Return z of the association between the size of a cluster and the residuals in it."""
+        """Return z of the association between cluster sizes and the residuals in the clusters.
+
+        A large |z| says that the size depends on outcomes, or that the error differs by size.
+        """
         hits = self.data.labels == (0 if self.coupling == "label" else self.likeliest)
         residuals = self.weights * (hits - self.probs[:, 0])
         return association(self.counts[self.cluster], residuals, self.cluster)
@@ -212,21 +218,33 @@ class Agreement:
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
 
     def degree(self, dependence: Degree | None) -> Dependence:
-        """Return the limits of λ, either given or estimated from the labels."""
+        """Return the upper limits of the dependence λ, given or estimated from the labels.
+
+        ``dependence`` is a number in [0, 1], limits, or None to estimate them.
+        """
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a drawer of labels with this dependence."""
+        """Return a generator of label vectors that depend on each other within clusters by λ.
+
+        ``dependence`` is λ, or None to estimate its upper limit.
+        """
         return dependent(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
     def observed(self, centred: bool = False) -> float:
-        """Return N of the observed labels."""
+        """Return N of the observed labels.
+
+        With ``centred`` residuals are centred in quarters of p.
+        """
         return float(self(self.data.labels[None, :], centred)[0, 0])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return κ, by how much labels agree more than any λ allows; 1 where nothing can vary."""
+        """Return κ ≥ 1, the variance of observed sums in clusters over the largest that λ allows.
+
+        It is 1 where no label can vary. Residuals of redraws are multiplied by √κ.
+        """
         variance, joint = self.sums
         allowed = float((variance + joint).sum())
         agreement = float(variance.sum()) + self.observed(centred)
@@ -258,7 +276,7 @@ class Agreement:
 
 
 def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
-    """Yield 199 label vectors in batches (b, n) that fit in memory."""
+    """Yield 199 label vectors of a generator, in batches (b, n) that fit in memory."""
     at_once = max(1, AGREEMENT_BATCH // n)
     return (
         draw(AGREEMENT_SEED, first, min(at_once, AGREEMENT_DRAWS - first))
@@ -267,7 +285,11 @@ def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
 
 
 def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
-    """Return the largest s in 1 … 10 whose draws with λ = s / 10 are ≤ ``most`` in 5 %, or 0."""
+    """Return the largest dependence that the data do not refute, as s = 10 λ in 0 … 10.
+
+    ``replicates(s)`` draws the agreement under λ = s / 10; s is refuted if at most 5 % of the draws
+    are at or below ``most``, the observed agreement.
+    """
     highest = 0
     for step in range(1, AGREEMENT_STEPS + 1):
         if (replicates(step) <= most).mean() >= POSSIBLE:
@@ -340,10 +362,11 @@ def _agreements(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class AgreementReader:
-    """Reads ρ and its parts from lanes of two classes, with their rows in order of clusters.
+    """Reader that computes ρ and its parts from redrawn binary outcomes, rows in order of clusters.
 
-    Σ_g x_a x_b and Σ_g x_a M_b, for quarters a and b, x the sums of residuals of a cluster and M
-    its weights, give N with any mean of the quarters: residuals are read once for both centrings.
+    It adds up Σ_g x_a x_b and Σ_g x_a M_b for quarters a and b, where x are the sums of residuals
+    of a cluster and M its weights. These give N with any mean of the quarters, so that residuals
+    are read once for both centrings.
     """
 
     order: IntArray
@@ -359,7 +382,7 @@ class AgreementReader:
 
     @classmethod
     def of(cls, a: Agreement) -> AgreementReader:
-        """Put the rows in order of clusters; O(n log n)."""
+        """Put the rows of an :class:`Agreement` in order of clusters; O(n log n)."""
         order = np.argsort(a.cluster, kind="stable")
         ordered = a.cluster[order]
         starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), order.size)
@@ -374,7 +397,11 @@ class AgreementReader:
         return cls(order, starts, rows, size, expected, mass, fixed, total)
 
     def __call__(self, events: AnyArray) -> FloatArray:
-        """Return ρ and its parts, shape (B, 2, 9), as ``Agreement._replicates``."""
+        """Return ρ and its eight parts for B redraws, shape (B, 2, 9).
+
+        ``events`` (n, B) are outcomes, 1 for the event (label 0), with rows in order of clusters.
+        The second axis is: residuals centred in quarters of the prediction, or not.
+        """
         lanes = events.shape[1]
         products, with_mass = np.zeros((2, 4, 4, 4, lanes))
         hits, squared_hits, slopes = np.zeros((3, 4, 4, lanes))
@@ -496,7 +523,7 @@ class CrossedAgreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling) -> CrossedAgreement:
-        """Return the agreements of both columns; rows that share both clusters count once."""
+        """Return the agreements within two columns of clusters; rows sharing both count once."""
         assert data.clusters is not None
         assert data.crossed is not None
         codes = data.clusters * (int(data.crossed.max()) + 1) + data.crossed
@@ -509,13 +536,13 @@ class CrossedAgreement:
 
     @cached_property
     def limits(self) -> TwoWayAgreement:
-        """Upper limit of λ for each column, with the λ of the other column 0."""
+        """Upper limits of λ, one for each column, if the λ of the other column is 0."""
         first, second = (column.limits().overall for column in self.columns)
         return first, second
 
     @cached_property
     def joint(self) -> TwoWayAgreement:
-        """Σ c_ij over pairs of rows of one cluster, for each column (V1)."""
+        """Sums V1 of covariances c_ij over pairs of rows in one cluster, one for each column."""
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
 
@@ -525,7 +552,11 @@ class CrossedAgreement:
         return sum(column.observed(centred) for column in self.columns) - both
 
     def inflation(self, limits: TwoWayAgreement, centred: bool = False) -> float:
-        """Return κ: how much more labels agree than any draw with such shares of λ allows."""
+        """Return κ ≥ 1, the factor by which draws with these λ vary too little.
+
+        It is the variance of observed sums over the largest that draws with the ``limits`` of both
+        columns allow.
+        """
         variance = float(self.columns[0].sums[0].sum())
         # The strongest draw in the ratio of both limits, with √λ₁ + √λ₂ = 1.
         roots = float(np.sqrt(limits).sum())
@@ -566,12 +597,12 @@ class TwoColumns:
         return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return the larger κ of the two columns."""
+        """Return the larger κ (missing variance of the draws) of the two columns."""
         limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a drawer of labels with this dependence."""
+        """Return a generator of label vectors that depend on each other along both columns."""
         return dependent(self.data, np.array(self.degree(dependence)), *self.couplings)
 
 
@@ -595,7 +626,10 @@ COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 
 @dataclass(frozen=True)
 class Dependence:
-    """Upper limits of λ: overall, by quarter of the predictions, and by quarter of cluster size."""
+    """Upper limits of the dependence λ in [0, 1], overall and for parts of the rows.
+
+    The parts are four quarters by prediction, and four by cluster size.
+    """
 
     overall: float
     by_prediction: tuple[float, ...]

@@ -24,7 +24,10 @@ FAR = 0.1
 
 
 def start(n_classes: int) -> FloatArray:
-    """Return the state before the first row, shape (1482,), or (1537 + 61 K,) for K > 2 classes."""
+    """Return the state of the bets before the first row, all wealth at its prior share.
+
+    It is a vector of shape (1482,), or (1537 + 61 K,) for K > 2 classes.
+    """
     two = np.zeros(TWO_CLASSES)
     two[KEPT] = 1.0
     two[FLAT] = EXPERT_PRIOR.sum()
@@ -124,7 +127,10 @@ Leader = tuple[float, str, Callable[[FloatArray], FloatArray]]
 
 
 def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
-    """Return the expert with the largest wealth; O(K)."""
+    """Return (log wealth, description, curve) of the expert with the largest wealth; O(K).
+
+    The description is for messages, such as "predictions too high"; the curve recalibrates p.
+    """
     with np.errstate(divide="ignore"):  # some wealth is lost for good
         earned, words, curve = _of_two(state[:TWO_CLASSES], mode)
         if n_classes == 2:
@@ -320,7 +326,10 @@ NESTED_PRIOR = np.append(0.5, np.full(16, 0.5 / 16))
 
 @inlined
 def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
-    """Multiply wealth in place and return its sum; subnormal numbers, which are slow, become 0."""
+    """Multiply the wealth ``pool`` by ``ratios`` in place, and return its sum.
+
+    Subnormal numbers, which are slow, become 0.
+    """
     total = 0.0
     for j in range(len(ratios)):
         x = pool[j] * ratios[j]
@@ -385,9 +394,11 @@ def factors(
     p: float, rest: float, happened: int, weight: float, powers: FloatArray, e: FloatArray,
     q: FloatArray, d: FloatArray,
 ) -> int:  # fmt: skip
-    """Write the factors of the flat experts into ``q`` and of the shifts into ``d``.
+    """Write the wealth factors that one row gives each expert.
 
-    Return the leaf.
+    ``p`` and ``rest`` = 1 − p are the prediction, ``happened`` the outcome, ``weight`` the stake,
+    and ``powers`` and ``e`` work space. ``q`` receives the factors of the experts outside the tree,
+    ``d`` those of the shifts. Return the leaf of the tree that p falls into.
     """
     right = p if happened else rest
     per = 1.0 / max(right, 1e-100)

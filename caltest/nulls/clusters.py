@@ -41,16 +41,19 @@ from caltest.nulls.lanes import Lanes, Seed, SharedLanes
 
 
 class Agreeing(Protocol):
-    """Protocol: dependence of rows measured from labels, with draws that have that dependence."""
+    """Protocol of measured dependence: its degree λ, and draws of labels that have it."""
 
     def degree(self, dependence: Degree | None) -> Degree:
-        """Return λ, given or at the upper limit estimated from the labels."""
+        """Return the dependence λ: ``dependence`` if given, else its estimated upper limit."""
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return κ, by how much labels agree more than any λ allows."""
+        """Return κ ≥ 1, the factor by which draws with this dependence vary too little.
+
+        It is the variance of observed sums in clusters over the largest that λ allows.
+        """
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a drawer of labels with this dependence."""
+        """Return a generator of label vectors with this dependence."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +134,7 @@ class SharedRedraws(LabelScheme):
         return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
 
     def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
-        """Return the schemes to try, each with the dependence measured under its coupling."""
+        """Return (scheme, measured dependence) for each scheme to try, one for each coupling."""
         schemes = self.each(data)
         if data.horizon is not None:
             return [(each, Overlap(data, each.couplings[0])) for each in schemes]
@@ -168,7 +171,7 @@ class WildSigns(Scheme):
     takes_clusters: ClassVar[bool] = True
 
     def drawer(self, data: Predictions) -> Drawer:
-        """Prepare to draw the signs of all rows; O(n) each."""
+        """Return a generator of random signs, one sign for all rows of a cluster; O(n) a draw."""
         rows = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
         return partial(
             _signs, SharedLanes.independent(np.full((int(rows.max()) + 1, 2), 0.5)), rows
@@ -218,7 +221,7 @@ class PopulationWeights(Scheme):
     """
 
     def refuse(self, data: Predictions) -> None:
-        """Refuse data without weights, and data for which the test does not hold its level."""
+        """Raise StatisticError without weights, or where the test does not hold its level."""
         m, w = 1.0 - data.probs.max(axis=1), data.weights
         if w is None or data.n_clusters is not None:
             raise StatisticError(f"{self!r} is for weights, and for rows without clusters")
@@ -254,9 +257,9 @@ class Overlap:
 
     @cached_property
     def induced(self) -> Predictions:
-        """Data whose labels are compared.
+        """Data whose residuals are compared.
 
-        The labels, or whether the likeliest label is right (binary).
+        The labels, or whether the most likely label is right.
         """
         return self.data if self.coupling == "label" else TopK(1)(self.data)
 
@@ -329,13 +332,13 @@ class Overlap:
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a drawer of labels with this dependence."""
+        """Return a generator of labels with this dependence between overlapping rows."""
         return dependent(self.data, self.degree(dependence), self.coupling)
 
 
 @dataclass(frozen=True, eq=False)
 class OverlapReader:
-    """Reader of N, overall and within quarters, from lanes whose rows are in order of time."""
+    """Reader that computes N, overall and within quarters, from redrawn outcomes in time order."""
 
     order: IntArray
     #: Time, quarter, prediction and weight of every row.
@@ -357,7 +360,10 @@ class OverlapReader:
         return cls(order, rows, horizon, total, np.maximum(mass, 1e-300))
 
     def __call__(self, events: AnyArray) -> FloatArray:
-        """Return N over all pairs and within quarters, shape (B, 2)."""
+        """Return N over all overlapping pairs and within quarters of p, shape (B, 2).
+
+        ``events`` (n, B) are the outcomes of B redraws, rows in order of time.
+        """
         pairs = np.zeros((2, events.shape[1]))
         overlap(events, *self.rows, self.horizon, self.total, self.mass, pairs)
         return 2.0 * pairs.T

@@ -62,7 +62,7 @@ class kernel:  # noqa: N801 (used as a decorator)
 
 @cache
 def _say_uncached() -> None:
-    """Log, once a process, that compiled code cannot be written to the cache."""
+    """Print, once a process, that compiled code cannot be cached and how to change that."""
     print(
         "caltest: no folder for compiled code can be written, so that every run compiles for some "
         "seconds: set NUMBA_CACHE_DIR to one that can",
@@ -71,25 +71,25 @@ def _say_uncached() -> None:
 
 
 class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Kernel of sums and quotients over long arrays, compiled with reassociation (vector lanes)."""
+    """Compiled kernel for sums over long arrays; additions may be reordered, for vector speed."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
 class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Kernel whose loops run over adjacent lanes; floating-point operations keep their order."""
+    """Compiled kernel whose inner loops run over replicates; floating-point order is kept."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
 
 class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Kernel that draws from counters: products wrap at 2⁶⁴ by design, also when interpreted."""
+    """Compiled kernel that draws random bits from counters; products wrap at 2⁶⁴ by design."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
     @cached_property
     def compiled(self) -> Compilable:
-        """The compiled function, without NumPy's overflow warnings when interpreted."""
+        """Compiled function; when interpreted, NumPy's overflow warnings are suppressed."""
         import numba
         import numpy as np
 
@@ -121,13 +121,16 @@ NEWEST = 64
 
 
 class Memo(Generic[Answered]):
-    """Cache of the newest results, keyed by digests of the arrays; it does not keep the arrays."""
+    """Cache of the newest results, keyed by digests of the input, which it does not keep."""
 
     def __init__(self) -> None:
         self._results: dict[bytes, Answered] = {}
 
     def of(self, compute: Callable[[], Answered], *content: object) -> Answered:
-        """Return the result cached for this content (arrays, numbers, text), or compute it."""
+        """Return ``compute()``, or its earlier result for equal ``content``.
+
+        ``content`` are the arrays, numbers and texts on which the result depends.
+        """
         digest = blake2b(digest_size=16)
         for part in content:
             values = np.ascontiguousarray(part)

@@ -80,7 +80,7 @@ PATIENCE = 1.0
 
 
 class Run(TypedDict):
-    """Settings of a simulation: number of replicates, generator, threads, early stopping."""
+    """Settings of a simulation: number of replicates, random generator or seed, and threads."""
 
     n_resamples: int
     rng: RNG
@@ -92,15 +92,25 @@ Reaching = Callable[[FloatArray], BoolArray]
 
 
 class Shortcut(Protocol):
-    """Source of replicates each of which depends on the seed and its own number only."""
+    """Protocol of resamplers: sources of replicates that depend on seed and number only.
+
+    Replicates may then be computed in any order, by any number of threads.
+    """
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
+
+        ``seed`` holds two words; S is the number of statistics.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Replicates of any function of label vectors under a scheme."""
+    """Resampler of any function of label vectors, evaluated batch by batch.
+
+    ``drawer`` draws label vectors of ``n`` rows, and ``batch`` maps (b, n) to values (b,) or (b,
+    S).
+    """
 
     drawer: Drawer
     n: int
@@ -178,7 +188,10 @@ def simulate_by(
 
 
 def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
-    """Validate n_resamples, rng and workers, also where no simulation is needed in the end."""
+    """Validate n_resamples, rng and workers; StatisticError names the wrong one.
+
+    It is called also where no simulation is needed in the end.
+    """
     whole("n_resamples", n_resamples, most=MOST_REPLICATES)
     _seed_sequence(rng)
     if workers is None or callable(workers):
@@ -288,12 +301,12 @@ Sampler = Callable[[np.random.Generator], Predictions]
 
 
 class Drawer(Protocol):
-    """Protocol: draws of outcomes, mostly labels, each of which depends on seed and number only."""
+    """Protocol of generators of outcomes, each of which depends on seed and number only."""
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
-        """Return the outcomes of replicates ``first``, …, ``first + count − 1``.
+        """Return the outcomes of replicates ``first``, …, ``first + count − 1``, shape (count, n).
 
-        The shape is (count, n).
+        ``seed`` holds two words; outcomes are written into ``out`` if it is given.
         """
 
 
@@ -311,7 +324,7 @@ class Scheme(ABC, Written):
 
 
 class LabelScheme(Scheme):
-    """Scheme that keeps the predictions and draws label vectors for them."""
+    """Base class of schemes that keep the predictions and redraw label vectors."""
 
     def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
         """Return the schemes to try; the test uses the one with the largest p-value."""
@@ -323,14 +336,17 @@ class LabelScheme(Scheme):
 
 
 class RowScheme(Scheme):
-    """Scheme that draws whole data sets."""
+    """Base class of schemes that resample whole data sets, predictions included."""
 
     @abstractmethod
     def sampler(self, data: Predictions) -> Sampler:
         """Return a sampler of data sets, which can be pickled and shared by threads."""
 
     def label_chances(self, data: Predictions) -> FloatArray | None:
-        """Return P(label), shape (n, K), for rows that are drawn one by one; else None."""
+        """Return P(label) of each row, (n, K), if rows are resampled independently.
+
+        None otherwise.
+        """
         return None
 
 
@@ -343,7 +359,7 @@ class RedrawLabels(LabelScheme):
     """
 
     def drawer(self, data: Predictions) -> Drawer:
-        """Prepare the cumulative probabilities of every row, O(n K)."""
+        """Return a generator of label vectors; preparation costs O(n K)."""
         if data.n_classes == 2:
             return SharedLanes.independent(data.probs)
         return LabelDrawer.of(data.probs)
@@ -392,7 +408,7 @@ class Bootstrap(RowScheme):
     takes_clusters: ClassVar[bool] = True
 
     def clustered(self, data: Predictions) -> Predictions:
-        """Return the data with the clusters that are drawn whole."""
+        """Return the data with the clusters that are resampled whole, if the scheme has its own."""
         return data if self.clusters is None else Predictions.of(data, clusters=self.clusters)
 
     def sampler(self, data: Predictions) -> Sampler:
@@ -603,7 +619,10 @@ class RedrawFollowup(Scheme):
     """
 
     def drawer(self, data: Predictions) -> FollowLanes:
-        """Prepare the laws of times in every stratum."""
+        """Return a generator of censored outcomes, with the laws of times in every stratum.
+
+        StatisticError for data without follow-up.
+        """
         if data.followup is None:
             raise StatisticError(f"{self!r} is for rows with follow-up: pass Followup(…) as labels")
         return FollowLanes.of(data.risks, data.censoring)

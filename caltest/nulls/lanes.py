@@ -52,7 +52,10 @@ class Lanes(ABC):
 
     @abstractmethod
     def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
-        """Fill ``out`` (n, B) and return (B,), which replicate after ``first`` each lane holds."""
+        """Fill ``out`` (n, B) with outcomes of B replicates, one column each.
+
+        Return (B,), the number of the replicate, counted from ``first``, that each column holds.
+        """
 
     def laid(self, order: IntArray) -> Self:
         """Return lanes whose blocks hold the rows in this order."""
@@ -150,7 +153,7 @@ class SharedLanes(Lanes):
 
     @classmethod
     def independent(cls, probs: FloatArray) -> SharedLanes:
-        """Return lanes of independent rows, from probabilities (n, 2)."""
+        """Return a generator of independent binary outcomes from probabilities (n, 2)."""
         rows = np.arange(len(probs))
         return cls(rows, rows, in_words(cumulative(probs)[:, 0]))
 
@@ -475,7 +478,10 @@ Seed = tuple[int, int]
 
 @inlined
 def mixed(z, twist):  # type: ignore[no-untyped-def]
-    """Return 53 random bits of a counter, equal for a replicate and row in every kernel."""
+    """Return 53 random bits for a counter z; ``twist`` is the key of the stream.
+
+    All kernels give the same bits for the same replicate and row.
+    """
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
     return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))

@@ -139,7 +139,7 @@ class RootNull(ExactNull):
 
     @classmethod
     def of(cls, square: ExactNull) -> RootNull:
-        """Take the root; O(m)."""
+        """Return the law of √T from the law of T ≥ 0; O(m)."""
         support = np.sqrt(np.maximum(square.support, 0.0))
         mass = square.tail - np.append(square.tail[1:], 0.0)
         mean = float(mass @ support)
@@ -196,14 +196,20 @@ HANDOVER = {"maximum": 1.0, "range": 2.0}
 
 
 def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
-    """Return the normal law; ``labels`` are not used."""
+    """Return the normal law with this mean and standard deviation.
+
+    ``labels`` are not used; a limit law is a function of them by protocol.
+    """
     from scipy.stats import norm
 
     return AsymptoticNull(norm(mean, deviation))
 
 
 def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
-    """Return the χ² law with ``df`` degrees of freedom; ``labels`` are not used."""
+    """Return the χ² law with ``df`` degrees of freedom.
+
+    ``labels`` are not used; a limit law is a function of them by protocol.
+    """
     from scipy.stats import chi2
 
     return AsymptoticNull(chi2(df))
@@ -286,7 +292,10 @@ class MarkovNull(AsymptoticNull):
 
 
 def markov(labels: IntArray) -> MarkovNull:
-    """Return Markov's bound; ``labels`` are not used."""
+    """Return the law of Markov's bound for e-values.
+
+    ``labels`` are not used; a limit law is a function of them by protocol.
+    """
     from scipy.stats import pareto
 
     return MarkovNull(pareto(1.0))
@@ -350,13 +359,16 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
 
 @cache
 def fast_length(size: int) -> int:
-    """Return the smallest length from ``size`` on whose prime factors are 2, 3 and 5."""
+    """Return the smallest FFT length ≥ ``size`` whose prime factors are 2, 3 and 5."""
     odd = (factor for factor in ODD if factor < 2 * size)
     return min(factor << (-(-size // factor) - 1).bit_length() for factor in odd)
 
 
 def _recursion(p: FloatArray) -> FloatArray:
-    """Return the laws of many short cells: row i is the law of the trials ``p[i]``, (m, k + 1)."""
+    """Return the distributions of success counts of many short series of trials, (m, k + 1).
+
+    Row i is for trials with probabilities ``p[i]``, shape (k,).
+    """
     pmf = np.zeros((p.shape[0], p.shape[1] + 1))
     pmf[:, 0] = 1.0
     for j in range(p.shape[1]):
@@ -368,7 +380,11 @@ def _recursion(p: FloatArray) -> FloatArray:
 
 
 def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray, int]:
-    """Σ_k P(k + origin) e^{−iωk} at the frequencies of a real FFT of length ``width``."""
+    """Return (spectrum, origin): Σ_k P(k + origin) e^{−iωk} at the frequencies of a real FFT.
+
+    P is the distribution of the number of successes in trials with probabilities ``p``; the FFT has
+    length ``width``.
+    """
     omega = 2.0 * np.pi * np.arange(width // 2 + 1) / width
     spectrum = np.zeros(omega.size, dtype=np.complex128)
     # Its modulus is at most exp(−V (1 − cos ω)): beyond that nothing is left to compute.

@@ -29,10 +29,10 @@ COUNTS_HELD, STRETCH, TABLES = 1 << 26, 1 << 19, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class SumError:
-    """An error that sums over fixed cells determine: counts and predictions, in ``cell[i, k]``.
+    """Error that is a function of sums over fixed cells, of counts and of predictions.
 
-    ``value`` makes errors of the sums of counts, shape (S, lanes), and of predictions, which the
-    first columns of ``cell`` only have to be given for.
+    ``cell[i, k]`` is the cell of row i and label k. ``value`` computes errors (lanes,) from sums
+    (S, lanes); predictions are summed for the first columns of ``cell`` only.
     """
 
     probs: FloatArray = field(repr=False)
@@ -280,7 +280,10 @@ class RowCounts:
 
     @classmethod
     def of(cls, outcomes: FloatArray) -> RowCounts:
-        """Prepare rows whose labels have the probabilities ``outcomes``, shape (n, K)."""
+        """Prepare rows whose labels have the probabilities ``outcomes``, shape (n, K).
+
+        These are predictions for consistency resampling, and 0 or 1 for the bootstrap.
+        """
         n, n_classes = outcomes.shape
         share = max(0.0, 1.0 - SHORT / np.sqrt(n)) if n_classes <= POISSON_CLASSES else 0.0
         rates = share * outcomes

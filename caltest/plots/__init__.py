@@ -53,5 +53,5 @@ __all__ = [
 
 
 def draw(result: Record, ax: Axes | None = None, **options: Any) -> Drawing:
-    """Draw a result: the same as its ``plot``, with the options of the function that draws it."""
+    """Draw a result as its ``plot`` method does; options are those of the drawing function."""
     return result.plot(ax, **options)

@@ -107,7 +107,7 @@ class Picture:
 
 
 def root(ax: Axes) -> Figure:
-    """Return the figure of some axes, also where they lie on a part of it."""
+    """Return the figure of some axes, also for axes on a part of a figure."""
     return ax.figure.figure
 
 
@@ -159,7 +159,7 @@ def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Pict
 
 
 def _grid_place(ax: Axes) -> SubplotSpec:
-    """Return the place of some axes in a grid; for axes without one, a grid of their own."""
+    """Return the grid cell of some axes; axes outside a grid get a grid of their own."""
     if (spec := ax.get_subplotspec()) is not None:
         return spec
     box = ax.get_position()
@@ -168,7 +168,10 @@ def _grid_place(ax: Axes) -> SubplotSpec:
 
 
 def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list[Axes]:
-    """Divide the place of some axes among ``count`` panels, and last an empty strip below them."""
+    """Divide the area of some axes; return ``count`` panels, and an empty strip below them.
+
+    Panels are in ``rows`` × ``columns`` and share their scales; ``strip`` is the relative height.
+    """
     grid = _grid_place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
     panels: list[Axes] = []
     for j in range(count):
@@ -181,14 +184,14 @@ def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list
 
 
 def above(ax: Axes, share: float) -> Axes:
-    """Return new axes in the upper part of the place of some axes, which keep the lower part."""
+    """Return new axes in the upper ``share`` of an area; the given axes keep the lower part."""
     parts = _grid_place(ax).subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
     ax.set_subplotspec(parts[1])
     return ax.figure.add_subplot(parts[0], sharex=ax)
 
 
 def room(ax: Axes) -> float:
-    """Return about how wide the place of some axes is with their labels, in points."""
+    """Return the approximate width of some axes with their labels, in points."""
     figure, spec = ax.figure, ax.get_subplotspec()
     whole = 72.0 * figure.bbox.width / root(ax).dpi - 9.0
     if spec is None:

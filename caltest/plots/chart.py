@@ -73,16 +73,22 @@ class Chart:
 
     @classmethod
     def of(cls, ax: Axes | None, height: float) -> Chart:
-        """Begin on the axes given, or on a new figure of one column."""
+        """Begin a chart on the given axes, or on a new figure of one column.
+
+        ``height`` is the height of a new figure in inches.
+        """
         return cls(canvas.paper(ax, canvas.COLUMN, height))
 
     def above(self, share: float) -> Chart:
-        """Return a chart in the upper part of the place of this one; the key then stands there."""
+        """Return a chart in the upper ``share`` of this one's area; the key is drawn there."""
         self.summit = canvas.above(self.ax, share)
         return Chart(self.summit, self.artists, self.entries)
 
     def mark(self, name: str, artist: Mark, words: str = "", sign: Handle | None = None) -> Mark:
-        """Keep an artist by its name, and its words for the key."""
+        """Register an artist by its name, and its ``words`` for the key; return the artist.
+
+        ``sign`` replaces the artist in the key.
+        """
         if name:
             self.artists[name] = artist
         if words:
@@ -90,26 +96,29 @@ class Chart:
         return artist
 
     def line(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", **style: Any) -> Line2D:
-        """Draw a line through points, with markers only where asked for."""
+        """Draw a line through points; markers only if ``style`` asks for them."""
         (artist,) = self.ax.plot(x, y, **Style(color=INK, lw=0.8, ms=3.0, marker="") | style)
         return self.mark(name, artist, words)
 
     def rule(self, name: str, words: str = "", *, x: float | None = None, y: float = 0.0,
              **style: Any) -> Line2D:  # fmt: skip
-        """Draw a line across the axes, at one x or at one y."""
+        """Draw a line across the axes.
+
+        Vertical at ``x`` if it is given, else horizontal at ``y``.
+        """
         style = Style(color=GREY, lw=0.8) | style
         artist = self.ax.axhline(y, **style) if x is None else self.ax.axvline(x, **style)
         return self.mark(name, artist, words)
 
     def area(self, name: str, x: ArrayLike, low: FloatArray, high: FloatArray, words: str = "",
              **style: Any) -> PolyCollection:  # fmt: skip
-        """Fill what lies between two curves."""
+        """Fill the area between the curves ``low`` and ``high`` over x."""
         artist = self.ax.fill_between(x, low, high, **Style(color=PALE, lw=0) | style)
         return self.mark(name, artist, words)
 
     def spans(self, name: str, y: ArrayLike, low: ArrayLike, high: ArrayLike, words: str = "", *,
               color: str = BLUE, lw: float = 1.3, head: str = "_") -> LineCollection:  # fmt: skip
-        """Draw a horizontal line from ``low`` to ``high`` at every height."""
+        """Draw a horizontal line from ``low`` to ``high`` at every height y."""
         artist = self.ax.hlines(y, low, high, color=color, lw=lw)
         return self.mark(name, artist, words, sign(head, color, line="-"))
 
@@ -125,7 +134,10 @@ class Chart:
         return self.mark(name, self.ax.scatter(x, y, **style), words, sign(marker, color))
 
     def rows(self, names: Sequence[str], y: FloatArray | None = None) -> FloatArray:
-        """Give every line of a table its height, from the top, and its name at the left."""
+        """Prepare the vertical axis of a table: return the height of each row, the first on top.
+
+        ``names`` are written at the left.
+        """
         at = np.arange(len(names))[::-1] if y is None else y
         texts = [in_two_lines(name, NAMES * room(self.ax)) for name in names]
         self.ax.set_yticks(at, texts, parse_math=False, linespacing=0.95)
@@ -135,25 +147,25 @@ class Chart:
         return np.asarray(at, dtype=np.float64)
 
     def pvalues(self, y: Iterable[float], values: Iterable[float | None]) -> None:
-        """Write p-values to the right of the lines of a table."""
+        """Write p-values to the right of the rows at heights y; "not tested" for None."""
         self.beside(y, map(p_equals, values))
 
     def beside(self, y: Iterable[float], texts: Iterable[str]) -> None:
-        """Write texts to the right of the axes, at heights of the data."""
+        """Write texts to the right of the axes at heights y."""
         place = Style(transform=self.ax.get_yaxis_transform(), fontsize=SMALL_PRINT, va="center")
         self.artists["labels"] = [
             self.ax.text(1.02, at, text, **place) for at, text in zip(y, texts, strict=True)
         ]
 
     def tag(self, text: str, x: float, y: float, **style: Any) -> Text:
-        """Write small print on the picture itself, over what is there."""
+        """Write small text at a point of the plot, with a white background."""
         look = Style(fontsize=SMALL_PRINT, parse_math=False, zorder=6, color=INK)
         look["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}
         return self.ax.text(x, y, text, **look | style)
 
     def axes(self, xlabel: str = "", ylabel: str = "", *, size: float = LABEL,
              ticks: int | None = None, **limits: Any) -> None:  # fmt: skip
-        """Set labels and limits, with small type, no needless lines, and about so many ticks."""
+        """Set axis labels, limits and style; ``ticks`` is the approximate number of ticks."""
         ax = self.ax
         ax.set(**limits)
         ax.tick_params(labelsize=SMALL_PRINT, length=2.5, width=0.6, pad=2)
@@ -169,7 +181,7 @@ class Chart:
     def log(
         self, which: str, ticks: Sequence[float] | AnyArray, texts: Sequence[str] | None = None
     ) -> None:
-        """Make an axis logarithmic, with ticks at these values only."""
+        """Make axis "x" or "y" logarithmic, with ticks at these values only."""
         from matplotlib.ticker import NullLocator
 
         self.ax.set(**{f"{which}scale": "log"})
@@ -178,7 +190,7 @@ class Chart:
         axis.set_minor_locator(NullLocator())
 
     def by_date(self) -> None:
-        """Write dates at the horizontal axis, each as short as the others allow."""
+        """Format the horizontal axis as dates, each as short as possible."""
         dates = import_module("matplotlib.dates")  # whose types are not known
         locator = dates.AutoDateLocator(maxticks=6)
         self.ax.xaxis.set_major_locator(locator)
@@ -186,13 +198,16 @@ class Chart:
         self.ax.xaxis.get_offset_text().set_fontsize(SMALL_PRINT)
 
     def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
-        """Draw where outcomes would be as predicted."""
+        """Draw the line of perfect calibration between two ``ends``."""
         self.line("diagonal", ends, heights or ends, "observed = predicted", color=GREY, ls=DASHED)
 
     def finish(self, recipe: str, with_recipe: bool, *, headline: str = "",
                shift: float | None = None,
                panels: tuple[Picture, ...] = ()) -> Picture:  # fmt: skip
-        """Write key, headline and, where it is to be shown, the recipe; return the picture."""
+        """Write key, headline and recipe; return the finished picture.
+
+        ``shift`` moves the key to the left, in points; the recipe is shown only if ``with_recipe``.
+        """
         over = self.ax if self.summit is None else self.summit
         shift = shift if shift is not None else self.names_width or AXIS
         self.artists["key"] = key(over, self.entries, shift)
@@ -218,9 +233,9 @@ SHARE_SHOWN = 0.99
 
 
 def reach(count: IntArray, *sides: FloatArray) -> float:
-    """Return how far from 0 an axis goes: as far as the cells of nearly all rows do.
+    """Return the half height of an axis around 0 that shows the cells of nearly all rows.
 
-    A few rows far away do not flatten the others; where all cells need little more, all are shown.
+    A few rows far away do not flatten the others. If all cells need little more, all are shown.
     """
     far = np.max(np.abs(np.nan_to_num(np.array(sides), posinf=0.0, neginf=0.0)), axis=0)
     order = np.argsort(far)
@@ -233,10 +248,11 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
           count: IntArray, filled: BoolArray, *, color: str = INK, marker: str = "o",
           bar: Style, neighbours: IntArray | None = None, line: Line = "-",
           shift: float = 0.0) -> dict[str, Any]:  # fmt: skip
-    """Draw cells as marks with an area by their rows, some filled, each with its bar.
+    """Draw cells as points with bars; return the artists by name.
 
-    Those beyond the frame are triangles at its edge. Lines connect cells whose numbers are
-    ``neighbours``, where these are given. Returns the artists by name.
+    The area of a point grows with its rows, and ``filled`` ones are solid. Cells beyond the frame
+    are triangles at its edge. Lines connect cells with consecutive ``neighbours`` numbers, if
+    given.
     """
     from matplotlib.collections import LineCollection
 
@@ -271,7 +287,10 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
 
 def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tuple[float, float],
          **style: Any) -> LineCollection:  # fmt: skip
-    """Draw vertical bars with caps; those that leave the frame have an arrow head there."""
+    """Draw vertical bars with caps; a bar that leaves the frame ends in an arrow head.
+
+    ``x``, ``low`` and ``high`` have shape (L,).
+    """
     from matplotlib.collections import LineCollection
 
     finite = ~np.isnan(low)
@@ -292,7 +311,10 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
 
 
 def entries(count: IntArray, out: BoolArray) -> dict[str, Handle]:
-    """Return the key's entries on the area of marks, and on marks beyond the frame."""
+    """Return key entries that explain the area of points, and points beyond the frame.
+
+    ``count`` (L,) are rows of cells, ``out`` marks those beyond the frame.
+    """
     words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)}
     if out.any():
         share = in_percent(count[out].sum() / count.sum())
@@ -310,7 +332,7 @@ Truth = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Scale:
-    """Where a probability lies on an axis: at itself, or at its log-odds."""
+    """Scale of an axis: probabilities, or their log-odds."""
 
     log_odds: bool = False
 
@@ -322,7 +344,7 @@ class Scale:
             return np.log(p) - np.log1p(-p)
 
     def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
-        """Return round probabilities between two positions: powers of ten, and more if need be."""
+        """Return (positions, labels) of round probabilities between two positions of the axis."""
         decades = [10.0**-k for k in range(9, 0, -1)]
         for steps in ((1,), (1, 3), (1, 2, 5)):
             small = [m * d for d in decades for m in steps if m * d < 0.5]
@@ -336,7 +358,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Frame:
-    """The ends of both axes of a diagram, its scale, and whether heights are deviations."""
+    """Limits of both axes of a reliability diagram, its scale, and its kind.
+
+    With ``deviation`` heights are observed − predicted, otherwise observed frequencies.
+    """
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -345,22 +370,22 @@ class Frame:
 
     @property
     def middle(self) -> float:
-        """The height half-way up."""
+        """Height in the middle of the vertical axis."""
         return 0.5 * (self.y[0] + self.y[1])
 
     def height(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
-        """Return where a frequency lies, or how far from its prediction."""
+        """Return the heights of observed values: themselves, or less their predictions."""
         if not self.deviation:
             return self.scale(value)
         with np.errstate(invalid="ignore"):
             return np.asarray(self.scale(value) - self.scale(predicted))
 
     def beyond(self, y: FloatArray) -> BoolArray:
-        """Say which heights are not on the paper."""
+        """Return which heights lie outside the frame, booleans of the same shape."""
         return np.asarray(np.abs(y - self.middle) > 0.5 * (self.y[1] - self.y[0]))
 
     def begin(self, chart: Chart, truth: Truth | None) -> None:
-        """Set the limits and the ticks of axes, and draw the true curve where it is known."""
+        """Set limits and ticks of a chart, and draw the true curve where it is known."""
         ax, scale = chart.ax, self.scale
         ax.set(xlim=self.x, ylim=self.y)
         if scale.log_odds:
@@ -384,14 +409,20 @@ class Frame:
 
 
 def chosen(style: str, axis: str) -> tuple[Scale, bool]:
-    """Return the scale of an axis by its name, and whether heights are deviations."""
+    """Return (scale, deviation) for the options ``style`` and ``axis`` of a reliability diagram.
+
+    StatisticError for unknown words.
+    """
     one_of("style", style, ("deviation", "classical"))
     one_of("axis", axis, ("probability", "log-odds"))
     return Scale(axis == "log-odds"), style == "deviation"
 
 
 def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return left ends, widths and shares of the predictions in equal steps of the scale."""
+    """Return (left, width, share) of a histogram of predictions, in equal steps of the scale.
+
+    ``spread`` are counts in fine bins, ``n`` their total.
+    """
     edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
     share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
     ends = np.clip(scale(edges), -14.5, 14.5)
@@ -399,13 +430,16 @@ def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, Float
 
 
 def columns(ax: Axes, left: FloatArray, width: FloatArray, share: FloatArray) -> BarContainer:
-    """Draw pale columns."""
+    """Draw the columns of a histogram in a pale colour."""
     style = Style(color=PALE, edgecolor="white", linewidth=0.4, zorder=0)
     return ax.bar(left, share, width, align="edge", **style)
 
 
 def behind(ax: Axes, tallest: float) -> Axes:
-    """Return second axes for a histogram, in the lower quarter and behind everything else."""
+    """Return second axes for a histogram in the lower quarter, behind everything else.
+
+    ``tallest`` is the height of the highest column.
+    """
     twin = ax.twinx()
     twin.set_ylim(0.0, 4.2 * tallest)
     twin.spines[:].set_visible(False)
@@ -416,14 +450,14 @@ def behind(ax: Axes, tallest: float) -> Axes:
 
 
 def tenths(least: float, most: float) -> tuple[float, float]:
-    """Return the ends of an axis that holds the occupied tenths of [0, 1], and a little more."""
+    """Return the ends of an axis that covers the occupied tenths of [0, 1], with a margin."""
     left, right = np.floor(10.0 * least + 1e-9) / 10.0, np.ceil(10.0 * most - 1e-9) / 10.0
     margin = 0.02 * max(right - left, 0.1)
     return left - margin, right + margin
 
 
 def decades(least: float) -> FloatArray:
-    """Return at most four powers of ten from 1 down to about a p-value."""
+    """Return at most four powers of ten, from 1 down to about ``least``."""
     exponent = int(np.floor(-np.log10(least)))
     return np.power(10.0, -np.arange(0, exponent + 1, max(1, -(-exponent // 3))))
 
@@ -447,7 +481,7 @@ LONGEST_TEXT = 5
 def sign(
     marker: str = "o", color: str = INK, *, filled: bool = True, line: Line = "none"
 ) -> Line2D:
-    """Return the handle of a kind of mark for a key."""
+    """Return the key's symbol for a kind of point or line."""
     from matplotlib.lines import Line2D
 
     size = 7.0 if marker == "|" else 4.0
@@ -478,7 +512,7 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
 
 
 def headline(test: CalibrationTestResult) -> str:
-    """Return estimate, noise floor and p-value of a test, as they stand over a picture."""
+    """Return estimate, noise floor and p-value of a test, as printed above a picture."""
     value = f"{short(test.statistic)} {test.shown_estimate}"
     return f"{value} · noise floor {test.shown_floor} · {p_equals(test.shown_p)}"
 
@@ -494,14 +528,14 @@ def p_equals(p: float | str | None) -> str:
 def heading(
     ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
 ) -> Annotation:
-    """Write over the axes, or over what is already there, in as many lines as it takes."""
+    """Write a text above the axes, or above the artist ``over``, wrapped to their width."""
     return _aligned_text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
 
 
 def foot(
     ax: Axes, recipe: str, with_recipe: bool, under: Artist | None = None, start: Axes | None = None
 ) -> Annotation | None:
-    """Write the recipe below axes, or below what is there, in as many lines as it takes."""
+    """Write the recipe below the axes, or below the artist ``under``; None without a recipe."""
     if not with_recipe:
         return None
     below = under or (ax.xaxis.label if ax.axison else "axes fraction")
@@ -525,7 +559,7 @@ def _aligned_text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Ax
 
 
 def wide(text: str) -> float:
-    """Return the width of a line of small print, in points, and a little more."""
+    """Return the width of a line of small print in points, with a small allowance."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -534,7 +568,7 @@ def wide(text: str) -> float:
 
 
 def in_two_lines(text: str, most: float) -> str:
-    """Return a name in at most two lines of so many points; the middle of the second may go."""
+    """Return a name in at most two lines of ``most`` points each, shortened in the middle."""
     first, *others = lines(text, most).split("\n")
     second = " ".join(others)
     while wide(second) > most and len(second) > 5:
@@ -545,7 +579,10 @@ def in_two_lines(text: str, most: float) -> str:
 
 
 def lines(text: str, room: float) -> str:
-    """Break a text between words, but not next to signs that belong to them; cut long words."""
+    """Return a text broken into lines of at most ``room`` points.
+
+    Lines break between words, but not beside operators that belong to them; long words are cut.
+    """
     broken = [""]
     for word in re.split(r"(?<![=<]) (?![·%=<])", text):
         longer = f"{broken[-1]} {word}".lstrip()

@@ -195,7 +195,7 @@ def sites(
 
 
 def _centres(result: MetaAnalysis, ax: Axes | None, recipe: bool) -> Picture:
-    """Draw the curve of every site, their mean with its interval, and where a new one may lie."""
+    """Draw the curve of every site, their mean with its interval, and the prediction interval."""
     if (curve := result.curve) is None:
         raise StatisticError("these sites have no curves: ask meta_analysis(…, curve=True)")
     chart, percent = Chart.of(ax, 3.2), f"{100 * result.level:g} %"
@@ -396,7 +396,7 @@ def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = 
 def adjusted(
     result: AuditReport | JointTestResult, ax: Axes | None = None, **options: Any
 ) -> Picture:
-    """Draw the adjusted p-values of the rows of an audit, or of tests, with these options."""
+    """Draw the adjusted p-values of an audit's rows, or of joint tests."""
     words = Style(xlabel="adjusted p-value", text=result.recipe)
     if isinstance(result, JointTestResult):
         names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]

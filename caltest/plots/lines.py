@@ -90,7 +90,7 @@ def fitted(
 
 
 def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
-    """Draw the frequency that Cox's recalibration gives to every prediction, with its band."""
+    """Draw Cox's recalibration curve, observed against predicted, with its band."""
     chart, p = Chart.of(ax, 3.2), np.linspace(0.0, 1.0, 401)[1:-1]
     frequency, low, high = result.curve(p)
     words = f"fitted: intercept {result.intercept:.2f}, slope {result.slope:.2f}"
@@ -159,7 +159,7 @@ def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Pic
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Return at most six round numbers between two ends, evenly spread over decades."""
+    """Return at most six round numbers between two ends, evenly spaced on a logarithmic axis."""
     every = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
         ticks = [m * 10.0**k for k in every for m in digits if low <= m * 10.0**k <= high]
@@ -278,7 +278,7 @@ def _alarm_line(chart: Chart, threshold: float) -> None:
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
-    """Draw the evidence against one model, and beside it the curve of the best expert."""
+    """Draw the e-values of a monitor, and in an inset the curve of the leading expert."""
     rows, logs = _along(monitor), monitor.history[:, 1] / np.log(10.0)
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
     one = "o" if rows.size == 1 else ""  # a line of one point is invisible
@@ -293,7 +293,7 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
 
 
 def _along(monitor: Monitor | ComparisonMonitor) -> FloatArray:
-    """Return the times of the history, or else its rows."""
+    """Return the horizontal positions of a monitor's history: times, or numbers of rows."""
     return monitor.history[:, 0] if monitor.times is None else monitor.times
 
 
@@ -302,7 +302,7 @@ def _unit(monitor: Monitor | ComparisonMonitor) -> str:
 
 
 def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:
-    """Draw the evidence for either forecaster, and below the difference of their scores."""
+    """Draw the e-values for either forecaster, and below the difference of their scores."""
     rows, (a, b, low, high) = _along(monitor), monitor.history[:, 1:5].T
     upper.line("a", rows, a / np.log(10.0), "a is better", color=BLUE, lw=1.2)
     upper.line("b", rows, b / np.log(10.0), "b is better", color=RED, lw=1.2, ls=(0, (5, 1.5)))
@@ -406,7 +406,7 @@ def interval(
 def decomposition(
     parts: CORPDecomposition | BrierDecomposition, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw the parts of a mean score as steps from 0 to it."""
+    """Draw the parts of a mean score as steps that lead from 0 to the score."""
     signs = SCORE_PARTS[type(parts)]
     steps = np.array([s * vars(parts)[name] for name, s in signs.items()])
     heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
@@ -466,7 +466,10 @@ def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool 
 
 
 def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatArray]:
-    """Return edges and probabilities of a histogram; the estimate is an edge or a centre."""
+    """Return (edges, probabilities) of a histogram of a null distribution.
+
+    The estimate is an edge, or the centre of a column for discrete laws.
+    """
     if isinstance(law, SimulatedNull):
         values, mass = law.values, np.full(len(law), 1.0 / len(law))
         low, high, columns = values.min(), values.max(), min(HISTOGRAM_COLUMNS, 10 + len(law) // 20)
@@ -489,7 +492,7 @@ def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatA
 
 
 def _around(atoms: FloatArray) -> FloatArray:
-    """Return edges half-way between equidistant atoms, and beyond the outer ones."""
+    """Return the edges half-way between equidistant values, and beyond the outer ones."""
     if atoms.size == 1:
         return atoms[0] + np.array([-0.5, 0.5])
     middle = 0.5 * (atoms[1:] + atoms[:-1])

@@ -131,7 +131,10 @@ def reliability(
 def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[..., None],
             frame: Frame, common: dict[str, Handle], text: str,
             recipe: bool) -> Picture:  # fmt: skip
-    """Draw a panel for every component, with one key and one pair of labels for all."""
+    """Draw one panel for each component by ``draw``, with a common key and common axis labels.
+
+    ``common`` are entries of the key and ``text`` is the recipe.
+    """
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
     ax = canvas.paper(ax, canvas.COLUMN, 0.8 + 1.2 * rows)
@@ -155,7 +158,7 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
 
 
 def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
-    """Return the key's entries on marks and bars of all panels."""
+    """Return the key entries for points and bars, of all components together."""
     first, outside = parts[0], np.concatenate([part.outside for part in parts])
     entries: dict[str, Handle] = {}
     bars = first.band != "none"
@@ -171,7 +174,10 @@ def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
 def _panel(
     chart: Chart, curve: ReliabilityCurve, frame: Frame, tallest: float, truth: Truth | None
 ) -> None:
-    """Draw the cells of one component with their bars, and columns or the histogram behind."""
+    """Draw the cells of one component with their bars, in front of a histogram.
+
+    ``tallest`` is the highest share of a histogram column, the same in all panels.
+    """
     ink = Style(color=RED) if curve.is_consistency else Style(color=INK, lw=0.8)
     scale, ax = frame.scale, chart.ax
     if frame.deviation:
@@ -202,7 +208,11 @@ def _shared_frame(
     curves: Sequence[ReliabilityCurve], scale: Scale, deviation: bool, whole: bool,
     top: float | None = None,
 ) -> Frame:  # fmt: skip
-    """Return the frame that curves share: all probabilities, or the range that occurs."""
+    """Return a frame for several curves.
+
+    It covers all probabilities if ``whole``, else the range that occurs; ``top`` fixes the half
+    height.
+    """
     ends = (0.0, 1.0)
     if scale.log_odds:
         values = np.concatenate([scale(v) for c in curves for v in (c.predicted, c.observed)])
@@ -221,7 +231,7 @@ def _shared_frame(
 
 
 def _shares(ax: Axes, curve: ReliabilityCurve, frame: Frame) -> BarContainer:
-    """Draw the shares of the bins under their marks."""
+    """Draw the share of rows in each bin as columns below the points."""
     far = 0.5 * (frame.x[1] - frame.x[0])
     ends = frame.scale([curve.bin_low, curve.bin_high])
     low, high = np.clip(ends, frame.x[0] - far, frame.x[1] + far)
@@ -273,7 +283,7 @@ def comparison(
 
 
 def _axes_of_models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
-    """Draw the axes of a diagram of several models, and the line of no deviation."""
+    """Draw the axes of a diagram of several models, and the line of no difference."""
     frame.begin(chart, None)
     chart.rule("", lw=0.7, zorder=1)
     xlabel, usual = frame.labels(subject)
@@ -365,7 +375,7 @@ def _edge(i: int, j: int, n_corners: int) -> Style:
 
 
 def _density(chart: Chart, cells: ReliabilitySimplex) -> None:
-    """Draw the cells of the triangle by the density of the predictions in them; 1 is uniform."""
+    """Draw the cells of the triangle, coloured by the density of predictions; uniform is 1."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import ListedColormap, LogNorm
@@ -393,7 +403,7 @@ def _area(polygon: FloatArray) -> float:
 
 
 def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar:
-    """Draw the scale of the density in the empty corner at the upper right."""
+    """Draw the colour scale of the density in the empty upper right corner."""
     place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)
     low, high = (float(f"{d:.2g}") for d in (density.min(), density.max()))
@@ -407,7 +417,7 @@ def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar
 
 
 def clipped(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the corners of the part of the triangle with low ≤ p ≤ high, in order."""
+    """Return the corners (m, 3), in order, of the part of the triangle with low ≤ p ≤ high."""
     corners = np.eye(3)
     for k in range(3):
         for way, bound in ((1.0, low[k]), (-1.0, -high[k])):
@@ -430,7 +440,7 @@ def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
 
 
 def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_count: int) -> None:
-    """Draw arrows and the dots where they begin, the significant ones last."""
+    """Draw arrows from predictions to outcomes with dots at their start, significant ones last."""
     significant = cells.significant
     few = (cells.count < min_count) & ~significant
     fine = 0.65 if few.size > 36 else 1.0
@@ -461,7 +471,7 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
 
 
 def _corners(ax: Axes, names: tuple[str, ...], corners: FloatArray) -> list[Text]:
-    """Write the names below and above the corners; long ones begin or end there."""
+    """Write the names of the classes at the corners of the triangle; return the texts."""
     style, texts = Style(fontsize=SMALL_PRINT, parse_math=False), []
     for name, (x, y) in zip(names, corners, strict=True):
         middle = wide(name) < 50.0 or 0.1 < x < 0.9

@@ -78,7 +78,7 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
 
 
 def _complete(probs: object, labels: object, options: Fields) -> Predictions:
-    """Return predictions of the rows of arrays that lack no value, with a note."""
+    """Return predictions of the array rows that lack no value, with a note on the rows left out."""
     values, truth = as_ndarray(probs, "probs"), as_column(labels, "labels")
     missing = np.zeros(len(truth), dtype=bool)
     if len(values) == len(truth):
@@ -100,7 +100,7 @@ def _complete(probs: object, labels: object, options: Fields) -> Predictions:
 
 
 def _lacking(values: AnyArray) -> AnyArray:
-    """Return which rows (n,) hold NaN or None."""
+    """Return which rows hold NaN or None in any column, booleans of shape (n,)."""
     if values.dtype.kind == "f":
         absent = np.isnan(values)
     elif values.dtype == object:
@@ -122,7 +122,10 @@ def _rows_of(value: Any, rows: IntArray) -> Any:
 
 
 class _Beside(NamedTuple):
-    """A table with arrays beside it as columns, the requested columns, and other arguments."""
+    """Input given as a table with further arrays: arrays become columns of the table.
+
+    ``wanted`` are the requested columns, and ``facts`` the arguments that are no columns.
+    """
 
     table: Table
     wanted: Wanted
@@ -142,7 +145,10 @@ def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> P
 
 
 def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Beside:
-    """Return the table with arrays of one value a row as columns ``what=``."""
+    """Return the table with each array argument added as a column called ``NAME=``.
+
+    Arrays have one value for each row. InvalidPredictionsError where rows have no common order.
+    """
     import polars as pl
 
     rows = {"labels": labels} | {name: options.pop(name, None) for name in OF_ROWS}
@@ -204,7 +210,10 @@ def _are_names(values: object) -> bool:
 
 
 def _fit(values: Any, name: str, frame: pl.DataFrame) -> bool:
-    """Return whether a list of texts names columns: labels are never, others if all are there."""
+    """Return whether a list of texts names columns of a table, rather than being values of rows.
+
+    Labels are always values; other lists name columns if all of them exist in ``frame``.
+    """
     if name == "labels":
         return False
     return len(values) != frame.height or {*values} <= {*frame.columns}
@@ -217,7 +226,7 @@ def _plain(cells: AnyArray) -> AnyArray:
 
 
 def _places(one_hot: AnyArray) -> IntArray:
-    """Return the places of the ones in one-hot rows."""
+    """Return the index of the one in each one-hot row, (n,); other rows are refused."""
     ones = one_hot == 1
     if not ((ones | (one_hot == 0)).all() and (ones.sum(axis=1) == 1).all()):
         raise InvalidPredictionsError(
@@ -250,7 +259,10 @@ def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
 
 
 def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> object:
-    """Return probabilities or logits as they are, of the rows that :func:`read_arguments` reads."""
+    """Return probabilities or logits as given, of the rows that would be read.
+
+    See :func:`read_arguments` for the arguments and for which rows these are.
+    """
     options: Fields = {**facts}
     choices = {name: options.pop(name) for name in CHOICES if name in options}
     if is_table(probs):
@@ -269,7 +281,11 @@ def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> 
 
 
 def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
-    """Return facts with the ids that tables share if nobody names any; ``labels`` are of all."""
+    """Return ``facts`` with a column of ids that all tables share, if nobody named one.
+
+    ``models`` are the tables and ``labels`` the labels for all of them; arrays have no columns to
+    share.
+    """
     if "ids" in facts or not (labels is None or isinstance(labels, str)):
         return facts
     if any(not is_table(model) for model in models):
@@ -279,7 +295,7 @@ def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
 
 
 class MatchedRows(NamedTuple):
-    """Models and labels whose rows are in the order of the first model, and notes by model."""
+    """Models and labels with rows in the order of the first model, and notes on the matching."""
 
     models: dict[str, Any]
     labels: Any
@@ -341,9 +357,9 @@ def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -
 
 
 def has_labels(model: object, labels: object) -> bool:
-    """Return whether a model is a table in memory with a column of labels, by the contract.
+    """Return whether a model is a table in memory with a column of labels, found by its name.
 
-    ``labels`` are those that were given.
+    It is False if ``labels`` were given separately.
     """
     if not is_table(model):
         return False

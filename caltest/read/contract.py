@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """Names under which one kind of column is found, and the values it must hold."""
+    """One line of the contract: a kind of column, the names it is found under, and its values."""
 
     what: str
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ SAY_RIGHT = frozenset({"correct", "is_correct"})
 
 
 def contract_text() -> str:
-    """Return the table of names as Markdown, for the documentation and for ``--help``."""
+    """Return the table of column names as Markdown, for the documentation and for ``--help``."""
     lines = ["| is read as | names | holds |", "|---|---|---|"]
     for what, names, holds in CONTRACT:
         lines.append(f"| {what} | {', '.join(f'`{name}`' for name in names)} | {holds} |")
@@ -74,7 +74,7 @@ def contract_text() -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Options of a reading: see :func:`caltest.read_predictions`."""
+    """Options of a reading, as in :func:`caltest.read_predictions`; None where not given."""
 
     probs: str | Sequence[str] | None = None
     label: str | Sequence[str] | None = None
@@ -145,7 +145,10 @@ class Wanted:
             )  # fmt: skip
 
     def _refuse_beside_votes(self) -> None:
-        """Refuse options that say another outcome than votes, or facts that items do not have."""
+        """Raise InvalidPredictionsError for options that contradict votes.
+
+        They name another outcome, or design information that items do not have.
+        """
         for name in ("label", "predicted_label", "event", "items"):
             if getattr(self, name) is not None:
                 raise InvalidPredictionsError(
@@ -182,7 +185,7 @@ SEVERAL_COLUMNS = ("probs", "label", "by", "clusters", "votes", "features")
 
 
 def as_number(word: object) -> float | None:
-    """Return a number, also one that is written, None for what is none."""
+    """Return a number, or the number that a text denotes; None for anything else."""
     try:
         return float(word)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -191,7 +194,7 @@ def as_number(word: object) -> float | None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Chosen expressions by role, and class names taken from column names."""
+    """Columns and expressions chosen for a reading, by role such as "probs" and "label"."""
 
     terms: dict[str, list[Term]]
     #: Ends of the names of a family, in the order of its columns.
@@ -207,16 +210,20 @@ class Chosen:
         return {root for listed in self.terms.values() for term in listed for root in term.roots}
 
     def sql(self, option: str) -> str:
-        """Return an option's value, as the command line takes it."""
+        """Return the expressions of an option as the command line takes them, joined by commas."""
         return ", ".join(term.sql for term in self.terms[option])
 
     def name(self, option: str) -> str:
-        """Return an option's columns and expressions as messages name them."""
+        """Return the columns and expressions of an option as messages name them."""
         return ", ".join(term.name for term in self.terms[option])
 
 
 class UnclearColumnsError(InvalidPredictionsError):
-    """No column fits ``lacking`` (label, probs, predicted_label), or those ``fitting`` do."""
+    """Error if no column, or more than one, fits a role.
+
+    ``lacking`` is the role ("label", "probs" or "predicted_label"), and ``fitting`` are the
+    candidates.
+    """
 
     def __init__(self, message: str, lacking: str, fitting: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -287,7 +294,10 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
 
 
 def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
-    """Return whether the probability is that an answer is right; refuse a lone confidence."""
+    """Return whether the probability is the confidence that an answer is right.
+
+    A column called a confidence, without the answer it is about, is refused.
+    """
     listed = chosen.terms["probs"]
     if len(listed) > 1 or wanted.event is not None or wanted.votes is not None:
         return False

@@ -31,7 +31,10 @@ INEQUALITIES = {"Lt", "LtEq", "Gt", "GtEq"}
 
 @dataclass(frozen=True)
 class Term:
-    """One expression over the columns: as SQL, as polars, and the column if it is one alone."""
+    """Expression over columns, as SQL and as a polars expression.
+
+    ``column`` is the name if it is a single column, else None.
+    """
 
     sql: str
     expr: pl.Expr
@@ -85,7 +88,7 @@ def terms(wanted: str | Sequence[str], schema: Mapping[str, Any]) -> list[Term]:
 
 
 def split(text: str) -> list[str]:
-    """Return the parts of text between commas outside of brackets and quotes, stripped."""
+    """Return the parts of a text between commas that are outside brackets and quotes, stripped."""
     parts, depth, quote, start = [], 0, "", 0
     for place, sign in enumerate(text):
         if quote:
@@ -128,7 +131,7 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
 
 
 def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
-    """Return the terms bound to columns of other types, as in a second reading."""
+    """Return terms parsed anew for a table whose columns have the types in ``schema``."""
     return [t if t.column is not None else _expression(t.sql, schema) for t in listed]
 
 
@@ -144,7 +147,7 @@ FUNCTIONS = {"Exp", "Abs", "Log", "Log1p", "Sqrt", "Cbrt", "Pow", "Round", "Floo
 
 
 def written_number(words: pl.Expr) -> pl.Expr:
-    """Return the numbers that text writes, of percents a hundredth; null for other words."""
+    """Return the polars expression of numbers written as text; "5%" is 0.05, other text is null."""
     import polars as pl
 
     words = words.str.strip_chars()
@@ -155,7 +158,10 @@ def written_number(words: pl.Expr) -> pl.Expr:
 def _of_written_numbers(
     text: str, expr: pl.Expr, plan: dict[str, Any], schema: Mapping[str, Any]
 ) -> Term:
-    """Return an expression whose columns of text are numbers wherever it needs numbers."""
+    """Return a term in which columns of text are converted wherever the expression needs numbers.
+
+    ``text`` is the SQL, ``plan`` the parsed expression and ``schema`` the types of the columns.
+    """
     import polars as pl
 
     used = {n for n in expr.meta.root_names() if schema[n] == pl.String}
@@ -178,7 +184,10 @@ def _of_written_numbers(
 
 
 def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """Return (holder, key) of the columns of a plan that are operands of numbers."""
+    """Return (holder, key) of every column in a plan that is an operand of arithmetic.
+
+    ``holder[key]`` is the column's node in the parsed expression.
+    """
     found: list[tuple[Any, Any]] = []
     for kind, node in _nodes(plan):
         if (operation := _operation(kind, node)) is None:
@@ -196,7 +205,10 @@ def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None:
-    """Return the name of an operation of numbers, and where its operands are; None for others."""
+    """Return (name, operands) of an arithmetic or comparison node; None for other nodes.
+
+    Each operand is (holder, key), its place in the parsed expression.
+    """
     if kind == "BinaryExpr" and node["op"] in ARITHMETIC | COMPARISONS:
         return node["op"], [(node, "left"), (node, "right")]
     if kind != "Function":
@@ -212,7 +224,7 @@ def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None
 
 
 def _is_numeric(node: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a node of a plan is a number, also a column of numbers."""
+    """Return whether a node of a parsed expression has numbers as values."""
     if not isinstance(node, dict):
         return False
     if "Column" in node:
@@ -240,7 +252,7 @@ def says_percent(name: str) -> bool:
 
 
 def compared(term: Term) -> list[tuple[str, str]]:
-    """Return (column, operator) of the columns that an expression compares with a literal."""
+    """Return (column, operator) for each column that an expression compares with a constant."""
     plan = json.loads(term.expr.meta.serialize(format="json"))
     found = []
     for kind, node in _nodes(plan):
@@ -258,7 +270,7 @@ def compared(term: Term) -> list[tuple[str, str]]:
 
 
 def compared_columns(term: Term) -> list[tuple[str, str]]:
-    """Return pairs of columns that an expression compares for being equal."""
+    """Return the pairs of columns that an expression tests for equality."""
     plan = json.loads(term.expr.meta.serialize(format="json"))
     operations = (_operation(kind, node) for kind, node in _nodes(plan))
     sides = [[h[at] for h, at in found[1]] for found in operations if found and found[0] == "Eq"]
@@ -267,7 +279,7 @@ def compared_columns(term: Term) -> list[tuple[str, str]]:
 
 
 def with_column(sql: str, name: str, replacement: str) -> str:
-    """Return SQL with an expression in the place of a column."""
+    """Return SQL in which the column ``name`` is replaced by another expression."""
     names = {name, quoted(name), '"' + name.replace('"', '""') + '"'}
     tokens = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[A-Za-z_]\w*")
     return tokens.sub(lambda found: replacement if found[0] in names else found[0], sql)
@@ -286,7 +298,10 @@ def _nodes(plan: object) -> Iterator[tuple[str, Any]]:
 
 
 def _refuse_text(text: str, sides: tuple[Any, Any], schema: Mapping[str, Any]) -> None:
-    """Refuse text compared with a number as text, by which "7" is above "10"."""
+    """Raise InvalidPredictionsError for a comparison of text with a number, such as "7" > "10".
+
+    ``text`` is the expression, ``sides`` are the nodes on both sides.
+    """
     import polars as pl
 
     for column, literal in (sides, sides[::-1]):
@@ -332,7 +347,7 @@ def cut(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def quoted(name: str) -> str:
-    """Return a column's name as SQL: in double quotes where it is a word of SQL or no word."""
+    """Return a column name as SQL, in double quotes where SQL would not read it as a name."""
     import polars as pl
 
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -350,7 +365,7 @@ def key(name: str) -> str:
 
 
 def ends_of(columns: Sequence[str]) -> list[str]:
-    """Return the distinguishing parts of a family of names: cat and dog for ``p_cat, p_dog``."""
+    """Return the distinctive parts of the names of a family: cat and dog for ``p_cat, p_dog``."""
     from os.path import commonprefix
 
     matches = [FAMILY.fullmatch(name) for name in columns]

@@ -170,7 +170,10 @@ def read_predictions(
 
 
 def read_wanted(source: object, wanted: Wanted) -> Predictions:
-    """Return the predictions of files or a table; see :func:`read_predictions`."""
+    """Read the predictions of files or of a table for options collected in ``wanted``.
+
+    See :func:`read_predictions`; the command line calls this.
+    """
     with table_of(source, wanted) as (table, wanted), naming(table.name):
         return read_table(table, wanted, in_memory=is_in_memory(source))[0]
 
@@ -178,7 +181,10 @@ def read_wanted(source: object, wanted: Wanted) -> Predictions:
 def read_table(
     table: Table, wanted: Wanted, *, in_memory: bool = False
 ) -> tuple[Predictions, IntArray]:
-    """Return the predictions of an open table, and the places of their rows in it."""
+    """Return (predictions, places).
+
+    The predictions of an open table, and their rows in it, (n,).
+    """
     table, wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
     whole = cells_of(table, chosen, wanted, frame_rows=in_memory)
@@ -203,7 +209,10 @@ def read_table(
 
 
 def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
-    """Return the rows without gaps; a refusal of gaps names what else is in the way."""
+    """Return the rows without missing values.
+
+    If missing values are refused, the error also names what else would prevent the reading.
+    """
     try:
         return whole.complete()
     except InvalidPredictionsError as gaps:
@@ -218,7 +227,7 @@ def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
 def _in_the_way(
     errors: list[InvalidPredictionsError], cells: EvaluatedCells, table: Table
 ) -> InvalidPredictionsError:
-    """Return one error on everything that prevents the reading, with commands that repair it."""
+    """Return one error with all problems that prevent a reading, and commands that solve them."""
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
     known = {str(error) for error in errors}
@@ -231,7 +240,10 @@ def _in_the_way(
 
 
 def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsError:
-    """Return one refusal with the texts of several, and their readings in all combinations."""
+    """Return one error for several problems.
+
+    It joins their texts, and offers their alternative readings in all combinations.
+    """
     if len(errors) == 1:
         return errors[0]
     readings: list[Reading] = [Reading()]
@@ -277,7 +289,10 @@ def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
 
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
-    """Return the chosen columns of a table; a refusal lists the columns with likely readings."""
+    """Return the columns chosen for a table.
+
+    UnclearColumnsError lists the columns with their values, and commands with likely readings.
+    """
     schema = {name: kind for name, kind in table.schema.items() if name != FILE_COLUMN}
     try:
         chosen = choose(schema, wanted)
@@ -306,7 +321,7 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
 def read_note(
     table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Any
 ) -> str:
-    """Return the note that says which columns were read as what, and how many rows."""
+    """Return the note that says which columns were read in which role, and how many rows."""
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
     if wanted.where is not None:
@@ -357,7 +372,7 @@ def read_note(
 
 
 def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
-    """Return columns that were not used and could be features: those that do not number rows."""
+    """Return the unused columns that could be features; identifiers of rows are left out."""
     if table.log or table.parts:
         return ()
     names = [n for n, kind in table.schema.items() if n not in chosen.used and not kind.is_nested()]
@@ -372,7 +387,7 @@ def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
 
 
 def shortened(names: Sequence[str], most: int = 6) -> str:
-    """Return names of columns, of many the first and the last."""
+    """Return column names joined by commas; of more than ``most`` the first ones and the last."""
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[: most - 2])}, …, {names[-1]}"
@@ -380,7 +395,7 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let errors begin with the name of the file that they are about."""
+    """Context manager that puts the name of the file in front of errors."""
     try:
         yield
     except InvalidPredictionsError as error:
@@ -392,7 +407,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def is_in_memory(source: object) -> bool:
-    """Say whether a source is a table in memory, as opposed to paths."""
+    """Return whether a source is a table in memory, as opposed to a path or several."""
     paths = isinstance(source, (str, PathLike))
     several_paths = isinstance(source, Sequence) and all(
         isinstance(part, (str, PathLike)) for part in source
@@ -402,7 +417,10 @@ def is_in_memory(source: object) -> bool:
 
 @contextmanager
 def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
-    """Open files or a table in memory as one table; the wanted label may be in a second file."""
+    """Context manager that opens files, or a table in memory, as one table.
+
+    It yields (table, wanted). If the label is in a second file, its column is added to the table.
+    """
     one_of("format", wanted.format, (None, *FORMATS))
     with ExitStack() as stack:
         if is_in_memory(source):
@@ -426,7 +444,7 @@ def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
 
 @contextmanager
 def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
-    """Open one file, also the log of a harness."""
+    """Context manager that opens one file as a table, also the log of an evaluation harness."""
     with open_table(part, wanted.format, wanted.sheet) as table:
         if table.log:
             with naming(table.name):
@@ -483,7 +501,10 @@ def _cells(column: object, name: str) -> AnyArray:
 
 
 def parts_of(paths: object) -> list[Path]:
-    """Return the files that paths and patterns name; files of a pattern in order of name."""
+    """Return the files that paths and patterns such as "*.csv" name.
+
+    Files of a pattern are in order of name. InvalidPredictionsError if there is none.
+    """
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
     elif not (isinstance(paths, Sequence) and all(isinstance(p, (str, PathLike)) for p in paths)):
@@ -509,7 +530,10 @@ def parts_of(paths: object) -> list[Path]:
 
 
 def refuse_copies(parts: Sequence[Path]) -> None:
-    """Refuse a file that is a copy of another; only files of the same size are compared."""
+    """Raise InvalidPredictionsError for a file that has the same content as another one.
+
+    Rows would count twice. Very small files are not compared.
+    """
     by_size: dict[int, list[Path]] = {}
     for part in parts:
         by_size.setdefault(part.stat().st_size, []).append(part)
@@ -524,7 +548,7 @@ def refuse_copies(parts: Sequence[Path]) -> None:
 
 
 def pooled(tables: Sequence[Table]) -> Table:
-    """Return several tables as one, with the columns that all of them have."""
+    """Return the rows of several tables as one table, with the columns that all of them have."""
     import polars as pl
 
     schemas = [table.schema for table in tables]
@@ -567,7 +591,11 @@ ORDER_SURPRISE = float(np.log(1e-6))
 
 
 def refuse_same_labels(data: Predictions, sizes: Sequence[tuple[str, int]]) -> None:
-    """Ask about files with one order of labels and other probabilities: models of the same rows."""
+    """Raise DoubtfulInputError for files that have the same labels and other probabilities.
+
+    They seem to be several models on the same rows. ``sizes`` are (name, number of rows) of the
+    files.
+    """
     if data.places is None or data.n != sum(size for _, size in sizes):
         return
     ends = np.cumsum([size for _, size in sizes])
@@ -718,7 +746,7 @@ def read_growing(
 def _doubts_of_known(
     table: Table, chosen: Chosen, whole: EvaluatedCells, waits: BoolArray
 ) -> tuple[str, ...]:  # fmt: skip
-    """Return notes of the guards on the rows that have a label; a time may belong to the row."""
+    """Return notes of the guards on the rows that have a label; ``waits`` marks the others."""
     import polars as pl
 
     wanted = replace(whole.wanted, drop_missing=True)
@@ -736,7 +764,10 @@ def _doubts_of_known(
 
 
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:
-    """Return cells with any label that occurs where there is none yet."""
+    """Return the cells with an arbitrary label in rows that lack one, marked by ``lacking`` (n,).
+
+    These labels are never used; they let the rows pass the reader.
+    """
     import polars as pl
 
     frame = cells.frame
@@ -755,7 +786,10 @@ DATES = frozenset({"date", "datetime", "timestamp", "time", "day"})
 
 
 def _order_note(table: Table, chosen: Chosen) -> list[str]:
-    """Say that rows are taken in their order beside a column of their dates; refuse another."""
+    """Return a note that rows are taken in their order, which a column of dates confirms.
+
+    InvalidPredictionsError if the dates are not in order.
+    """
     dates = [n for n in table.schema if key(n) in DATES and n not in chosen.used]
     for name in dates:
         cells = table.frame.select(name).collect()[name]
@@ -796,7 +830,7 @@ def shared_ids(sources: Iterable[object]) -> str | None:
 
 
 def lent_labels(paths: Iterable[Path]) -> dict[Path, dict[str, Path]]:
-    """Return the label= of files without a column of labels that another has: that other."""
+    """Return, for each file without labels, the options that take them from another file."""
     import polars as pl
 
     columns: dict[Path, str] = {}

@@ -83,7 +83,10 @@ def read_forecasts(
 
 
 def _probability(table: CountTable) -> str:
-    """Return the one column that the contract calls a probability."""
+    """Return the one column whose name the contract lists for probabilities, as SQL.
+
+    InvalidPredictionsError if there is none, or more than one.
+    """
     fit = [name for name in table.names if key(name) in PROBABILITIES]
     if len(fit) == 1:
         return quoted(fit[0])

@@ -139,7 +139,7 @@ def open_table(
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """Return the exceptions that polars raises for files that it cannot read."""
+    """Return the exception classes by which polars reports files that it cannot read."""
     import polars as pl
 
     return pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError
@@ -215,7 +215,10 @@ def _beginning(path: Path) -> str:
 
 
 def _unpacked(path: Path, ending: str, folder: Path) -> tuple[Path, str]:
-    """Return an unpacked copy of a compressed file, and the ending of its name."""
+    """Unpack a compressed file into ``folder``.
+
+    Return the copy, and the suffix of its inner name.
+    """
     inner = path.stem
     copy = folder / "unpacked"
     try:
@@ -263,7 +266,10 @@ def unzst(data: bytes) -> bytes:
 
 
 def _text(path: Path, folder: Path) -> Table:
-    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
+    """Return a text file as a table; encoding, delimiter and decimal mark are detected.
+
+    The first 64 kB decide. ``folder`` holds converted copies.
+    """
     import polars as pl
 
     refuse_long_lines(path)
@@ -325,7 +331,7 @@ _BLANKS = r'\s+(?=(?:[^"]*"[^"]*")*[^"]*$)'
 
 
 def _single_blanks(path: Path, folder: Path) -> Path:
-    """Return a copy of text whose columns are set apart by one blank each."""
+    """Return a copy of a text file in which columns are separated by single blanks."""
     copy = folder / "blanks"
     with path.open(encoding="utf-8-sig") as old, copy.open("w", encoding="utf-8") as new:
         for line in old:
@@ -334,7 +340,7 @@ def _single_blanks(path: Path, folder: Path) -> Path:
 
 
 def _check_header(header: Sequence[str]) -> None:
-    """Refuse a first line of numbers, and two columns of one name."""
+    """Raise InvalidPredictionsError for a first line of numbers, or two columns of one name."""
     numbers = all(re.fullmatch(r"-?\d*\.?\d+(e[-+]?\d+)?", cell, re.IGNORECASE) for cell in header)
     if numbers and [*header] != [str(k) for k in range(max(len(header), 3))]:
         raise InvalidPredictionsError(
@@ -347,7 +353,7 @@ def _check_header(header: Sequence[str]) -> None:
 
 
 def _as_utf8(path: Path, folder: Path) -> tuple[Path, list[str]]:
-    """Return the file, or a copy of it in UTF-8 with line feeds, and notes."""
+    """Return (file, notes): the file, or a copy of it in UTF-8 with line feeds."""
     with path.open("rb") as file:
         head = file.read(HEAD)
     wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
@@ -508,7 +514,10 @@ def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
 
 
 def _parsed(text: str, line: int | None = None) -> Any:
-    """Return parsed JSON; more than one value raises ``JSONDecodeError``."""
+    """Return parsed JSON; errors name the ``line`` of the file if it is given.
+
+    ``JSONDecodeError`` is passed on for text that holds more than one value.
+    """
     place = "" if line is None else f"line {line}: "
     try:
         return json.loads(text, object_pairs_hook=_object)
@@ -567,7 +576,10 @@ def flat(table: Table) -> Table:
 
 
 def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """Return a frame with one column a place of lists that have one length, the same otherwise."""
+    """Return a frame in which a column of equally long lists becomes one column for each place.
+
+    Lists of unequal length stay as they are.
+    """
     import polars as pl
 
     kind = frame.collect_schema()[name]
@@ -582,12 +594,18 @@ def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
 
 
 def member(name: str, place: int) -> str:
-    """Return the name of one column of an array: p0, p1, … of ``probs``, else ``name_0``, …."""
+    """Return the column name for one place of an array.
+
+    P0, p1, … for ``probs``, else ``name_0``, ….
+    """
     return f"p{place}" if key(name) in NAMES_OF_ARRAYS else f"{name}_{place}"
 
 
 def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
-    """Return a frame with columns ``p_<word>`` for lists of pairs of a word and a number."""
+    """Return a frame in which lists of (word, number) pairs become columns ``p_<word>``.
+
+    Other lists stay as they are; ``pair`` is the type of the pairs.
+    """
     import polars as pl
 
     words = [f.name for f in pair.fields if f.dtype == pl.String]
@@ -604,7 +622,7 @@ def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
 
 
 def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
-    """Return arrays of one length as a table; a matrix has one column for each of its columns."""
+    """Return arrays of one length as a table; a matrix gives one column for each of its own."""
     import polars as pl
 
     columns: dict[str, AnyArray] = {}
@@ -635,7 +653,10 @@ def _series(name: str, array: AnyArray) -> pl.Series:
 
 
 def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
-    """Return arrays of one length: of an archive those that have the length of most."""
+    """Return the arrays of a NumPy file by name.
+
+    In an archive, arrays of another length than most are left out.
+    """
     try:
         with path.open("rb") as file:
             stored = np.load(file, allow_pickle=False)
@@ -664,7 +685,7 @@ def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
 
 
 def _excel(path: Path, name: str, sheet: str | None) -> Table:
-    """Return the only sheet that holds a table, or the one that is named."""
+    """Return the sheet called ``sheet`` as a table, or the only sheet that holds one."""
     import polars as pl
 
     imported("fastexcel", "excel", "Excel files")
@@ -691,7 +712,10 @@ def _excel(path: Path, name: str, sheet: str | None) -> Table:
 
 
 def _below_titles(cells: pl.DataFrame) -> pl.DataFrame:
-    """Return the table below lines of fewer than two cells; its first line names the columns."""
+    """Return the table below title lines, which have fewer than two cells.
+
+    Its first line names the columns.
+    """
     import polars as pl
 
     rows = [row for row in cells.rows() if any(cell is not None for cell in row)]
@@ -709,7 +733,10 @@ def _below_titles(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def imported(module: str, extra: str, what: str) -> Any:  # of libraries without types
-    """Import an optional library, or name the extra that installs it."""
+    """Import and return an optional library; ImportError names the extra that installs it.
+
+    ``what`` is the kind of file that needs it.
+    """
     package = module.partition(".")[0]
     try:
         import_module(package)

@@ -44,7 +44,10 @@ GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s'’]\d{3})+")
 
 
 class Grades(NamedTuple):
-    """Rows, events among them, the one probability of all, names of grades, and notes."""
+    """Counts of grades: rows, events and the predicted probability of each, shape (G,).
+
+    ``names`` are the names of the grades, ``notes`` say how the table was read.
+    """
 
     n: IntArray
     events: IntArray
@@ -55,7 +58,7 @@ class Grades(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """A table of counts that is open: a file, whose rows are counted from 1, or one in memory."""
+    """Open table of counts; rows are numbered from 1 in a file, from 0 in memory."""
 
     table: Table
     in_memory: bool
@@ -66,7 +69,10 @@ class CountTable:
         return list(self.table.schema)
 
     def cells(self, found: Mapping[str, Term], where: str | None = None) -> EvaluatedCells:
-        """Return the cells of columns and expressions by role."""
+        """Return the evaluated cells of columns and expressions, by role.
+
+        ``where`` selects rows.
+        """
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
             listed["where"] = terms(where, self.table.schema)
@@ -77,7 +83,7 @@ class CountTable:
 
 @contextmanager
 def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]:
-    """Open a table at hand, or a file that has one."""
+    """Context manager that opens a table in memory, or a file, as a table of counts."""
     in_memory = is_in_memory(table)
     if in_memory and sheet is not None:
         raise InvalidPredictionsError("sheet= is for Excel files, and this is a table in memory")
@@ -94,7 +100,7 @@ def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]
 
 
 def _without_groups(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return text of counts without what parts thousands, where every larger one has groups."""
+    """Return counts written as text without thousands separators, if all large ones have them."""
     import polars as pl
 
     plain = []
@@ -138,7 +144,7 @@ def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray
 
 
 def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArray:
-    """Return whole numbers, and refuse what is none; the message names the row."""
+    """Return integers ≥ ``least``; InvalidPredictionsError names the row and value of any other."""
     if column.dtype.kind == "O" and all(type(value) is int for value in column):
         column = np.array(column.tolist())
     if column.dtype.kind in "iu":
@@ -209,7 +215,10 @@ def read_grades(
 
 
 def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, Term]:
-    """Return the expressions of a table of grades: those asked for, else by ``GRADE_NAMES``."""
+    """Return the expressions of a table of grades by role.
+
+    Named by the user, or by ``GRADE_NAMES``.
+    """
     schema = counts.table.schema
     found: dict[str, Term] = {}
     for what, wanted in request.items():
@@ -262,7 +271,10 @@ def _names(cells: EvaluatedCells) -> list[str]:
 
 
 def _counts(cells: EvaluatedCells, what: str) -> IntArray:
-    """Return the counts of a column (G,); refuse gaps, fractions and numbers below 0."""
+    """Return the counts of one role, (G,), such as "n" or "events".
+
+    InvalidPredictionsError for gaps, fractions and negative numbers.
+    """
     column = f"{what}:0"
     _refuse_gaps(cells, column, cells.frame[column].is_null().to_numpy())
     numbers = cells.numbers(column)
@@ -312,7 +324,7 @@ def _sums_of_others(
 
 
 def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
-    """Refuse more events than rows, and a table without rows."""
+    """Raise InvalidPredictionsError for more events than rows, and for a table without rows."""
     for row in np.flatnonzero(events > n)[:1]:
         raise InvalidPredictionsError(
             f"{cells.name('events:0')} is {events[row]} in {cells.nth(int(row))}, more than the "
@@ -325,7 +337,10 @@ def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
 
 
 def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
-    """Return the probabilities (G,), 0 for sums of others; refuse other units with expressions."""
+    """Return the probability of each grade (G,), 0 for rows that are totals.
+
+    ``sums_up`` marks the totals, which have none. Percentages are refused, with an expression.
+    """
     import polars as pl
 
     column = "probability:0"
@@ -361,7 +376,10 @@ def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
 def _lacking(
     counts: CountTable, found: Mapping[str, Term], missing: Sequence[str]
 ) -> InvalidPredictionsError:
-    """Return the refusal of a table whose columns are not known by their names."""
+    """Return the error for a table of counts whose columns cannot be recognised.
+
+    It offers likely readings, or the command for a table with one row for each outcome.
+    """
     frame = counts.table.frame.head(10_000).collect()
     if "events" in missing:
         outcomes = [n for n in frame.columns if key(n) in LABELS and _are_outcomes(frame[n])]

@@ -24,7 +24,10 @@ LONGEST_LINE = 1 << 28
 
 
 def refuse_long_lines(path: Path) -> None:
-    """Refuse a file with a line of more than 256 MB; O(bytes), of larger files only."""
+    """Raise InvalidPredictionsError for a file with a line of more than 256 MB.
+
+    Only larger files are read for it; O(bytes).
+    """
     if path.stat().st_size <= LONGEST_LINE:
         return
     line, length = 1, 0
@@ -43,7 +46,7 @@ def refuse_long_lines(path: Path) -> None:
 
 
 class CheckedLines(NamedTuple):
-    """A file whose lines all have the width of the header, and notes on lines left out."""
+    """File whose lines all have as many cells as the header, and notes on lines left out."""
 
     path: Path
     notes: tuple[str, ...] = ()
@@ -90,7 +93,7 @@ def checked_lines(path: Path, delimiter: str, width: int, folder: Path) -> Check
 
 
 def _closed(data: bytes) -> int:
-    """Return the end of the last line of data outside of quotation marks, 0 for none."""
+    """Return the end of the last complete line outside quotation marks; 0 if there is none."""
     cells = np.frombuffer(data, np.uint8)
     inside = np.bitwise_xor.accumulate(cells == ord('"'))
     ends = np.flatnonzero((cells == 10) & ~inside)
@@ -98,7 +101,11 @@ def _closed(data: bytes) -> int:
 
 
 def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> int:
-    """Check whole lines, note empty ones by number, and return how many line feeds there are."""
+    """Check the widths of whole lines; return the number of line feeds.
+
+    ``sign`` separates cells, ``width`` is the number of cells, ``first`` the number of the first
+    line. Numbers of empty lines are appended to ``empty``.
+    """
     if not data:
         return 0
     cells = np.frombuffer(data, np.uint8)
@@ -129,5 +136,5 @@ def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> 
 
 
 def _outside(cells: AnyArray) -> AnyArray:
-    """Return bytes with 0 for those within quotation marks."""
+    """Return bytes in which those within quotation marks are 0, same shape."""
     return np.where(np.bitwise_xor.accumulate(cells == ord('"')), np.uint8(0), cells)

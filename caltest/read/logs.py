@@ -51,7 +51,10 @@ INSPECT_SCORES = {"C": 1, "I": 0, "N": 0, 1: 1, 0: 0}
 
 
 def log_format(content: object) -> str | None:
-    """Return the name of the harness whose log some JSON is, None if it is none."""
+    """Return the name of the evaluation harness that wrote a parsed JSON.
+
+    None for other content.
+    """
     record = content[0] if isinstance(content, list) and content else content
     if not isinstance(record, dict):
         return None
@@ -63,7 +66,7 @@ def log_format(content: object) -> str | None:
 
 
 def read_log(table: Table, wanted: Wanted) -> Table:
-    """Return the log of a harness as a table of columns that the contract reads."""
+    """Return the log of an evaluation harness as a table whose columns the contract knows."""
     import polars as pl
 
     log = log_format(table.content) if table.log == "?" else table.log
@@ -92,7 +95,7 @@ def read_log(table: Table, wanted: Wanted) -> Table:
 
 
 def clusters_of_log(table: Table) -> str | None:
-    """Return the column of samples if one has several rows, which depend; else None."""
+    """Return "sample" if some samples of a log have several rows, which then depend; else None."""
     if not table.log or "sample" not in table.schema:
         return None
     samples = table.frame.select("sample").collect()["sample"]
@@ -100,11 +103,12 @@ def clusters_of_log(table: Table) -> str | None:
 
 
 def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
-    """Return "items" or "clusters" where samples have several rows, and a note; None, "" if none.
+    """Return (role, note) for a log in which samples have several rows.
 
-    Answers to a sample of Inspect are votes on its prediction if all of them have the same one. In
-    other logs the outcome of a sample is its right option, which no repetition draws anew. Answers
-    that never differ, such as those at temperature 0, are copies.
+    The role is "items" if answers are votes on one prediction of the sample (Inspect), else
+    "clusters". In other logs the outcome of a sample is its right option, which no repetition draws
+    anew. Answers that never differ, such as those at temperature 0, are copies. Without repeats it
+    is (None, "").
     """
     import polars as pl
 
@@ -129,7 +133,10 @@ def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
 
 
 def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
-    """Refuse a log with several rows of a sample for sums, which do not know clusters."""
+    """Raise InvalidPredictionsError for a log with repeated samples, if it is to be tallied.
+
+    Sums do not know clusters.
+    """
     frame = table.frame
     if wanted.where is not None:
         frame = frame.filter(terms(wanted.where, table.schema)[0].expr)
@@ -162,7 +169,11 @@ def _ids(records: Records, *keys: str) -> list[str]:
 
 
 def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
-    """Return the softmax of the log-likelihoods of the options; the label is the right one."""
+    """Return the rows of an lm-evaluation-harness log.
+
+    Probabilities are the softmax of the log-likelihoods of the options; the label is the right
+    option.
+    """
     filters = sorted({str(record.get("filter")) for record in records})
     if len(filters) > 1 and "filter" not in (wanted.where or ""):
         raise InvalidPredictionsError(
@@ -204,7 +215,10 @@ def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
 
 
 def _logits(record: dict[str, Any], row: int) -> FloatArray:
-    """Return the log-likelihoods of the options of a sample; refuse generated text."""
+    """Return the log-likelihoods of a sample's options, (K,); generated text is refused.
+
+    ``row`` is the number of the sample in messages.
+    """
     answers = record["filtered_resps"]
     if len(answers) < 2 or not all(isinstance(a, list) and len(a) == 2 for a in answers):
         raise InvalidPredictionsError(
@@ -223,7 +237,7 @@ def _options(record: dict[str, Any]) -> list[str]:
 
 
 def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
-    """Return the number of the right option, and check it against ``acc``."""
+    """Return the index of the right option, checked against the recorded accuracy ``acc``."""
     answer = str(record["target"]).strip()
     target = int(answer) if answer.isdecimal() else _options(record).index(answer)
     best = np.flatnonzero(logits == logits.max())
@@ -241,7 +255,7 @@ def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
 
 
 def _helm(records: Records) -> Log:
-    """Return the largest probability, and whether that answer was an exact match."""
+    """Return the rows of a HELM log: the largest probability, and whether that answer was right."""
     plain = [record for record in records if record.get("perturbation") is None]
     stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in plain]
     if not all({"max_prob", "exact_match"} <= row.keys() for row in stats):
@@ -273,7 +287,7 @@ def _helm(records: Records) -> Log:
 
 
 def _samples(content: Mapping[str, Any]) -> tuple[Records, str]:
-    """Return the samples of a log in JSON, and the name of its task, "" if it has none."""
+    """Return (samples, task) of a JSON log; the task is "" if it has no name."""
     return content["samples"], _task(content)
 
 
@@ -283,7 +297,7 @@ def _task(content: Any) -> str:
 
 
 def _unzipped(path: Path) -> tuple[Records, str]:
-    """Return samples and task of an ``.eval`` file: a zip of JSON, perhaps by Zstandard."""
+    """Return (samples, task) of an Inspect ``.eval`` file, which is a zip archive of JSON."""
     samples, task = [], ""
     with path.open("rb") as file, zipfile.ZipFile(file) as log:
         for member in log.infolist():
@@ -305,7 +319,10 @@ def _unzipped(path: Path) -> tuple[Records, str]:
 
 
 def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
-    """Return the confidence that a scorer keeps beside its score, and whether that is C."""
+    """Return the rows of an Inspect log: stated confidence, and whether the answer was correct.
+
+    The confidence is in the metadata of a score.
+    """
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
     every = (item for scores in by_scorer for item in scores.items())
@@ -338,7 +355,7 @@ def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
 
 
 def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return stated confidences as numbers, or as text where one is: the reader checks them."""
+    """Return stated confidences as numbers; all as text if one is text, for the reader to check."""
     stated = [(score.get("metadata") or {}).get("confidence") for score in scores]
     text = any(isinstance(value, str) for value in stated)
     return [None if v is None else str(v) if text else float(v) for v in stated]

@@ -57,7 +57,10 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
 
 
 def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
-    """Return columns of a family in the order of the classes, or ordered pairs for two classes."""
+    """Return the families of columns that may hold votes, in the order of the classes.
+
+    For two classes they are ordered pairs of columns.
+    """
     classes = [str(c).lower() for c in data.classes or range(data.n_classes)]
     by_end: dict[str, dict[str, str]] = {}
     for name in names:
@@ -73,7 +76,10 @@ def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
 
 
 def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> FloatArray | None:
-    """Return the cells (n, K) of a family, None if they are neither counts nor shares of votes."""
+    """Return the cells (n, K) of a family of columns.
+
+    None if they are neither counts nor shares.
+    """
     frame = head.select(family)
     if any(column.null_count() for column in frame.get_columns()):
         return None
@@ -84,7 +90,10 @@ def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> Flo
 
 
 def _is_majority(votes: FloatArray, labels: IntArray) -> bool:
-    """Say whether labels are the classes of most votes, of which several classes have some."""
+    """Return whether labels (n,) are the classes with most votes.
+
+    Votes (n, K) have to be divided in some rows.
+    """
     ordered = np.sort(votes, axis=1)
     clear = ordered[:, -1] > ordered[:, -2]
     mixed = (ordered[:, -2] > 0.0).mean() >= 0.05

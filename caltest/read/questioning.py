@@ -128,7 +128,10 @@ def _other_events(rows: Rows, followup: Followup) -> Question | None:
 
 
 def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
-    """Ask where the predicted class is a threshold of its supposed confidence."""
+    """Ask where the predicted class is a threshold of the column taken for its confidence.
+
+    That column then is the probability of one class.
+    """
     if not cells.of("predicted_label"):
         return None
     found = (column_of_cells(cells.frame[f"{o}:0"]) for o in ("predicted_label", "label"))
@@ -194,14 +197,14 @@ def unlike_answers(
 
 
 def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
-    """Return where two columns hold one value (n,); a missing one equals none."""
+    """Return where two columns hold the same value, booleans (n,); missing values equal nothing."""
     both = first.to_frame("a").with_columns(second.alias("b"))
     equal = both.select((both["a"].eq_missing(both["b"]) & both["a"].is_not_null()).alias("equal"))
     return np.asarray(equal["equal"].to_numpy())
 
 
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
-    """Ask about further codes of an event, which would be taken as censored in silence."""
+    """Ask about further codes of an event column, which would silently count as censored."""
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
         return None
@@ -224,7 +227,10 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
 
 
 class _Codes(NamedTuple):
-    """Values of a column that an outcome compares, and those it does not name, with literals."""
+    """Values of a column that an outcome expression compares.
+
+    ``others`` maps the values that it does not name to their SQL literals.
+    """
 
     name: str
     all: list[Any]
@@ -234,9 +240,9 @@ class _Codes(NamedTuple):
 
 
 def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
-    """Return the 3 to 12 codes of the column that an expression compares for being equal.
+    """Return the values of the column that an option's expression tests for equality.
 
-    A blank is one of them where the outcome is known there.
+    None unless the column has 3 to 12 distinct values.
     """
     import polars as pl
 
@@ -260,7 +266,7 @@ def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -
 def _with_competing(
     question: Question, table: Table, chosen: Chosen, wanted: Wanted
 ) -> Question:  # fmt: skip
-    """Return the question of follow-up, with a further code of the label as a competing event."""
+    """Return the question about follow-up with a further code offered as a competing event."""
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
     found = _compared_codes(table, chosen, wanted, "label")
@@ -273,7 +279,10 @@ def _with_competing(
 
 
 def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> Question | None:
-    """Ask about numbers such as −99.9 in a column that an outcome compares: a missing value?"""
+    """Ask whether an extreme number such as −99.9 stands for a missing value.
+
+    It is in a column that an outcome expression compares with a number.
+    """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
         column = _kept(table, chosen, wanted).select(name).collect()[name].drop_nulls()
@@ -317,14 +326,14 @@ def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Quest
 
 
 def _some(rows: Rows, places: IntArray) -> Rows:
-    """Return some of the rows, without columns that nobody named."""
+    """Return the rows at ``places``, without the unused columns."""
     facts = {name: getattr(rows, name) for name in ("weights", "clusters", "by")}
     cut: dict[str, Any] = {k: None if v is None else v[places] for k, v in facts.items()}
     return replace(rows, probs=rows.probs[places], labels=rows.labels[places], unused=(), **cut)
 
 
 def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
-    """Return columns at the places of the rows that were read."""
+    """Return columns restricted to the rows at ``places``."""
     size = len(columns[0].values) if columns else 0
     if np.array_equal(places, np.arange(size)):
         return columns
@@ -340,7 +349,10 @@ def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
 def _unused(
     table: Table, chosen: Chosen, wanted: Wanted, names: list[str], most: int | None
 ) -> tuple[Column, ...]:
-    """Return columns that nobody named, of the first rows or of all, if they can be read."""
+    """Return the unused columns ``names`` for guards, of the first ``most`` rows or of all.
+
+    Columns that cannot be read are left out.
+    """
     import polars as pl
 
     if not names:
@@ -360,7 +372,10 @@ def _unused(
 
 
 def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
-    """Return columns that nobody named and that say one part of a data set in the first rows."""
+    """Return the unused columns that name a single part of a data set, such as "train".
+
+    Only the first rows are seen; later rows may name other parts.
+    """
     frame, found = head.frame.collect(), list[str]()
     for column in columns_of(frame, [n for n in frame.columns if n not in chosen.used]):
         if column.words is not None and column.n_values == 1 and split_parts(column.words):
@@ -369,7 +384,7 @@ def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
 
 
 def words_in(table: Table, chosen: Chosen, wanted: Wanted, name: str) -> set[str]:
-    """Return the words of a column of text in all rows that are kept."""
+    """Return the distinct words of a text column in all selected rows."""
     import polars as pl
 
     words = _kept(table, chosen, wanted).select(pl.col(name).cast(pl.String).unique())
@@ -379,7 +394,10 @@ def words_in(table: Table, chosen: Chosen, wanted: Wanted, name: str) -> set[str
 def _far_apart(
     table: Table, chosen: Chosen, wanted: Wanted, head: tuple[Column, ...], rows: Rows
 ) -> list[Question | None]:
-    """Return questions of large tables sorted by model or part, which differ far apart only."""
+    """Return the questions on large tables that are sorted by model or by part of the data set.
+
+    There, the first rows are all of one model or part.
+    """
     import polars as pl
 
     query, found = _kept(table, chosen, wanted), list[Question | None]()
@@ -406,7 +424,7 @@ def _far_apart(
 def _without_outcome(
     table: Table, chosen: Chosen, wanted: Wanted, n: int, complete: Complete
 ) -> tuple[int, int]:
-    """Return how many rows were left out for want of an outcome, or by it, and of how many."""
+    """Return (left out, total): rows without an outcome, or excluded by a condition on it."""
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
         return out, n
@@ -420,7 +438,7 @@ def _without_outcome(
 
 
 def label_words(cells: EvaluatedCells) -> list[str]:
-    """Return the words of a label of text, none for other labels."""
+    """Return the distinct words of a text label; an empty list for other labels."""
     import polars as pl
 
     label = cells.frame["label:0"] if cells.of("label") else pl.Series(dtype=pl.Null)

@@ -35,7 +35,10 @@ _SETTLED = 2_000_000_000
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """Parse JSON; InvalidPredictionsError in one sentence for what is none, or nested too deep."""
+    """Return parsed JSON; InvalidPredictionsError, in one sentence, for text that is no JSON.
+
+    ``what`` begins the sentence.
+    """
     try:
         return json.loads(text)
     except RecursionError:
@@ -46,7 +49,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
 
 
 def sealed(content: Mapping[str, object]) -> str:
-    """Return JSON of a content, whose last field is a checksum of all others."""
+    """Return content as JSON whose last field is a checksum of the others."""
     text = json.dumps(content)
     return f'{text[:-1]}, "checksum": "{_checksum(text)}"}}'
 
@@ -87,18 +90,18 @@ class FileStamp:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Look at a file."""
+        """Return the stamp of a file: size, time of change, inode and device."""
         found = os.stat(path)
         recent = time.time_ns() - found.st_mtime_ns < _SETTLED
         when = None if recent else found.st_mtime_ns
         return cls(found.st_size, when, found.st_ino, found.st_dev)
 
     def as_dict(self) -> dict[str, int | None]:
-        """Return plain numbers."""
+        """Return the stamp as a dictionary for JSON."""
         return asdict(self)
 
     def trusts(self, other: Self) -> bool:
-        """Return whether another stamp has the same content, which requires both times to agree."""
+        """Return whether the file is certainly unchanged: equal stamps with a settled time."""
         return self == other and self.mtime_ns is not None
 
 
@@ -114,7 +117,7 @@ def content_mark(path: Path) -> str:
 
 
 def fingerprint(*columns: ArrayLike) -> str:
-    """Return a hash of columns of rows."""
+    """Return a hash of the content of several columns."""
     digest = hashlib.sha256()
     for column in columns:
         digest.update(np.ascontiguousarray(column).tobytes())

@@ -101,7 +101,11 @@ NO_PROBS: Options = {"probs": "COLUMN"}
 
 
 def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]:
-    """Return readings of the columns whose first cells look like what is sought."""
+    """Return readings for columns whose first cells look like the role that is lacking.
+
+    ``head`` are the first rows, ``wanted`` the options given, and ``lacking`` "label", "probs" or
+    "predicted_label".
+    """
     return _Head(head, wanted).readings(lacking)
 
 
@@ -154,12 +158,12 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
 
 def _text(word: str) -> str:
-    """Return a word as SQL has it."""
+    """Return a word as an SQL literal in single quotes."""
     return "'" + word.replace("'", "''") + "'"
 
 
 def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
-    """Return readings by which an unused column is the predicted class of a label of text."""
+    """Return readings in which an unused text column is the predicted class."""
     import polars as pl
 
     if "predicted_label" in cells.chosen.terms or len(cells.of("probs")) > 1:
@@ -176,7 +180,10 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
 
 def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
-    """Return readings by which a label of further codes is the end of follow-up, beside a time."""
+    """Return readings in which a label of several codes is the end of a follow-up.
+
+    There has to be a column of times.
+    """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
     head = table.frame.head(2000).collect()
@@ -196,7 +203,10 @@ def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...
 
 
 def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -> bool:
-    """Say whether a column of codes is a threshold of predictions, where both are known."""
+    """Return whether a column of two codes is a threshold of predictions p (n,).
+
+    ``coded`` are codes (n,) and their words; rows without prediction or code are ignored.
+    """
     if coded is None:
         return False
     known = np.isfinite(p) & (coded[0] >= 0)
@@ -204,7 +214,10 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
 
 
 def _numbers_of(cells: pl.Series) -> FloatArray | None:
-    """Return numbers, also written ones and percents, (n,) with NaN for gaps; None for others."""
+    """Return the numbers of a column (n,), also written ones and percentages, NaN for gaps.
+
+    None for other columns.
+    """
     import polars as pl
 
     if cells.dtype == pl.String:
@@ -220,7 +233,10 @@ def _numbers_of(cells: pl.Series) -> FloatArray | None:
 
 @dataclass
 class _Head:
-    """First rows of a table, with the columns that were requested."""
+    """First rows of a table with the options given, from which readings are guessed.
+
+    Methods return options for columns by what their cells look like.
+    """
 
     frame: pl.DataFrame
     wanted: Wanted
@@ -244,7 +260,7 @@ class _Head:
         self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
 
     def terms(self, value: Any) -> list[Term]:
-        """Return the terms of an option, none where it cannot be read."""
+        """Return the expressions of an option's value; [] if it cannot be read."""
         if value is None:
             return []
         try:
@@ -258,7 +274,7 @@ class _Head:
         return not cells.dtype.is_numeric() or bool(cells.is_between(-1, 9).fill_null(True).all())
 
     def roots(self, value: Any) -> list[str]:
-        """Return the columns that an option uses."""
+        """Return the columns that an option's value uses; placeholders count as 0."""
         filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
         return [root for term in self.terms(filled) for root in term.roots]
 
@@ -269,7 +285,10 @@ class _Head:
     # --- readings ------------------------------------------------------------------------------
 
     def readings(self, lacking: str) -> list[Reading]:
-        """Return likely readings; one with places where there are none or many."""
+        """Return likely readings.
+
+        With placeholders such as COLUMN if there is none, or too many.
+        """
         if grades := self.grades():
             return grades
         probs: list[Options] = [{}] if "probs" in self.given else self.probabilities()
@@ -304,7 +323,11 @@ class _Head:
     def pairs(
         self, outcomes: Sequence[tuple[Options, str]], probs: Sequence[Options]
     ) -> Iterator[tuple[Options, str]]:
-        """Yield an outcome with a prediction each, without rows that lack the prediction."""
+        """Yield (options, condition) for each outcome with each prediction.
+
+        Pairs that use one column for both, or whose label is the predicted class, are left out.
+        Rows without a prediction are dropped by an option.
+        """
         for outcome, when in outcomes:
             for p in probs:
                 options = {**outcome, **p}
@@ -315,7 +338,10 @@ class _Head:
                     yield options | more, when
 
     def family(self, options: Mapping[str, Any]) -> tuple[list[str], pl.Series] | None:
-        """Return the ends of several columns, and the words of the label; None for one column."""
+        """Return (ends, words): the name ends of several columns of probabilities, and label words.
+
+        None if there is one column only.
+        """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         label = self.terms(options.get("label") or self.given.get("label"))
         if len(listed) < 2 or len(label) != 1 or label[0].column is None:
@@ -325,7 +351,10 @@ class _Head:
         return None if words is None else ([key(end) for end in ends_of(names)], words)
 
     def classes(self, options: Mapping[str, Any]) -> Options:
-        """Return a place for the classes of several columns whose names do not say them."""
+        """Return the placeholder ``classes=A,B,C`` if column names do not say the classes.
+
+        Else {}.
+        """
         found = self.family(options)
         if found is None or self.wanted.classes:
             return {}
@@ -336,7 +365,7 @@ class _Head:
         return {} if plain else {"classes": "A,B,C"}
 
     def is_argmax(self, options: Mapping[str, Any]) -> bool:
-        """Return whether a label is the class of the largest probability in all of many rows."""
+        """Return whether the label is the class of the largest probability in every row seen."""
         found = self.family(options)
         if found is None:
             return False
@@ -351,7 +380,7 @@ class _Head:
         return said == [ends[k] for k in top] or said == [str(k) for k in top]
 
     def without_gaps(self, options: Mapping[str, Any]) -> Options:
-        """Return the option that leaves out rows without a prediction, if more than a few."""
+        """Return the option that drops rows without a prediction, if there are more than a few."""
         gaps: dict[str, Any] = {}
         for option in ("probs", "label", "predicted_label"):
             listed = self.terms(options.get(option) or self.given.get(option))
@@ -371,7 +400,7 @@ class _Head:
     # --- probabilities -------------------------------------------------------------------------
 
     def probabilities(self) -> list[Options]:
-        """Return columns and families that may be probabilities, as options."""
+        """Return options for columns, and families of columns, that may be probabilities."""
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
         if listed:
             # One more column such as p_calibrated is as likely to be meant as p.
@@ -404,7 +433,7 @@ class _Head:
         return [self.scaled([n]) for n in found] or of_logits
 
     def name_classes(self, names: Sequence[str]) -> bool:
-        """Return whether the ends of two columns are the words of another column, or numbers."""
+        """Return whether two column names end in 0 and 1, or in the words of another column."""
         ends = {key(end) for end in ends_of(names)}
         label = self.terms(self.given.get("label"))
         words = {n: self.keys(n) for n in self.two}
@@ -414,7 +443,7 @@ class _Head:
         return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
 
     def scaled(self, names: Sequence[str]) -> Options:
-        """Return columns as probabilities, those above 10 divided by 100."""
+        """Return the option for columns of probabilities, divided by 100 if they exceed 10."""
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
         end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
@@ -422,7 +451,7 @@ class _Head:
         return {"probs": ", ".join(f"{quoted(n)}{end}" for n in names)}
 
     def if_percents(self, options: Mapping[str, Any]) -> str:
-        """Return the condition of one column of numbers up to 100, "" if it is called percents."""
+        """Return the condition "… is a probability in percent"; "" if the name says so already."""
         listed = self.terms(options.get("probs"))
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
         called = {*key(names[0]).split("_")} & (PERCENT | BASIS) if names else True
@@ -434,13 +463,13 @@ class _Head:
         return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
 
     def within(self, name: str, least: float, most: float) -> bool:
-        """Return whether a column holds fractions ≥ 0 whose largest is in (least, most]."""
+        """Return whether a column holds fractions ≥ 0 with their maximum in (least, most]."""
         cells = self.numbers[name]
         cells = cells[np.isfinite(cells)] / (100.0 if self.is_signed(name) else 1.0)
         return bool((cells % 1 != 0).any() and cells.min() >= 0.0 and least < cells.max() <= most)
 
     def percents(self, name: str) -> bool:
-        """Return whether whole numbers from 0 to 100 are in steps of 5, or called percents."""
+        """Return whether a column holds whole percentages: 0 to 100, in steps of 5 or so called."""
         cells = self.numbers[name]
         cells = cells[np.isfinite(cells)]
         if (cells % 1 != 0).any() or cells.min() < 0.0 or not 10.0 < cells.max() <= 100.0:
@@ -449,7 +478,10 @@ class _Head:
         return called or bool((cells % 5 == 0).all() and np.unique(cells).size > 5)
 
     def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return columns whose names share a beginning, and all columns, the fewest first."""
+        """Return groups of columns whose names share a beginning, and all columns.
+
+        Smallest first.
+        """
         stems: dict[str, list[str]] = {}
         for n in numbers:
             for stem in {re.sub(r"[A-Za-z0-9]+$", "", n), re.sub(r"\d+$", "", n), ""}:
@@ -457,7 +489,7 @@ class _Head:
         return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
 
     def families(self, numbers: Sequence[str]) -> list[list[str]]:
-        """Return columns of fractions whose names are alike, or all, and whose rows sum to 1."""
+        """Return disjoint groups of columns of fractions whose rows sum to 1."""
         found: list[list[str]] = []
         for members in self.stems(numbers):
             apart = not any({*family} & {*members} for family in found)
@@ -466,7 +498,10 @@ class _Head:
         return found
 
     def logits(self, numbers: Sequence[str]) -> list[str]:
-        """Return columns called logits that share a beginning and hold values outside [0, 1]."""
+        """Return a group of columns called logits with values outside [0, 1].
+
+        [] if there is none.
+        """
         for members in self.stems(numbers):
             values = np.concatenate([self.numbers[n] for n in members])
             called = all("logit" in key(n) for n in members)
@@ -475,7 +510,7 @@ class _Head:
         return []
 
     def sum_to_one(self, names: Sequence[str]) -> bool:
-        """Return whether there are rows with all of these columns, and all of them sum to 1."""
+        """Return whether the columns sum to 1 (or 100) in all rows where they are present."""
         sums = np.sum([self.numbers[n] for n in names], axis=0)
         sums = sums[np.isfinite(sums)]
         fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
@@ -487,7 +522,7 @@ class _Head:
     # --- outcomes ------------------------------------------------------------------------------
 
     def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return columns and expressions that may be outcomes, as options, and when they are."""
+        """Return (options, condition) for columns and expressions that may be the outcome."""
         listed = [n for n in self.free if key(n) in LABELS]
         wanted = probs or [{}]
         alone = all(len(self.terms(p.get("probs") or self.given.get("probs"))) < 2 for p in wanted)
@@ -519,7 +554,10 @@ class _Head:
         return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
 
     def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return columns whose blanks a prediction tells from their values, or the one value."""
+        """Return (options, condition) for columns whose blanks may mean "no event".
+
+        The predictions have to rank blanks below values, or there is a single value.
+        """
         found = []
         for name in self.free:
             cells = self.frame[name]
@@ -537,7 +575,7 @@ class _Head:
         return {*map(key, self.words[name].unique().to_list())}
 
     def codes(self, name: str) -> list[tuple[Options, str]]:
-        """Return an outcome for each of the two words of a column."""
+        """Return (options, condition) for each of the two values of a column as the event."""
         cells = self.frame[name]
         values = cells.drop_nulls().unique().sort().to_list()
         if str(cells.dtype) == "String":
@@ -548,18 +586,21 @@ class _Head:
         ]
 
     def is_code(self, name: str) -> bool:
-        """Return whether a column holds 3 to 10 words, or whole numbers below 10."""
+        """Return whether a column holds 3 to 10 distinct words, or whole numbers below 10."""
         words = self.words[name]
         if not 3 <= words.n_unique() <= CODES:
             return False
         return self.is_text(name) or bool(0.0 <= np.nanmax(self.numbers[name]) < CODES)
 
     def place(self, name: str) -> str:
-        """Return the place of a code."""
+        """Return the placeholder for a code: 'CODE' for text, CODE for numbers."""
         return "'CODE'" if self.is_text(name) else "CODE"
 
     def is_told(self, name: str, probs: Sequence[Options]) -> bool:
-        """Return whether a prediction tells one of the codes, or the numbers, of a column."""
+        """Return whether a prediction ranks a code, or the numbers, of a column.
+
+        ``probs`` are the options for the prediction.
+        """
         for options in probs:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
             if len(listed) != 1 or name in listed[0].roots:
@@ -587,7 +628,7 @@ class _Head:
     # --- answers -------------------------------------------------------------------------------
 
     def of_answers(self, probs: Sequence[Options], lacking: str) -> list[Reading]:
-        """Return readings by which one column is the answer and another one the truth.
+        """Return readings in which one column is the model's answer and another the truth.
 
         Both hold the same words. Which is which makes no difference: the answer is right where they
         are equal.
@@ -616,7 +657,10 @@ class _Head:
         ]
 
     def one_column(self, option: str) -> str | None:
-        """Return the column that an option names, None for none and for an expression."""
+        """Return the column that an option names.
+
+        None without the option, and for an expression.
+        """
         listed = self.terms(self.given.get(option))
         return listed[0].column if len(listed) == 1 else None
 
@@ -630,7 +674,7 @@ class _Head:
         )
 
     def share_words(self, a: str, b: str) -> bool:
-        """Return whether two columns hold the same words, up to case and words common to all."""
+        """Return whether two columns hold the same words, ignoring case and common affixes."""
         listed = []
         for name in (a, b):
             words = words_of(self.frame[name])
@@ -674,7 +718,10 @@ class _Head:
         return found
 
     def of_confidence(self, answers: Sequence[Reading]) -> list[Reading]:
-        """Return readings of a confidence beside a label: answers, or a label that says right."""
+        """Return readings of a confidence.
+
+        In an answer column, or with a label that says "right".
+        """
         labels = [n for n in self.words if key(n) in LABELS]
         if len(labels) != 1 or not self.keys(labels[0]) <= {"0", "1", "false", "true"}:
             return [*answers] or [Reading({"predicted_label": "COLUMN"})]
@@ -688,7 +735,7 @@ class _Head:
     # --- grades, follow-up, and which pairs are likely -----------------------------------------
 
     def grades(self) -> list[Reading]:
-        """Return readings of a table of few rows that is one of counts, for another command."""
+        """Return readings of a small table as counts of grades, which another command tests."""
         if self.given or self.frame.height > GRADES:
             return []
         frame = self.frame.drop_nulls()
@@ -703,7 +750,10 @@ class _Head:
     def followed(
         self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
     ) -> list[Reading]:
-        """Return readings by which rows were followed for a time."""
+        """Return readings in which rows were followed for a time.
+
+        ``pairs`` are outcomes with their conditions, ``probs`` the options for predictions.
+        """
         place = {"time": quoted(self.times[0]), "horizon": "NUMBER"}
         when = f"rows were followed for {self.times[0]}"
         if "label" not in self.given and (found := self.endings(probs, place, when)):
@@ -760,7 +810,7 @@ class _Head:
         return readings if len(readings) > 1 else [Reading(readings[0].options, followed)]
 
     def ends(self, name: str) -> list[str]:
-        """Return the codes above 0 of a column of three or four whole numbers from 0 on."""
+        """Return the codes above 0 of a column that holds 0, 1, 2 (and 3); [] for other columns."""
         if name not in self.numbers or self.is_text(name) or name in self.times:
             return []
         codes = np.unique(self.numbers[name][np.isfinite(self.numbers[name])])
@@ -793,9 +843,9 @@ class _Head:
         return both["::p"].to_numpy(), (words == words.max()).to_numpy().astype(np.int64), both
 
     def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
-        """Return the pairs whose predictions rank the outcomes; all if none does clearly.
+        """Return the pairs whose predictions clearly rank the outcomes; all of them if none does.
 
-        Where the event is a guess (the pair has a condition), the ranking must be upward.
+        For a guessed event (a pair with a condition), events have to have higher predictions.
         """
         scores = []
         for options, when in pairs:
@@ -809,7 +859,10 @@ class _Head:
         return [p for p, z in zip(pairs, scores, strict=True) if z >= TELLING or best < TELLS]
 
     def unless_followed(self, options: Mapping[str, Any]) -> str:
-        """Return the condition of a reading beside numbers that may be times, "" for none."""
+        """Return the condition that rows were not followed for a time, if a column may be times.
+
+        It is "" if none may.
+        """
         rows = self.rows(options)
         if rows is None:
             return ""
@@ -824,7 +877,7 @@ class _Head:
 
 
 def min_max(a: str, b: str) -> tuple[str, str]:
-    """Return two names in their order, so that a pair is one pair."""
+    """Return two names in alphabetical order, so that a pair is found in either order."""
     return (a, b) if a <= b else (b, a)
 
 
@@ -835,7 +888,11 @@ def min_max(a: str, b: str) -> tuple[str, str]:
 def likely_grades(
     frame: pl.DataFrame, found: Mapping[str, Term], missing: Sequence[str]
 ) -> list[Reading]:
-    """Return readings of columns that may be meant: counts, no more events than n, fractions."""
+    """Return readings of columns that may be the roles ``missing`` from a table of grades.
+
+    Counts are whole numbers, events at most n, and probabilities fractions. ``found`` are the roles
+    known already.
+    """
     used = {root for term in found.values() for root in term.roots}
     numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
     free = [n for n in numbers if n not in used]
@@ -873,7 +930,7 @@ def likely_grades(
 
 
 def _as_floats(cells: pl.Series) -> FloatArray | None:
-    """Return a column as numbers, with percent signs left out; None for others and for gaps."""
+    """Return a column as numbers (n,), percent signs removed; None for others and with gaps."""
     import polars as pl
 
     if cells.dtype == pl.String:
@@ -885,13 +942,13 @@ def _as_floats(cells: pl.Series) -> FloatArray | None:
 
 
 def _counts_on(numbers: FloatArray) -> bool:
-    """Say whether numbers are those of rows, or years."""
+    """Return whether numbers look like row numbers (1, 2, 3, …) or years, not like counts."""
     years = ((numbers >= 1900) & (numbers <= 2100)).all()
     return bool((numbers.size > 1 and (np.diff(numbers) == 1).all()) or years)
 
 
 def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
-    """Say whether a column is the observed frequency, as a fraction or in percent."""
+    """Return whether a column equals the observed event rates, as fractions or percentages."""
     if values is None:
         return False
     gaps = [np.abs(values - rates).max(), np.abs(values - 100.0 * rates).max()]

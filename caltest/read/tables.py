@@ -61,7 +61,7 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.
 
 
 def over(table: Table, chosen: Chosen) -> Chosen:
-    """Return the chosen columns as expressions over the columns of a table."""
+    """Return the chosen expressions parsed for the columns of this table."""
     if all(t.column is not None for listed in chosen.terms.values() for t in listed):
         return chosen
     schema = table.schema
@@ -69,7 +69,10 @@ def over(table: Table, chosen: Chosen) -> Chosen:
 
 
 def refuse_words(table: Table, chosen: Chosen, first: int = 1) -> None:
-    """Refuse columns of text that an expression takes for numbers, where not all cells are."""
+    """Raise InvalidPredictionsError for text in a column that an expression takes for numbers.
+
+    The message names the first such row; rows are counted from ``first``.
+    """
     for option in ("where", *(o for o in chosen.terms if o != "where")):
         for k, term in enumerate(chosen.terms.get(option, ())):
             for name in term.written:
@@ -122,7 +125,7 @@ def _refuse_words_of(
 
 
 def condition(chosen: Chosen) -> pl.Expr:
-    """Return the expression of ``where``, of booleans or 0 and 1."""
+    """Return the polars expression of ``where``, converted to booleans."""
     import polars as pl
 
     return chosen.terms["where"][0].expr.cast(pl.Boolean)
@@ -171,7 +174,10 @@ def cells(
 
 
 def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
-    """Return an error of polars as one sentence with the expressions that are not plain names."""
+    """Return a polars error as an InvalidPredictionsError of one sentence.
+
+    It names the expressions that are not plain columns, as one of them is the likely cause.
+    """
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
     if "expected" in reason and "rows" in reason:
@@ -226,7 +232,7 @@ def batches_of(
 
 
 def column_of_cells(cells: pl.Series) -> Column | None:
-    """Return a column that nobody named as guards take it; None for lists, dates and the like."""
+    """Return an unused column in the form that guards take; None for lists, dates and the like."""
     import polars as pl
 
     name, kind = cells.name, cells.dtype
@@ -250,13 +256,13 @@ def column_of_cells(cells: pl.Series) -> Column | None:
 
 
 def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
-    """Return columns that nobody named as guards take them."""
+    """Return the unused columns ``names`` in the form that guards take."""
     found = (column_of_cells(frame[name]) for name in names)
     return tuple(column for column in found if column is not None)
 
 
 def rows_of(parts: Sequence[Path]) -> int | None:
-    """Return the number of rows of Parquet files, None for others."""
+    """Return the total number of rows of Parquet files; None for other files."""
     import polars as pl
 
     if any(part.suffix.lower() != ".parquet" for part in parts):

@@ -71,7 +71,7 @@ class EvaluatedCells:
     part: bool = False
 
     def of(self, option: str) -> list[str]:
-        """Return the columns of an option."""
+        """Return the columns of an option, such as ["probs:0", "probs:1"]."""
         return [name for name in self.frame.columns if name.startswith(f"{option}:")]
 
     def sql(self, column: str) -> str:
@@ -85,12 +85,12 @@ class EvaluatedCells:
         return self.chosen.terms[option][int(place)].name
 
     def is_plain(self, column: str) -> bool:
-        """Return whether a column was named, as opposed to computed by an expression."""
+        """Return whether a column is a column of the table, as opposed to an expression."""
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].column is not None
 
     def nth(self, place: int) -> str:
-        """Return the name of a row in messages."""
+        """Return the name of the row at index ``place``, such as "row 17 of scores.csv"."""
         row = int(self.rows[place]) + self.first
         for name, length in self.parts:
             if row < length + self.first:
@@ -101,7 +101,11 @@ class EvaluatedCells:
     # --- rows without a value ------------------------------------------------------------------
 
     def complete(self) -> Complete:
-        """Return the rows without gaps; refuse gaps unless rows are to be dropped."""
+        """Return the rows without missing values.
+
+        InvalidPredictionsError for missing values, unless the options say that such rows are
+        dropped.
+        """
         import polars as pl
 
         core = [c for c in self.frame.columns if c.partition(":")[0] not in MAY_LACK]
@@ -223,7 +227,10 @@ class EvaluatedCells:
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
 
     def binary(self, column: str, option: str) -> BoolArray:
-        """Return an outcome (n,) of 0/1 or booleans; refuse other codes with an expression each."""
+        """Return an outcome as booleans (n,), from booleans or 0 and 1.
+
+        Other codes are refused; the message suggests an expression for each.
+        """
         import polars as pl
 
         cells = self.frame[column]
@@ -278,7 +285,10 @@ class EvaluatedCells:
     # --- probabilities -------------------------------------------------------------------------
 
     def probabilities(self) -> AnyArray:
-        """Return probabilities or logits, (n,) or (n, K); refuse other scales with expressions."""
+        """Return probabilities or logits as read, (n,) or (n, K).
+
+        Other scales, such as percentages, are refused with an expression that converts them.
+        """
         import polars as pl
 
         columns = self.of("probs")
@@ -361,7 +371,10 @@ class EvaluatedCells:
         raise InvalidPredictionsError(question.text, readings)
 
     def ends(self) -> str:
-        """Return the values of the label in their order if they are whole numbers, else places."""
+        """Return the label's values in order if they are whole numbers, else placeholders "A,B,C".
+
+        It is a value for ``classes=`` in a suggested command.
+        """
         words = words_of(self.frame["label:0"]) if self.of("label") else None
         seen = [] if words is None else words.unique().drop_nulls().to_list()
         columns = len(self.of("probs"))
@@ -371,7 +384,7 @@ class EvaluatedCells:
     # --- labels --------------------------------------------------------------------------------
 
     def labels(self, probs: AnyArray) -> tuple[AnyArray, tuple[str, ...] | None]:
-        """Return labels (n,), 0 … K − 1, and the names of the classes where they have names."""
+        """Return (labels, names): labels 0 … K − 1 of shape (n,), and class names or None."""
         if self.of("predicted_label"):
             if probs.ndim > 1:
                 raise InvalidPredictionsError(
@@ -398,7 +411,7 @@ class EvaluatedCells:
         return self._coded(names), None if plain else names
 
     def _coded(self, names: Sequence[str]) -> IntArray:
-        """Return labels by their places among the names of classes, matched without case."""
+        """Return labels as indices into the class ``names``, (n,); case is ignored."""
         import polars as pl
 
         cells = self.frame["label:0"]
@@ -439,7 +452,10 @@ class EvaluatedCells:
         return np.asarray(codes.to_numpy())
 
     def answers(self) -> BoolArray:
-        """Return whether the predicted class is the label, without case, prefixes and suffixes."""
+        """Return whether the predicted class equals the label, booleans (n,).
+
+        Case, and prefixes and suffixes common to all words, are ignored.
+        """
         truth, answer = words_of(self.frame["label:0"]), words_of(self.frame["predicted_label:0"])
         label, guess = self.name("label:0"), self.name("predicted_label:0")
         if truth is None or answer is None:
@@ -464,7 +480,7 @@ class EvaluatedCells:
     # --- other facts ---------------------------------------------------------------------------
 
     def fact(self, option: str) -> Any:
-        """Return the values of a fact (n,), of several columns a mapping by name."""
+        """Return the values of a design argument, (n,); for several columns a mapping by name."""
         columns = self.of(option)
         values = {self.name(column): self._marks(column, option) for column in columns}
         return values if len(columns) > 1 else next(iter(values.values()))
@@ -487,7 +503,7 @@ class EvaluatedCells:
         return np.asarray(cells.to_numpy())
 
     def followup(self) -> Followup:
-        """Return follow-up in the place of labels."""
+        """Return times and events as :class:`Followup`, in place of labels."""
         event = self.binary("event:0", "event")
         competing = self.binary("competing:0", "competing") if self.of("competing") else None
         if competing is not None and (both := event & competing).any():
@@ -506,7 +522,7 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def obstacles(self) -> list[InvalidPredictionsError]:
-        """Return the errors that prevent predictions: in the probabilities, in the outcome."""
+        """Return all errors that prevent predictions: of the probabilities and of the outcome."""
         found = []
         columns = len(self.of("probs"))
         shape = np.zeros((self.frame.height, columns) if columns > 1 else self.frame.height)
@@ -573,7 +589,10 @@ class EvaluatedCells:
         return data if classes is None else replace(data, classes=classes)
 
     def _voted(self, probs: AnyArray, facts: dict[str, Any], notes: tuple[str, ...]) -> Predictions:
-        """Return a row for each vote, with the place of its item among the rows read."""
+        """Return predictions with one row for each vote, from counts of votes by class.
+
+        ``facts`` are the design arguments and ``notes`` those of the reading.
+        """
         if len(self.of("clusters")) > 1:
             raise InvalidPredictionsError(
                 "votes take one column of clusters, in which whole items lie",
@@ -631,7 +650,10 @@ class EvaluatedCells:
         )
 
     def _refuse_event_first(self, ends: Sequence[str]) -> None:
-        """Ask about two columns of votes whose names say that the event is the first."""
+        """Raise DoubtfulInputError if the first of two columns of votes is named like the event.
+
+        ``ends`` are the distinctive ends of their names.
+        """
         events = {"yes", "true", "1", "positive", "pos", "agree"}
         first, second = (end.lower() for end in ends)
         if first in events and second not in events:
@@ -668,7 +690,7 @@ class EvaluatedCells:
 
 @dataclass(frozen=True)
 class Complete:
-    """Cells without gaps, how many gaps each column had, and how many rows were left out."""
+    """Cells without missing values, with the number of gaps by column and of rows left out."""
 
     cells: EvaluatedCells
     gaps: dict[str, int]
@@ -689,7 +711,7 @@ class Complete:
 
 
 def steps(horizon: object) -> int:
-    """Return how many steps ahead forecasts are."""
+    """Return the horizon as a number of steps; InvalidPredictionsError if it is not whole."""
     number = as_number(horizon)
     if number is None or number != int(number):
         raise InvalidPredictionsError(
@@ -699,7 +721,7 @@ def steps(horizon: object) -> int:
 
 
 def words_of(cells: pl.Series) -> pl.Series | None:
-    """Return text, whole numbers and booleans as words, None for other columns."""
+    """Return text, whole numbers or booleans as a column of words; None for other columns."""
     import polars as pl
 
     kind = cells.dtype
@@ -713,7 +735,7 @@ def words_of(cells: pl.Series) -> pl.Series | None:
 
 
 def literal(value: object, cells: pl.Series) -> str:
-    """Return a value of a column as SQL."""
+    """Return a value of a column as an SQL literal."""
     import polars as pl
 
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
@@ -722,7 +744,7 @@ def literal(value: object, cells: pl.Series) -> str:
 
 
 def _ends_in(name: str, end: str) -> bool:
-    """Say whether the name of a column is a class, or ends in one: votes_A, n2."""
+    """Return whether a column name is ``end`` or ends in it as a word of its own: votes_A, n2."""
     if not name.endswith(end):
         return False
     before = name[: len(name) - len(end)][-1:]
@@ -730,7 +752,7 @@ def _ends_in(name: str, end: str) -> bool:
 
 
 def _at(values: Any, places: IntArray) -> Any:
-    """Return a fact, or columns of it by name, at some rows."""
+    """Return the values of a design argument, or of its columns by name, at the rows ``places``."""
     if isinstance(values, dict):
         return {name: column[places] for name, column in values.items()}
     return values[places]
@@ -756,7 +778,7 @@ def _feature(cells: pl.Series) -> AnyArray:
 
 
 def kind_of(dtype: object) -> str:
-    """Return the name of a polars type in messages."""
+    """Return a polars type in the words of messages, such as "whole numbers"."""
     name = str(dtype)
     names = {
         "Float": "fractions",
@@ -777,7 +799,7 @@ def _range(cells: pl.Series) -> str:
 
 
 def described(head: pl.DataFrame) -> str:
-    """Return a clause with the kind, range and number of values of columns."""
+    """Return a clause with the kind and range, or the values, of each column."""
     listed = []
     for column in head.columns[:20]:
         cells, name = head[column].drop_nulls(), cut(column)
@@ -796,7 +818,7 @@ FLOAT_DECIMALS = {"float32": 1e6, "float16": 1e3}
 
 
 def as_decimals(values: FloatArray) -> FloatArray:
-    """Return numbers of few bits as the decimals that they stand for, row by row."""
+    """Return 16- and 32-bit numbers as the decimals they stand for: 0.1 for 0.10000000149."""
     tens = FLOAT_DECIMALS.get(str(values.dtype))
     if tens is None:
         return values

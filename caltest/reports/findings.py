@@ -177,9 +177,9 @@ def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
 def questions(
     data: RowsOrTally, costs: UtilityLike | None = None
 ) -> tuple[list[AuditQuestion], list[str]]:
-    """Return the questions about these predictions, the headline first, and lenses left out.
+    """Return the questions that an audit asks about these predictions, the headline question first.
 
-    A tally leaves out the lenses whose sums it lacks.
+    Their number depends on the classes, on subgroups, features, items and costs.
     """
     agenda = _agenda(data)
     headline = agenda[0]

@@ -161,7 +161,7 @@ class WorstClassResult(Result):
 
     @property
     def finding(self) -> str:
-        """Sentences on which classes are wrong, in which direction, and which repair is enough."""
+        """Sentences on the miscalibrated classes, their direction, and the recalibration needed."""
         if not self.named:
             worst = self.components[0]
             return (
@@ -182,7 +182,7 @@ class WorstClassResult(Result):
 
     @property
     def repair_in_words(self) -> str:
-        """Sentence on which recalibration is enough; "" if that was not tested."""
+        """Sentence on the smallest recalibration that suffices; "" if none was tested."""
         if not self.repair:
             return ""
         left = dict(self.repair_pvalues).get(self.repair)
@@ -266,7 +266,7 @@ class IndividualErrorResult(Result):
 
     @property
     def parts(self) -> dict[str, tuple[float, float, float]]:
-        """(estimate, low, high) by the name of the part."""
+        """(estimate, low, high) of the total error, its calibration part and the grouping loss."""
         return {
             "item by item": (self.estimate, self.low, self.high),
             "calibration part": (self.calibration, self.calibration_low, self.calibration_high),
@@ -287,7 +287,7 @@ class IndividualErrorResult(Result):
 
     @property
     def finding(self) -> str:
-        """A sentence on whether items are right one by one, and on the larger part."""
+        """Sentence on whether probabilities of single items are right, and on the larger part."""
         ends = format_range(self.low, self.high)
         sizes = f"squared error {format_value(self.estimate)} ({self._percent} interval {ends})"
         if self.pvalue > 1.0 - self.level:

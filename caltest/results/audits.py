@@ -168,7 +168,7 @@ class AuditRow(Record):
 
     @property
     def shown(self) -> tuple[str, str, str]:
-        """Error, noise floor, and score in standard deviations, as printed."""
+        """(error, noise floor, z-score) as printed; "" for those that the statistic lacks."""
         test = self.test
         if self.aspect in ("shape", "score", "levels", "items", "costs"):
             return "", "", in_sd(test.excess, test.null_std)
@@ -245,7 +245,7 @@ class AuditReport(Result):
 
     @property
     def details(self) -> list[str]:
-        """Remarks on the rows, and the columns that were not searched."""
+        """Remarks on the rows, followed by the note on columns that were not searched."""
         details = [row.detail for row in self.rows if row.detail]
         return details + [self._remark] * bool(self.unsearched)
 
@@ -316,13 +316,16 @@ class AuditReport(Result):
 
     @property
     def _listed(self) -> list[Columns]:
-        """Table of subgroups, if they are few."""
+        """Tables of subgroups, unless there are too many to print."""
         groups = [row.groups for row in self.rows if row.groups is not None]
         return [parts.judged for parts in groups if len(parts.names) <= FEW_GROUPS]
 
     @property
     def _below(self) -> list[str]:
-        """Notes on how to read rows of several tests, and large scores without evidence."""
+        """Notes below the table.
+
+        On rows of several tests, and on large z-scores without evidence.
+        """
         scores = [r.test for r in self.rows if r.shown[2] and not r.verdict.rejects]
         high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)
         return [WORST_IS_SHOWN] * any(row.worst for row in self.rows) + [SKEWED] * high
@@ -358,7 +361,7 @@ class AuditReport(Result):
         return "\n".join(table), "\n".join(verdict), "\n".join(foot)
 
     def _columns(self, width: int) -> dict[str, list[str]]:
-        """Return the cells of the columns that fit; findings are always shown."""
+        """Return the columns of the table that fit into ``width``; findings are always shown."""
         alpha = self.alpha
         cells = [
             (r.lens, r.question, r.worst, error or score, floor,
@@ -476,7 +479,7 @@ class Segment(Record):
 
     @property
     def at_least(self) -> float:
-        """Absolute value of the interval's end nearest to 0: the smallest plausible difference."""
+        """Smallest |observed − predicted| within the interval; 0 if the interval contains 0."""
         return min(abs(self.low), abs(self.high)) if self.on_average else 0.0
 
 
@@ -554,7 +557,7 @@ class SegmentSearch(Result):
 
     @property
     def table(self) -> Columns:
-        """A row for every listed segment; if there is none, for the segments with most evidence."""
+        """Table with a row for each listed segment; without any, for those with most evidence."""
         rows = self.segments or (self.whole, *self.strongest)
         return attributes(rows, SEGMENT_COLUMNS) | {
             "evidence": [f"{row.evidence:.1f}" for row in rows]
@@ -562,13 +565,16 @@ class SegmentSearch(Result):
 
     @property
     def worst(self) -> Segment:
-        """The first listed segment, or else the one with most evidence."""
+        """First listed segment; without any, the segment with most evidence."""
         others = self.segments[:1] or (self.whole, *self.strongest)
         return max(others, key=lambda segment: segment.evidence)
 
     @property
     def passing(self) -> float:
-        """Difference that would pass as noise in the worst segment: √(2 (bar + penalty)) sd."""
+        """Largest difference in the worst segment that noise could explain.
+
+        It is √(2 (bar + penalty)) standard deviations.
+        """
         return self.worst.chance * float(np.sqrt(2.0 * (self.bar + self.worst.price)))
 
     def members(self, number: int, features: object) -> BoolArray:
@@ -599,7 +605,7 @@ class SegmentSearch(Result):
 
     @property
     def shown_p(self) -> str:
-        """p-value as printed: a bound where no redraw reached the evidence."""
+        """p-value as printed, with "≤" where no redraw reached the observed evidence."""
         floor = self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
         return at_most(format_p(self.pvalue), floor)
 
@@ -661,7 +667,7 @@ class SegmentSearch(Result):
 
     @property
     def reach_in_words(self) -> str:
-        """A sentence on the differences that are found with power 0.8."""
+        """Sentence on the differences that such a search detects with power 0.8."""
         could = [f"{d:.3f} in {100 * f:g} % of the rows" for f, d in self.reach if d is not None]
         if not could:
             return "No difference in 20 % of the rows would be found in 80 % of such data sets."
@@ -669,7 +675,7 @@ class SegmentSearch(Result):
 
     @property
     def gain_in_words(self) -> str:
-        """A sentence on the gain in Brier score from correcting the segments."""
+        """Sentence on the reduction of the Brier score from recalibrating the segments."""
         if self.error == 0.0:
             return "Corrected on some rows, the Brier score of the others does not fall."
         return (

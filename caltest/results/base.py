@@ -78,12 +78,12 @@ def short(name: str) -> str:
 
 
 def ending(*ends: str) -> Ended:
-    """Return the common ending of several runs: complete, early or interrupted."""
+    """Return how several runs ended together: "interrupted" if one of them was, else "complete"."""
     return "interrupted" if "interrupted" in ends else "complete"
 
 
 def go_on(*ends: str) -> None:
-    """Raise KeyboardInterrupt again if a run was interrupted and a partial answer is useless."""
+    """Raise KeyboardInterrupt if a run was interrupted, where a partial answer is useless."""
     if "interrupted" in ends:
         raise KeyboardInterrupt
 
@@ -131,7 +131,10 @@ class Record:
         return [field.name for field in ordered if "transient" not in field.metadata]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings, lists and dictionaries, without null distributions."""
+        """Return the fields as plain numbers, strings, lists and dictionaries.
+
+        Null distributions are left out, because they can be large.
+        """
         return {"kind": type(self).__name__} | {k: _plain(vars(self)[k]) for k in self._kept()}
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -173,7 +176,7 @@ class Record:
         return frames.in_polars(self._frame_columns()).__arrow_c_stream__(requested_schema)
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        """Return the columns of its data frame; by default its plain fields in one row."""
+        """Return the columns of the data frame; by default the plain fields, in one row."""
         return frames.of_records([self])
 
     def plot(
@@ -264,14 +267,14 @@ class Result(Record):
 
     @property
     def recipe(self) -> str:
-        """One line that says how the numbers were made, fit for a paper."""
+        """Line that says how the numbers were computed, fit for a paper."""
         seed = [] if self.seed is None else [f"seed={self.seed}"]
         draws = [f"B={self.n_resamples}", *seed] if self.n_resamples else []
         data = [self._rows() + self._design, f"K={self.n_classes}", f"caltest {self.version}"]
         return " · ".join([*self._procedure(), *draws, *data])
 
     def _procedure(self) -> list[str]:
-        """Return the first parts of the recipe: statistic, lens, method."""
+        """Return the first parts of the recipe, such as statistic, lens and null distribution."""
         return [type(self).__name__]
 
     @property
@@ -293,7 +296,10 @@ class Result(Record):
         return facts + ("" if self.effective_n is None else weighted)
 
     def _tables(self) -> list[Columns]:
-        """Return the tables of the result; by default one that lists its fields."""
+        """Return the tables of the result as columns by name.
+
+        By default one that lists its fields.
+        """
         return [listed_fields({f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only})]
 
     def _in_words(self) -> list[str]:
@@ -301,15 +307,15 @@ class Result(Record):
         return []
 
     def _facts(self) -> list[str]:
-        """Return lines shown in place of tables in the text; none by default."""
+        """Return lines that replace the tables in printed text; none by default."""
         return []
 
     def _appendix(self) -> list[str]:
-        """Return lines shown below the finding."""
+        """Return lines that are printed below the finding: the results of subgroups."""
         return [line for groups in self._groups() for line in ("", str(groups))]
 
     def _remarks(self) -> list[str]:
-        """Return sentences on how the run ended, on follow-up, and the notes."""
+        """Return sentences on an interrupted run, on follow-up, and the notes."""
         cut = "Interrupted: simulated numbers rest on the resamples drawn until then."
         followed = [] if self.followup is None else [f"follow-up   {self.followup}"]
         notes = [f"Note: {note}." for note in self.notes]
@@ -329,7 +335,7 @@ class Result(Record):
         return [*self._tables(), *(groups.table for groups in self._groups())]
 
     def _content(self) -> Content:
-        """Return title, tables, sentences and recipe, from which all forms are made."""
+        """Return title, tables, sentences and recipe, from which every output format is made."""
         of_groups = [text for groups in self._groups() for text in groups.in_words()]
         sentences = [*self._in_words(), *of_groups, *self._remarks()]
         return Content(self.title, self._all_tables(), sentences, self.recipe)
@@ -347,15 +353,12 @@ class Result(Record):
         return rendering.document_latex(self._content())
 
     def _card(self) -> Card:
-        """Return the notebook card of the result."""
+        """Return the notebook card: verdict, headline and key numbers."""
         finding, *remarks = [*self._in_words(), ""]
         return Card(self.title or type(self).__name__, headline=finding, remarks=(*remarks[:-1],))
 
     def _repr_html_(self) -> str:
-        """Return the notebook display.
-
-        Verdict, up to three numbers, a small picture, folded tables.
-        """
+        """Return the notebook display: verdict, key numbers, a small picture and folded tables."""
         return rendering.element(self._card(), self._content())
 
     def _repr_markdown_(self) -> str:
@@ -389,7 +392,7 @@ def _plain(value: object) -> object:
 
 
 def _hashable(value: object) -> object:
-    """Return a plain value with tuples in place of lists and dictionaries."""
+    """Return a plain value in hashable form: tuples replace lists and dictionaries."""
     if isinstance(value, dict):
         return tuple((name, _hashable(v)) for name, v in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
@@ -416,7 +419,11 @@ UNLIKELY, MIRRORED = 1e-3, -3.0
 
 
 def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str:
-    """Return a phrase on the estimated dependence along one column of clusters or two."""
+    """Return a phrase on the dependence λ within clusters.
+
+    ``kinds`` maps each coupling (same label, or same correctness) to its λ for one or two columns;
+    ``estimated`` says that they are upper limits.
+    """
     shares = []
     for kind, limits in kinds.items():
         values = [limit for limit in limits if limit is not None]
@@ -487,7 +494,10 @@ class ClusterSummary(Record):
 
     @property
     def along(self) -> tuple[ClusterSummary, ...]:
-        """The columns along which rows may depend; the first if neither shows dependence."""
+        """Columns of clusters along which rows may depend.
+
+        The first if neither shows dependence.
+        """
         if self.beside is None:
             return (self,)
         return tuple(each for each in (self, self.beside) if each.in_parts > 0.0) or (self,)
@@ -574,12 +584,12 @@ class FoldSummary(Record):
 
     @property
     def share(self) -> float:
-        """Share of the rows on which each model was fitted."""
+        """Share of the rows on which each fold's model was fitted."""
         return 1.0 - 1.0 / self.count
 
     @property
     def _within(self) -> str:
-        """Sentence on how a test within folds differs."""
+        """Sentence on how a test within folds works, and on its power."""
         return (
             "models memorise groups of rows, such as sites (close predictions lie in one fold far "
             "more often than by chance): the statistic is computed within folds, without "
@@ -688,16 +698,16 @@ PER_SUBGROUP = (
 
 
 class Certain(Protocol):
-    """A result that knows which error is certain, and its estimate."""
+    """Protocol of results that have a lower bound of an error, by which they are ranked."""
 
     def certain_error(self, alpha: float) -> tuple[float, float]: ...
 
 
 def worst_of(tests: Sequence[Certain | None]) -> int:
-    """Return the number of the test whose error is certainly the largest; None are passed over.
+    """Return the index of the test with the largest lower bound of its error.
 
-    It has the highest lower limit, at a level for all together (Bonferroni), of equal limits the
-    larger estimate. P-values do not say: of many rows they differ by no more than rounding.
+    Bounds hold for all tests together (Bonferroni); equal bounds are ranked by the estimate. Tests
+    that are None are skipped. p-values do not rank: for many rows they differ by rounding only.
     """
     tested = {j: test for j, test in enumerate(tests) if test is not None}
     share = WORST_ALPHA / len(tested)
@@ -750,23 +760,23 @@ class Subgroups(Record):
 
     @property
     def tested(self) -> list[Any]:
-        """The tests that there are."""
+        """Results of the subgroups that could be tested, as a list."""
         return [test for test in self.tests if test is not None]
 
     @property
     def worst(self) -> int:
-        """The number of the subgroup whose error is certainly the largest."""
+        """Index of the subgroup with the largest lower bound of its error."""
         return worst_of(self.tests)
 
     def worst_first(self) -> Subgroups:
-        """Return them in the order of how large their errors certainly are."""
+        """Return the subgroups sorted by the lower bound of their error, largest first."""
         share = WORST_ALPHA / len(self.tested)
         errors = [(0.0, -1.0) if t is None else t.certain_error(share) for t in self.tests]
         order = sorted(range(len(errors)), key=lambda j: errors[j], reverse=True)
         return self._each(lambda values: tuple(values[j] for j in order))
 
     def first(self, most: int) -> Subgroups:
-        """Return the first of them only."""
+        """Return the first ``most`` subgroups."""
         return self._each(lambda values: values[:most])
 
     def _each(self, pick: Callable[[tuple[object, ...]], tuple[object, ...]]) -> Subgroups:
@@ -776,18 +786,21 @@ class Subgroups(Record):
 
     @property
     def alike_pvalue(self) -> float | None:
-        """The smallest of ``alike``: "are all calibrated alike?"; None where not tested."""
+        """Smallest p-value in ``alike``.
+
+        Do all subgroups share one calibration? None if not tested.
+        """
         return min((p for p in self.alike if p is not None), default=None)
 
     @property
     def recipe(self) -> str:
-        """One line that says how the numbers were made."""
+        """Line that says how the numbers were computed, with the adjustment for multiplicity."""
         kind = f"{len(self.names)} subgroups, {self.adjust}"
         return f"{kind} · {replace(self.tested[0], n=self.n).recipe}"
 
     @property
     def table(self) -> Columns:
-        """A row for every subgroup."""
+        """Columns by name, with one row for each subgroup."""
         columns = attributes(self.tests, {name: name for name in self.tested[0].of_subgroups})
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
@@ -812,7 +825,7 @@ class Subgroups(Record):
 
     @property
     def judged(self) -> Columns:
-        """A row for every subgroup, with the audit's finding."""
+        """Columns by name, with one row for each subgroup and the audit's finding on it."""
         means = list(zip(self.predicted, self.observed, strict=True))
         return {
             **{"subgroup": self.names, "n": self.counts},
@@ -831,7 +844,7 @@ class Subgroups(Record):
 
     @property
     def remarks(self) -> list[str]:
-        """Notes that are printed, and the number of the others."""
+        """Notes to print: the first few, and the number of further ones."""
         more = len(self.notes) - MOST_NOTES
         further = f"there are {more} more such notes, which its JSON holds"
         return [*self.notes[:MOST_NOTES], *[further] * (more > 0)]

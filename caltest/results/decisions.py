@@ -64,7 +64,10 @@ class EquivalenceTestResult(Result):
 
     @property
     def equivalent(self) -> bool:
-        """True if the error is shown to be smaller: ``smallest_tolerance`` ≤ ``tolerance``."""
+        """True if the error is shown to be below the tolerance.
+
+        That is, ``smallest_tolerance`` ≤ ``tolerance``.
+        """
         return self.smallest_tolerance <= self.tolerance
 
     def _procedure(self) -> list[str]:

@@ -103,9 +103,10 @@ class ConfidenceIntervalResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return the limit nearest to 0 (the interval has its own level) and the estimate.
+        """Return (bound, estimate) without sign, by which results are ranked.
 
-        Both are sizes, without sign; the first is 0 where the interval contains 0.
+        The bound is the end of the interval nearest to 0, or 0 if the interval contains 0.
+        ``alpha`` is not used, as the interval has its own level.
         """
         low, high = (0.0 if end is None else end for end in (self.low, self.high))
         return max(low, -high, 0.0), abs(self.estimate)
@@ -522,20 +523,20 @@ class MetaAnalysis(Result):
 
 
 def _with_error(name: str, effect: PooledEffect) -> tuple[float, float]:
-    """Return a pooled mean and its standard error, for O:E on the scale of the ratio."""
+    """Return a pooled mean with its standard error; for O:E on the scale of the ratio."""
     if name != "O:E":
         return effect.mean, effect.mean_se
     return exp(effect.mean), exp(effect.mean) * effect.mean_se
 
 
 def _pair(name: str, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return the limits of an interval, for O:E on the scale of the ratio."""
+    """Return the limits of an interval; for O:E as ratios instead of logarithms."""
     low, high = ends
     return (exp(low), exp(high)) if name == "O:E" else (low, high)
 
 
 def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float, ...]:
-    """Return exp of logarithms of O:E, and other values unchanged."""
+    """Return logarithms of O:E as ratios, and values of other measures unchanged."""
     if name != "O:E":
         return values
     return tuple(np.exp(values).tolist()) if isinstance(values, tuple) else float(np.exp(values))
@@ -644,7 +645,7 @@ class BrierDecomposition(Result):
 
 
 def _parts_card(result: CORPDecomposition | BrierDecomposition, parts: tuple[str, ...]) -> Card:
-    """Return the card of a score decomposition: the score, two parts, and a picture of all."""
+    """Return the notebook card of a score decomposition: the score, its ``parts`` and a picture."""
     values = {name: float(vars(result)[name]) for name in parts}
     shown = {name.replace("_", " "): value for name, value in values.items()}
     notes = ("lower is better", "lower is better", "higher is better")
@@ -670,5 +671,8 @@ class IsotonicFit:
     count: IntArray | FloatArray = field(repr=False)
 
     def __call__(self, p: ArrayLike) -> FloatArray:
-        """Return recalibrated p: linear between the distinct predictions, constant outside them."""
+        """Return recalibrated probabilities for ``p``, same shape.
+
+        They are linear between the distinct predictions of the fit, and constant beyond them.
+        """
         return np.interp(np.asarray(p, dtype=np.float64), self.predicted, self.observed)

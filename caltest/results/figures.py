@@ -218,7 +218,7 @@ class BandTest(Result):
 
     @property
     def verdict(self) -> AuditVerdict:
-        """Verdict at ``tolerance``."""
+        """Verdict on whether the curve deviates by more than ``tolerance``."""
         if self.at_least > self.tolerance:
             return AuditVerdict.MATTERS
         if not self.at_most <= self.tolerance:
@@ -499,7 +499,10 @@ class ReliabilityCurve(Result):
 
     @property
     def outside(self) -> BoolArray:
-        """Bins (L,) whose bar misses the frequency (consistency) or prediction (confidence)."""
+        """True for bins outside their bar, booleans (L,).
+
+        A consistency bar should contain the observed frequency, a confidence bar the prediction.
+        """
         value = self.observed if self.is_consistency else self.predicted
         return (value < self.low - 1e-12) | (value > self.high + 1e-12)
 
@@ -509,7 +512,7 @@ class ReliabilityCurve(Result):
         return self.band not in CONFIDENCE_BARS
 
     def of(self, component: int) -> ReliabilityCurve:
-        """Return the curve of one component."""
+        """Return the curve of one component (class or subgroup) alone."""
         rows = self.component == component
         return replace(
             self,
@@ -612,7 +615,7 @@ class ReliabilitySimplex(Result):
 
     @property
     def significant(self) -> BoolArray:
-        """Cells (L,) with adjusted p-value at most 1 − level."""
+        """True for cells whose adjusted p-value is at most 1 − level, booleans (L,)."""
         return self.adjusted <= 1.0 - self.level + 1e-12
 
     def _procedure(self) -> list[str]:

@@ -35,7 +35,10 @@ ARRAY_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "M": 
 
 
 def to_frame(columns: Mapping[str, TypedColumn]) -> polars.DataFrame | pandas.DataFrame:
-    """Return a data frame of Polars if it is imported or pandas is missing, else of pandas."""
+    """Return a data frame from typed columns: Polars if it is imported, or pandas is missing.
+
+    Otherwise it is a pandas data frame.
+    """
     if "polars" not in sys.modules and ("pandas" in sys.modules or find_spec("pandas")):
         return _in_pandas(columns)
     return in_polars(columns)
@@ -69,12 +72,12 @@ def _in_pandas(columns: Mapping[str, TypedColumn]) -> pandas.DataFrame:
 
 
 def of_arrays(columns: Mapping[str, Iterable[object]]) -> dict[str, TypedColumn]:
-    """Return typed columns of sequences with a value, or None, in every row."""
+    """Return typed columns from sequences; None marks a missing value."""
     return {name: _typed(values) for name, values in columns.items()}
 
 
 def _typed(values: Iterable[object]) -> TypedColumn:
-    """Return a column with the type of its first value; float for a column without values."""
+    """Return (type, values) of a column, typed by its first value; float if there is none."""
     listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else [*values]
     if isinstance(values, np.ndarray) and values.dtype.kind in ARRAY_TYPES:
         return ARRAY_TYPES[values.dtype.kind], listed

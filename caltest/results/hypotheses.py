@@ -124,9 +124,9 @@ class CalibrationTestResult(Result):
         return replace(super()._card(), numbers=numbers, drawing=drawing)
 
     def row_of_forest(self, label: str = "", *, marked: bool = False) -> sketches.IntervalRow:
-        """Return the estimate beside its noise floor, mean ± 2 standard deviations, for a picture.
+        """Return the row of a forest plot: estimate and noise floor ± 2 standard deviations.
 
-        The floor of an error ends at 0.
+        ``label`` names it and ``marked`` fills its point. The floor of an error is cut at 0.
         """
         low, high = self.null_mean - 2.0 * self.null_std, self.null_mean + 2.0 * self.null_std
         floor = (low if self.two_sided else max(low, 0.0), high)
@@ -134,9 +134,10 @@ class CalibrationTestResult(Result):
         return sketches.IntervalRow(label, self.estimate, floor=floor, marked=marked)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return a lower limit of the error, at least 0, and the estimate, by which errors rank.
+        """Return (bound, estimate): a lower bound of the error, at least 0, by which errors rank.
 
-        An error shows no more than itself and its noise (triangle inequality), here a normal one.
+        By the triangle inequality the estimate is at most the true error plus the error of pure
+        noise, whose 1 − ``alpha`` quantile (normal approximation) is subtracted.
         """
         size = abs(self.estimate - self.centre) if self.two_sided else self.estimate
         floor = 0.0 if self.two_sided else self.null_mean
@@ -150,7 +151,7 @@ class CalibrationTestResult(Result):
 
     @property
     def degenerate(self) -> bool:
-        """True if the null distribution is one value and p is 1: no label can be evidence.
+        """True if the null distribution is a single value, so that no outcome can be evidence.
 
         False for a Monte Carlo null of few draws, which may agree by chance.
         """
@@ -159,14 +160,14 @@ class CalibrationTestResult(Result):
 
     @property
     def shown_p(self) -> str:
-        """p-value as printed: a bound where the null resolves no further."""
+        """p-value as printed, with "<" or "≤" at the resolution of the null distribution."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
             return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
         return at_most(format_p(self.pvalue), self.at_floor)
 
     @property
     def at_floor(self) -> bool:
-        """True if no replicate reached the estimate, so that p is 1 / (1 + replicates) at most."""
+        """True if no replicate reached the estimate, so that p is 1 / (1 + replicates)."""
         return self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
 
     @property
@@ -262,7 +263,10 @@ class JointTestResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("pvalue",)
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return lower limit and estimate of the largest error by the first statistic."""
+        """Return (bound, estimate) of the largest error measured by the first statistic.
+
+        The bound is a lower bound at level 1 − ``alpha`` over all lenses together.
+        """
         alike = [test for test in self.tests if test.statistic == self.tests[0].statistic]
         return max(test.certain_error(alpha / len(alike)) for test in alike)
 
@@ -295,7 +299,7 @@ class JointTestResult(Result):
 
 
 def _as_forecasts(n_classes: int) -> str:
-    """Return the heading of differences in proper scores."""
+    """Return the heading of the lines that compare mean proper scores."""
     of = " of all classes" * (n_classes > 2)
     return f"  As forecasts{of}, which is another question (proper scores, lower is better):"
 
@@ -327,14 +331,17 @@ class ScoreDifference(Record):
     pvalue: float | None
 
     def better(self, names: tuple[str, str], level: float) -> str:
-        """Return a phrase on which model makes the better forecasts."""
+        """Return a phrase that names the model with the better score, or "cannot tell".
+
+        ``names`` are the models', and ``level`` decides.
+        """
         if self.difference is None or self.pvalue is None:
             return "infinite: an outcome had predicted probability 0"
         better = names[0] if self.difference < 0.0 else names[1]
         return f"{better} is better" if self.pvalue <= 1.0 - level else "cannot tell"
 
     def in_words(self, names: tuple[str, str], level: float) -> str:
-        """Return a line with the means, their difference and the conclusion."""
+        """Return a line with both mean scores, their difference and interval, and the finding."""
         a, b, better = self.mean_a, self.mean_b, self.better(names, level)
         if a is None or b is None or self.low is None or self.high is None:
             return f"{self.score:<15}{better}."
@@ -427,7 +434,7 @@ class ComparisonResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return the distance of the interval of the difference from 0, and the difference."""
+        """Return (distance of the interval from 0, |difference|), by which comparisons rank."""
         ends = (0.0,) if self.low is None or self.high is None else (self.low, -self.high, 0.0)
         return max(ends), abs(self.difference)
 
@@ -555,7 +562,11 @@ class ComparisonResult(Result):
 
 
 def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
-    """Return the first lines: models, statistic, lens, and the statistic tested instead, if any."""
+    """Return the first lines of a comparison: models, statistic, lens and hypothesis.
+
+    ``models`` is the first line, and ``every`` ends the hypothesis. If another statistic is tested,
+    a line says which and why.
+    """
     facts = {
         "statistic": result.statistic,
         "lens": result.lens,
@@ -700,7 +711,7 @@ class ComparisonTable(Result):
         )
 
     def _told_apart(self) -> list[tuple[str, str, float]]:
-        """Return (better model, other model, adjusted p) for each pair that differs, by p."""
+        """Return (better model, other model, adjusted p) of the pairs that differ, sorted by p."""
         pairs = zip(self.pairs, self.verdicts, self.adjusted, strict=True)
         named = [(pair.names, verdict.better, p) for pair, verdict, p in pairs]
         found = [(names[j], names[1 - j], p) for names, j, p in named if j is not None]
@@ -713,7 +724,7 @@ class ComparisonTable(Result):
 
 
 def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, frames.TypedColumn]:
-    """Return the columns of comparisons, the names of the two models first."""
+    """Return the data-frame columns of several comparisons, names of the models first."""
     names = {"name_a": [pair.names[0] for pair in pairs], "name_b": [p.names[1] for p in pairs]}
     findings = {"finding": [pair.finding for pair in pairs]}
     columns = frames.of_records(pairs, ComparisonResult)
@@ -730,10 +741,10 @@ class NullDistribution(Protocol):
         """Return the standard deviation."""
 
     def sf(self, t: float) -> float:
-        """Return P(T ≥ t); values that differ from t by rounding count as ties."""
+        """Return P(T ≥ t); values within rounding of t count as ties."""
 
     def ppf(self, q: float) -> float:
         """Return the smallest value x with P(T ≤ x) ≥ q."""
 
     def rvs(self, size: int, rng: RNG = None) -> FloatArray:
-        """Draw values at random."""
+        """Return ``size`` random values, drawn with the seed or generator ``rng``."""

@@ -27,7 +27,7 @@ MOST_DECIMALS = 7
 
 
 def decimals(spread: float) -> int:
-    """Return the decimals that show two significant digits of a positive number."""
+    """Return the number of decimals at which a positive number has two significant digits."""
     return max(0, 1 - floor(log10(float(f"{spread:.1e}"))))
 
 
@@ -54,18 +54,18 @@ def format_value(value: float, spread: float = nan) -> str:
 
 
 def format_range(low: float, high: float, between: str = " to ") -> str:
-    """Return two limits with the decimals of a quarter of their distance, about one sd."""
+    """Return "low to high", rounded by a quarter of their distance, about one standard error."""
     return between.join(format_value(end, spread_of(low, high)) for end in (low, high))
 
 
 def spread_of(low: float | None, high: float | None) -> float:
-    """Return a quarter of an interval's length, about one standard error; NaN for no interval."""
+    """Return a quarter of an interval's length, about one standard error; NaN without interval."""
     length = nan if low is None or high is None else (high - low) / 4.0
     return length if 0.0 < length < inf else nan
 
 
 def with_sd(mean: float, sd: float) -> str:
-    """Return a mean and its standard deviation, with two significant digits of the latter."""
+    """Return "mean ± sd" with two significant digits of the standard deviation."""
     return f"{format_value(mean, sd)} ± {format_value(sd, sd)}"
 
 
@@ -89,14 +89,14 @@ def in_percent(share: float) -> str:
 
 
 def percent(share: float, other: float) -> str:
-    """Return a proportion in percent, with two significant digits of its distance from another."""
+    """Return a proportion in percent, with two digits of its distance from ``other``."""
     gap = abs(share - other)
     digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
     return f"{100.0 * share:.{digits}f} %"
 
 
 def format_p(p: float, alpha: float = nan) -> str:
-    """Return a p-value as printed: never 0, with enough digits to compare it with alpha."""
+    """Return a p-value as printed: never 0, and with enough digits to tell it from ``alpha``."""
     if p < SMALLEST_SHOWN:
         return f"< {SMALLEST_SHOWN:.0e}"
     text = f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
@@ -215,16 +215,17 @@ _NUMBER = re.compile(r"[<≤+−-]?\s?\d|–?$")
 
 
 def listed_fields(values: Mapping[str, object]) -> Columns:
-    """Return a table with a row for every field that is text, a number or a tuple of these."""
+    """Return a two-column table of the fields that are text, numbers, or tuples of these."""
     plain = {k: v for k, v in values.items() if isinstance(v, (str, int, float, tuple))}
     names = [name.replace("_", " ") for name in plain]
     return {"": names, "value": [cell(name, value) for name, value in plain.items()]}
 
 
 def attributes(rows: Iterable[object], names: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Return columns by their heads: attributes of records, of which those that are None have none.
+    """Return columns of a table by their headings, from attributes of records.
 
-    Fields and properties are asked for by name here and nowhere else.
+    ``names`` maps headings to attributes, which may be fields or properties. The cells of records
+    that are None are empty.
     """
     listed = list(rows)
     return {
@@ -260,7 +261,10 @@ def cell(name: str, value: object, spread: float = nan) -> str:
 
 
 def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
-    """Yield for each row the spread that decides its decimals: a standard error, or from limits."""
+    """Return, for each row of a table, the standard error that decides its decimals.
+
+    It is a column "se", or derived from an interval; NaN without either.
+    """
     if "se" in columns:
         return map(float, columns["se"])
     if "interval" in columns:
@@ -278,7 +282,10 @@ def head(name: str) -> str:
 def texts(
     columns: Columns, mark_up: Callable[[str], str]
 ) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
-    """Return headings, rows of cells, and which columns hold numbers."""
+    """Return (headings, rows of cells, numeric): the texts of a table, with ``mark_up`` applied.
+
+    ``numeric`` says which columns hold numbers.
+    """
     lists = {name: list(values) for name, values in columns.items()}
     cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
     numeric = [all(map(_NUMBER.match, column)) for column in cells]
@@ -287,7 +294,7 @@ def texts(
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:
-    """Return facts by name as aligned lines for a terminal."""
+    """Return "name  text" lines, aligned for a terminal."""
     width = max(map(len, facts)) + 2
     return [f"  {name:<{width}}{text}" for name, text in facts.items()]
 
@@ -388,7 +395,7 @@ def latex(columns: Columns) -> str:
 
 
 def html(columns: Columns) -> str:
-    """Return a table in HTML for notebooks."""
+    """Return a table as HTML for notebooks."""
     heads, rows, numeric = texts(columns, escape)
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
 

@@ -63,7 +63,7 @@ class IntervalRow:
 
     @property
     def words(self) -> str:
-        """The row as a sentence."""
+        """Text of the row for hover and screen readers."""
         parts = [f"{self.label}: {format_value(self.value)}"]
         if self.low is not None and self.high is not None:
             parts.append(f"interval {format_value(self.low)} to {format_value(self.high)}")
@@ -81,7 +81,10 @@ class IntervalRow:
 
 
 def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0) -> str:
-    """Return a picture with an interval, a noise floor and a point per row; "" without rows."""
+    """Return a forest plot as SVG: interval, noise floor and point of each row; "" without rows.
+
+    ``axis`` is the title, ``reference`` a vertical line.
+    """
     rows = [row for row in rows if isfinite(row.value)][:ROWS_DRAWN]
     if not rows:
         return ""
@@ -189,7 +192,10 @@ def line(
 
 
 def columns(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:
-    """Return a histogram of counts between two limits."""
+    """Return a histogram as SVG from counts.
+
+    ``ends`` are its limits and ``words`` its hover text.
+    """
     tallest = max(*heights, 1e-300)
     width = (PICTURE_WIDTH - 8) / len(heights)
     bars = "".join(
@@ -218,7 +224,10 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 def _square(
     values: Iterable[FloatArray], axes: tuple[str, str]
 ) -> tuple[Callable[[float], float], Callable[[float], float], list[str]]:
-    """Return two scales for equal ranges of probability, and the axes with the diagonal."""
+    """Return (x, y, elements).
+
+    Scales with one range of probabilities, and axes with the diagonal.
+    """
     known = np.concatenate([v[np.isfinite(v)] for v in values])
     low, high = np.floor(10.0 * known.min()) / 10.0, np.ceil(10.0 * known.max()) / 10.0
     low, high = max(0.0, float(low)), min(1.0, float(high))

@@ -80,7 +80,7 @@ class ComparisonVerdict(Verdict):
 
 
 class GradeVerdict(Verdict):
-    """Verdict of a test of the probability of a grade."""
+    """Verdict on the predicted probability of a grade, such as a PD."""
 
     UNDERESTIMATED = "risk underestimated"
     OVERESTIMATED = "risk overestimated"

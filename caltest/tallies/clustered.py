@@ -227,7 +227,10 @@ class ClusteredTally(AnyTally):
         return {"lenses": self.lens, "numbers of cells": self.n_cells, "classes": self.classes}
 
     def through(self, lens: LensLike | None) -> Self:
-        """Return the tally itself for its own lens; StatisticError for any other."""
+        """Return the tally itself if ``lens`` is its own lens or None.
+
+        StatisticError for any other.
+        """
         if lens is None or lens == self.lens:
             return self
         raise StatisticError(f"this is a tally of {self.lens!r}: tally the rows with {lens!r}, too")
@@ -301,7 +304,7 @@ class ClusteredTally(AnyTally):
 
 
 def _within_memory(tally: ClusteredTally) -> Any:
-    """Return a tally that a worker can hold; StatisticError for one that is too large."""
+    """Return the tally if a worker can hold it; StatisticError, with advice, if it is too large."""
     lines = len(tally.cell)
     if lines > MOST_LINES:
         raise StatisticError(

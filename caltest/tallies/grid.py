@@ -113,7 +113,7 @@ class Grid:
 
 
 def mean_position(sums: IntArray) -> FloatArray:
-    """Return the mean position of the rows in every cell, from −1 to 1, shape (C,)."""
+    """Return the mean position of the rows within every cell, from −1 to 1, shape (C,)."""
     return np.asarray((sums[:, 1] / POSITIONS + sums[:, 7] / FINE) / sums[:, 0])
 
 
@@ -358,19 +358,17 @@ def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
 
 
 class _Missing:
-    """Descriptor of an attribute that rows have and sums do not.
-
-    Reading it raises StatisticError.
-    """
+    """Descriptor of an attribute that only rows have; reading it raises StatisticError."""
 
     def __get__(self, tally: AnyTally | None, kind: type) -> Any:
         return self if tally is None else tally.__array__()
 
 
 class AnyTally(NamedClasses, ABC):
-    """Sums of rows that are not kept; verbs look at them ``through`` a lens.
+    """Base class of tallies: sums over fine bins that stand for rows which are not kept.
 
-    Each kind is a dataclass, and answers what verbs ask of :class:`Predictions` by the same names.
+    Each kind is a dataclass that has the attributes of :class:`Predictions` which verbs read. A
+    verb looks at one ``through`` a lens.
     """
 
     if TYPE_CHECKING:  # a field of some kinds, a property of others
@@ -416,10 +414,7 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """Outcomes of probability 0.
-
-        Sampled rows, or one zero for each where the rows are not kept.
-        """
+        """Outcomes of probability 0: sampled rows, or one zero for each where no rows are kept."""
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
@@ -431,7 +426,7 @@ class AnyTally(NamedClasses, ABC):
         """Return the tally seen through a lens; StatisticError where no sums were kept for it."""
 
     def source(self, lens: LensLike | None) -> AnyTally:
-        """Return the member tally from which a lens is derived."""
+        """Return the member tally from which the sums for a lens are derived."""
         return self
 
     def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
@@ -465,7 +460,7 @@ class AnyTally(NamedClasses, ABC):
         return self if other == 0 else NotImplemented  # which sum() begins with
 
     def named(self, lens: Lens) -> tuple[object, ...]:
-        """Return a lens as a comparable tuple, with classes by number."""
+        """Return a lens as a tuple that compares equal for equal lenses, classes by number."""
         if isinstance(lens, OneVsRest):
             return "class", self.class_index(lens.c)
         if isinstance(lens, Partition):

@@ -47,7 +47,11 @@ from caltest.tallies.tally import Tally
 
 
 class MicroCells(Problem):
-    """Base class of the tally problems: the units are micro-cells, of whose rows sums are known."""
+    """Base class of problems made from tallies: the units are the fine cells of the tally.
+
+    Of the rows in a cell only sums are known, such as their number, events and powers of
+    predictions.
+    """
 
     exact = False
     count: FloatArray
@@ -123,11 +127,14 @@ class MicroCells(Problem):
         return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
 
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return the slopes of scores (T, U, 2) in the residuals, shape (T, U)."""
+        """Return the change of scores (T, U, 2) from no event to event, shape (T, U)."""
         return np.asarray(scores[:, :, 0] - scores[:, :, 1])
 
     def of_means(self, name: str, table: FloatArray) -> LinearTerm:
-        """Return the score given by a table (U, 2) at the mean predictions of micro-cells."""
+        """Return a linear score evaluated at the mean predictions of the cells.
+
+        ``table`` (U, 2) is the score of both outcomes in each cell, ``name`` its name in remarks.
+        """
         w = 1.0 if self.weight is None else self.weight
         slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
         return LinearTerm(
@@ -146,7 +153,10 @@ EVENTS_A_BATCH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Numbers of events in micro-cells, (B, U), with the sums of their predictions where known."""
+    """Outcomes of a tally: numbers of events in its cells, (B, U).
+
+    ``products`` (B, U) are the sums of predictions of the events, where they are known.
+    """
 
     events: FloatArray
     products: FloatArray | None = None
@@ -216,10 +226,7 @@ class TallyProblem(MicroCells):
 
     @property
     def levels(self) -> IntArray:
-        """Numbers of micro-cells.
-
-        The shape is (U,), equal where cells differ only in the weight of their rows.
-        """
+        """Rank of each cell's predictions, (U,); equal for cells that differ in weight only."""
         return np.unique(self.key, return_inverse=True)[1].ravel()
 
     def moment(self, *coefficients: FloatArray | float) -> FloatArray:
@@ -274,7 +281,10 @@ class TallyProblem(MicroCells):
         return probs, self.atoms.times[some]
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a linear score: exact if the tally keeps its moments, else at mean predictions."""
+        """Return a linear score; exact if the tally keeps its sums, else taken at mean predictions.
+
+        ``name`` is "brier", "log" or another name, ``score`` the function of probabilities.
+        """
         w, p, a_total = self.row_weight, self.probs, self.total
         cut = np.clip(p, 1e-300, None) if name == "log" else p
         table = np.where(cut > 0.0, score(cut), 0.0)
@@ -313,7 +323,7 @@ class TallyProblem(MicroCells):
         return ResidualSums(sums, added, linear)
 
     def _squares(self, outcomes: Counts, cells: Cells, squares: Squares) -> FloatArray:
-        """Return sums of squared residuals by cell, shape (B, L), linear in the drawn counts."""
+        """Return sums of squared residuals of drawn outcomes, by cell (B, L) or over all (B, 1)."""
         if outcomes.products is not None:
             return gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
         squared = self.row_weight**2
@@ -407,9 +417,10 @@ class TallyProblem(MicroCells):
 
 @dataclass(frozen=True, eq=False)
 class CountDraws:
-    """Numbers of events of a calibrated model: binomial with the mean prediction of a micro-cell.
+    """Resampler of event counts under calibration: binomial, with the mean prediction of each cell.
 
-    Its spread makes the true variance smaller by 10⁻⁵ of itself at most, on the usual grid.
+    The spread of predictions within a cell lowers the true variance by a share of at most 10⁻⁵ on
+    the usual grid.
     """
 
     problem: MicroCells
@@ -433,7 +444,7 @@ class CountDraws:
 
 @dataclass(frozen=True, eq=False)
 class ClusteredProblem(MicroCells):
-    """Problem of a tally of clusters; outcomes are :class:`Flips` of its residuals, (B, G)."""
+    """Problem of a tally of clusters; outcomes are random signs of whole clusters, (B, G)."""
 
     tally: ClusteredTally = field(repr=False)
     n_clusters: int
@@ -491,7 +502,7 @@ class ClusteredProblem(MicroCells):
 
     @property
     def clusters(self) -> IntArray:
-        """Refused with StatisticError: it would pair rows of different clusters."""
+        """Not available: StatisticError, as rows of different clusters would be paired."""
         raise StatisticError(
             "pairs of clusters are not kept in a tally of clusters: take ECE or CoxScore, or pass "
             "the rows"

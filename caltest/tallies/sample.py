@@ -116,7 +116,7 @@ class RowSample:
         return RowSample(self.n + other.n, rank, probs, labels, weights)._smallest()
 
     def described(self) -> dict[str, object]:
-        """Return the sample as a dictionary for JSON, exact to the bit."""
+        """Return the sample as a dictionary that JSON can hold, exact to the bit."""
         columns = {"rank": self.rank, "probs": self.probs, "labels": self.labels}
         columns |= {} if self.weights is None else {"weights": self.weights}
         texts = {name: b64encode(c.tobytes()).decode() for name, c in columns.items()}

@@ -275,7 +275,10 @@ class _Run:
 
 
 def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], MaybeTally]:
-    """Return the records of parts, the question, and the tally kept in a state file."""
+    """Return (records of parts, question, tally) from a state file.
+
+    InvalidPredictionsError for a file that is no such state.
+    """
     foreign = (
         f"{state} is not the state of a scan, as audit, report, test and interval write it with "
         "--resume"

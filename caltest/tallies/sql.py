@@ -253,14 +253,17 @@ def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
 
 
 def quoted(name: object) -> str:
-    """Return an SQL identifier in double quotes, with quotes inside it doubled."""
+    """Return a name as an SQL identifier in double quotes, with inner quotes doubled."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise StatisticError(f"{name!r} is not the name of a table or column")
     return '"' + name.replace('"', '""') + '"'
 
 
 def _result(word: Mapping[str, str]) -> str:
-    """Return the SELECT list of the result."""
+    """Return the SELECT list of the query, the sums of a tally.
+
+    ``word`` are the dialect's names.
+    """
 
     def total(value: str) -> str:
         return f"SUM(CAST(CASE WHEN refused < 0 THEN 0 ELSE {value} END AS BIGINT))"
@@ -287,7 +290,7 @@ Names = tuple[str, ...] | None
 
 
 class Counted:
-    """Mixin of tallies that can be made from tables of counts."""
+    """Mixin of tallies that can be built from tables of counts, such as grades or query results."""
 
     @classmethod
     def from_table(

@@ -47,7 +47,10 @@ def to_json(tally: Fields, n: int) -> str:
 
 
 def fields_of(content: Any) -> Fields:
-    """Return the fields of a tally from parsed JSON, checked for sums that no rows can have."""
+    """Return the fields of a tally from parsed JSON.
+
+    InvalidPredictionsError for content that is no tally, and for sums that no rows can have.
+    """
     try:
         cells = content["cells"]
         if content[FORM] != VERSION:
@@ -97,7 +100,10 @@ def _whole_column(name: str, values: object) -> IntArray:
 
 
 def _refuse_impossible(fields: Fields, n: object) -> None:
-    """Raise InvalidPredictionsError, naming the field, for cells or sums that no rows can have."""
+    """Raise InvalidPredictionsError for cells or sums that no rows can have, naming the field.
+
+    ``n`` is the stated number of rows.
+    """
     key, stratum, strata = fields["key"], fields["stratum"], fields["strata"]
     last, size = Grid(fields["grid"]).last, strata.size
     order = stratum * (last + 1) + key

@@ -558,7 +558,10 @@ class Tallies(AnyTally):
         return self.source(lens).through(self.lens if lens is None else lens)
 
     def source(self, lens: LensLike | None) -> Tally:
-        """Return the member tally from which a lens is derived; raises as :meth:`through`."""
+        """Return the member tally from which the sums for a lens are derived.
+
+        Raises as :meth:`through`.
+        """
         lens = self.lens if lens is None else lens
         if isinstance(lens, Lens):
             names = {self.named(each): j for j, each in enumerate(self.lenses)}
@@ -632,7 +635,10 @@ class Tallies(AnyTally):
 
 
 def usual_lenses(data: Predictions) -> list[Lens]:
-    """Return the lenses of an audit that leave a binary question."""
+    """Return the lenses of an audit that leave a binary question.
+
+    The event, or top and each class.
+    """
     if data.n_classes == 2:
         return [OneVsRest(1)]
     return [TopK(1), *map(OneVsRest, range(data.n_classes))]
@@ -663,9 +669,9 @@ ROWS_FIRST_READ = 2**15
 
 @dataclass
 class TallyReading:
-    """Reading of tables into tallies.
+    """Reader of tables and files into tallies, batch by batch.
 
-    Requested columns, lenses, and the choices of the first rows.
+    It holds the requested columns and lenses, and the choices made from the first rows.
     """
 
     wanted: Wanted = field(default_factory=Wanted)
@@ -715,10 +721,12 @@ class TallyReading:
         self._look(data)
 
     def asked_of_all(self, counted: Tally | Tallies) -> tuple[str, ...]:
-        """Return notes on what all rows say against the reading; DoubtfulInputError for a question.
+        """Run guards on the sums of all rows.
 
-        ``counted`` are the sums of all rows, which know predictions and outcomes. A note says what
-        was asked of the first rows only.
+        Return notes, or raise DoubtfulInputError for a question.
+
+        ``counted`` are the sums, which know predictions and outcomes. A further note says which
+        questions were asked of the first rows only.
         """
         assert self.chosen is not None
         if counted.n <= self.head:
@@ -741,7 +749,10 @@ class TallyReading:
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")
 
     def _look(self, data: Predictions) -> None:
-        """Resolve the lenses for these rows."""
+        """Set ``looks``, the lenses to tally, from the user's ``lens`` and the first rows.
+
+        StatisticError for a word that is no lens.
+        """
         if isinstance(self.lens, str) and self.lens != "usual":
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
         if not (self.lens is None or isinstance(self.lens, Sequence) or callable(self.lens)):
@@ -762,7 +773,7 @@ class TallyReading:
             yield from self.batches(table)
 
     def seen(self, part: Path) -> None:
-        """Take note of a file that was counted before: which parts of a data set it is of."""
+        """Record which parts of a data set (train, test) an earlier counted file holds."""
         if self.parts:
             with opened_part(part, self.wanted) as table:
                 self._words_of(table)
@@ -785,7 +796,10 @@ class TallyReading:
             yield tally, cells.frame.height
 
     def part_key(self, table: Table) -> np.uint64:
-        """Return what tells a part from others, from its first rows."""
+        """Return a hash of the first labels of a file, which identifies it.
+
+        0 if they cannot be read.
+        """
         assert self.chosen is not None
         facts = ("weights", "clusters", "by", "ids", "folds", "features")
         listed = {n: t for n, t in self.chosen.terms.items() if n not in facts}
@@ -803,7 +817,11 @@ class TallyReading:
     def batch(
         self, cells: EvaluatedCells, before: int = 0, part: np.uint64 | None = None
     ) -> MaybeTally:
-        """Tally rows of a table, of which so many were before; None where no row has weight."""
+        """Tally one batch of a table; None if no row has weight.
+
+        ``before`` is the number of rows of the file before the batch, ``part`` the hash of the
+        file.
+        """
         if cells.of("weights") and not np.any(cells.numbers("weights:0")):
             return None
         rows = cells.complete().cells
@@ -816,7 +834,10 @@ class TallyReading:
     def tallied(
         self, data: Predictions, before: int = 0, part: np.uint64 | None = None
     ) -> Tally | Tallies:
-        """Tally rows as it is asked."""
+        """Return the tally of rows for the chosen lenses.
+
+        One lens gives a :class:`Tally`, several give :class:`Tallies` with a sample of rows.
+        """
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
         if one and not leaves_more_than_two(looks[0], data):
@@ -827,7 +848,7 @@ class TallyReading:
 
 
 def joined(a: MaybeTally, b: MaybeTally) -> MaybeTally:
-    """Add tallies of one kind, or nothing."""
+    """Return the sum of two tallies of the same kind; one of them may be None."""
     if a is None or b is None:
         return a or b
     both: Any = a, b  # of one reading: tallies of several lenses, or of one
@@ -836,7 +857,10 @@ def joined(a: MaybeTally, b: MaybeTally) -> MaybeTally:
 
 @contextmanager
 def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
-    """Have errors name the part of the data that they are about, and what was counted before."""
+    """Context manager that adds the name of a file and the rows counted so far to errors.
+
+    ``part`` is the file; ``account()`` returns the text on the rows that were counted before.
+    """
     try:
         yield
     except (InvalidPredictionsError, StatisticError) as error:
@@ -846,7 +870,7 @@ def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
 
 
 def refuse_lacking(chosen: Chosen, table: Table) -> None:
-    """Refuse a part that lacks a column of the first part."""
+    """Raise InvalidPredictionsError for a file that lacks a column which the first file has."""
     lacking = sorted(chosen.used - {*table.schema})
     if lacking:
         raise InvalidPredictionsError(
@@ -855,7 +879,7 @@ def refuse_lacking(chosen: Chosen, table: Table) -> None:
 
 
 def refuse_in_memory(frame: object) -> None:
-    """Refuse a frame that is not one of Dask."""
+    """Raise TypeError for a frame that is not a Dask frame, and say how to tally it."""
     if not hasattr(frame, "npartitions"):
         raise TypeError(
             f"from_dask takes a Dask data frame, not a {type(frame).__module__.partition('.')[0]} "
@@ -865,7 +889,10 @@ def refuse_in_memory(frame: object) -> None:
 
 
 def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
-    """Tally a Dask frame partition by partition; its first rows decide how columns are read."""
+    """Tally a Dask frame partition by partition.
+
+    Its first rows decide, for all partitions, how columns are read.
+    """
     dask = imported("dask", "dask", "Dask data frames")
     refuse_in_memory(frame)
     frame = frame.rename(columns={name: str(name) for name in frame.columns})
