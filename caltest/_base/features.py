@@ -1,7 +1,7 @@
 """Features of rows: numbers, dates and levels, some of them missing; and conditions on them.
 
 :func:`as_features` reads columns for the search of segments; :func:`holds` evaluates a condition
-such as "age > 71", and :func:`words_of` writes it.
+such as "age > 71", and :func:`condition_in_words` writes it.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _without_zone(moment: date | np.datetime64) -> date | np.datetime64:
     return moment
 
 
-def words_of(condition: Condition) -> str:
+def condition_in_words(condition: Condition) -> str:
     """Return a condition as text, such as "age > 71"."""
     name, kind, low, high, level = condition
     if kind in ("other", "missing"):

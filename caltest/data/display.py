@@ -12,7 +12,7 @@ import numpy as np
 
 from caltest._base.written import first_of, several
 from caltest.results.rendering import Card, Content, element, percent
-from caltest.results.sketches import columns
+from caltest.results.sketches import histogram_bars
 
 if TYPE_CHECKING:
     from caltest.data.predictions import Predictions
@@ -42,7 +42,7 @@ def display(data: Predictions) -> str:
         headline=f"{several(data.n, 'observation')}, {data.n_classes} classes",
         numbers=tuple(numbers),
         remarks=tuple(f"Note: {note}." for note in data.notes[:1]),
-        drawing=columns(counts.tolist(), (0.0, 1.0), axis),
+        drawing=histogram_bars(counts.tolist(), (0.0, 1.0), axis),
     )
     known = _known(data)
     table = {"": list(known), "value": list(known.values())}

@@ -295,15 +295,15 @@ def _with_subgroups(
     analysis = Analysis.through(lens_for(statistic, lens, data), data, run["rng"])
     refuse_bets(data, statistic)
 
-    def ask(part: Predictions) -> CalibrationTestResult:
+    def test_rows(part: Predictions) -> CalibrationTestResult:
         rows = admitted("calibration_test", part)
         return calibration_result(rows, statistic, analysis.lens, null, run, early_stop)
 
     if data.multilabel:  # nothing is asked of all pairs: labels of a row depend anyhow
-        return of_worst(each_subgroup(data, ask), analysis)
-    whole = ask(replace(data, by=None))
+        return of_worst(each_subgroup(data, test_rows), analysis)
+    whole = test_rows(replace(data, by=None))
     go_on(whole.ended)
-    parts = each_subgroup(data, ask)
+    parts = each_subgroup(data, test_rows)
     if memorised(analysis):
         note = "whether subgroups are calibrated alike is not tested: models memorise groups"
         return replace(whole, subgroups=replace(parts, notes=(*parts.notes, note)))

@@ -182,12 +182,14 @@ def compare(
         if not paired:
             raise StatisticError("by is of two models on the same rows: compare them two by two")
 
-        def ask(*parts: Predictions) -> ComparisonResult:
+        def compare_rows(*parts: Predictions) -> ComparisonResult:
             again = take_models("compare", dict(zip(names, parts, strict=True)), None, {}, UNPAIRED)
             settings, models = _tested(again, statistic, lens, method, True, level, margin, run)
             return compared(settings, *models)
 
-        return with_subgroups(ask, *(d for d in data.values() if isinstance(d, Predictions)))
+        return with_subgroups(
+            compare_rows, *(d for d in data.values() if isinstance(d, Predictions))
+        )
     settings, models = _tested(data, statistic, lens, method, paired, level, margin, run)
     return compared(settings, *models)
 
@@ -250,7 +252,9 @@ def compare_models(
         names=names,
         pairs=tuple(pairs),
         adjusted=tuple(adjusted),
-        verdicts=tuple(verdict(settings, r.difference, p, r.low, r.high) for r, p in judged),
+        verdicts=tuple(
+            verdict_of_pair(settings, r.difference, p, r.low, r.high) for r, p in judged
+        ),
         indistinguishable=tuple(_letter_groups(names, together)),
         level=level,
         **{name: vars(first)[name] for name in SHARED_BY_PAIRS},
@@ -480,7 +484,7 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
         difference=difference,
         level=settings.level,
         margin=settings.margin,
-        verdict=verdict(settings, difference, facts["pvalue"], facts["low"], facts["high"]),
+        verdict=verdict_of_pair(settings, difference, facts["pvalue"], facts["low"], facts["high"]),
         test_a=a.test,
         test_b=b.test,
         interval_a=a.interval,
@@ -538,7 +542,7 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
     return evidence | {"n_resamples": n_draws, "ended": ended}
 
 
-def verdict(
+def verdict_of_pair(
     settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
 ) -> ComparisonVerdict:
     """Return the verdict on a difference; an interval within the margin is a tie at any p-value.
@@ -699,11 +703,11 @@ def swapped_differences(
         swapped, rows = rng.integers(2, size=int(unit.max()) + 1)[unit], np.arange(n)
         return rows + n * swapped, rows + n * (1 - swapped)
 
-    def difference(rows: RowPair) -> float:
+    def swapped_difference(rows: RowPair) -> float:
         first, second = (prepare(statistic, both.take(part)).observed for part in rows)
         return first - second
 
-    return simulate(difference, deal, n_resamples, rng, workers)
+    return simulate(swapped_difference, deal, n_resamples, rng, workers)
 
 
 # ------------------------------------------------------------------------------

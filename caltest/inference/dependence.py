@@ -1,6 +1,6 @@
 """Dependent rows in tests and variances: clusters, two columns of clusters, and time.
 
-:func:`clustered` chooses the schemes and estimates the dependence λ for a test;
+:func:`agreeing_schemes` chooses the schemes and estimates the dependence λ for a test;
 :class:`CrossedError` has variances along two columns of clusters; series become blocks of 4h times.
 """
 
@@ -46,7 +46,7 @@ class Coupled(NamedTuple):
     inflation: float = 1.0
 
 
-def clustered(
+def agreeing_schemes(
     null: object, data: Predictions, stack: int
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return (schemes, summary) for a test of dependent rows.

@@ -30,7 +30,7 @@ from caltest.data.binning import EDGE_TOLERANCE, Binning, QuantileBins, UniformB
 from caltest.data.distances import Distance
 from caltest.data.lenses import Canonical, LensLike, OneVsRest
 from caltest.errors import StatisticError, UnsupportedFactError
-from caltest.inference.dependence import Coupled, clustered
+from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.inference.null import holm
 from caltest.inference.reliability import View, cell_pvalues, drawn_pvalues, label_bars, spread
 from caltest.nulls import LabelScheme, RedrawLabels, Run, SharedRedraws, Workers
@@ -445,7 +445,7 @@ def _pvalues(
         pvalue = np.minimum(1.0, k * np.min(pvalues, axis=0))
         return pvalue, np.array(holm(list(pvalue))), 0, "complete"
     none: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
-    schemes = none if clusters is None else clustered("auto", induced, stack=6)[0]
+    schemes = none if clusters is None else agreeing_schemes("auto", induced, stack=6)[0]
     parts = [
         drawn_pvalues(induced, cells, cast(LabelScheme, law), kappa, **run)
         for law, kappa in schemes

@@ -126,10 +126,10 @@ def confidence_interval(
     if not (isinstance(data, Predictions) and data.by is not None):
         return interval_of(float(level), data, statistic, lens, run, side, method)
 
-    def ask(level: float, part: Predictions) -> ConfidenceIntervalResult:
+    def interval_at(level: float, part: Predictions) -> ConfidenceIntervalResult:
         return interval_of(level, part, statistic, lens, run, side, method)
 
-    return _in_subgroups(data, ask, float(level))
+    return _in_subgroups(data, interval_at, float(level))
 
 
 def interval_of(

@@ -17,7 +17,7 @@ import numpy as np
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.arrays import reaching
 from caltest.data import Predictions
-from caltest.inference.dependence import clustered
+from caltest.inference.dependence import agreeing_schemes
 from caltest.inference.squared_error import Parts, added, summed
 from caltest.nulls import LabelScheme, Lanes, RedrawLabels, Scheme, SharedRedraws
 from caltest.nulls.compiled import kernel
@@ -164,20 +164,20 @@ def squared_above(cells: CellNoise) -> UpperInversion:
     def shift(k: float) -> FloatArray:
         return np.clip(k * towards, -room, room)
 
-    def beyond(k: float) -> float:
+    def unreached(k: float) -> float:
         return furthest * max(0.0, k * least - 1.0)
 
     def values(k: float) -> FloatArray:
         sums, variance = cells.draws(shift(k))
         squares = ((sums**2 - variance) / size[..., None]).sum(axis=(0, 1)) / cells.n
         noise = cells.share_noise(((shift(min(k, 1.0)) / size) ** 2).sum(axis=1))
-        return squares + beyond(k) + noise
+        return squares + unreached(k) + noise
 
     observed = max(squared_corrected(cells), float(np.quantile(values(0.0), CHANCE_SHARE)))
 
     return UpperInversion(
         chance=lambda k: reached(-values(k), -observed),
-        theta=lambda k: float((shift(k) ** 2 / size).sum()) / cells.n + beyond(k),
+        theta=lambda k: float((shift(k) ** 2 / size).sum()) / cells.n + unreached(k),
         start=1.0,
     )
 
@@ -463,7 +463,7 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
     """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
-        schemes = [each.scheme for each in clustered("auto", induced, stack=7)[0]]
+        schemes = [each.scheme for each in agreeing_schemes("auto", induced, stack=7)[0]]
     seed = int(rng.integers(2**63)), int(rng.integers(2**63))
     each = (_redrawn_by(scheme, induced, cells, shape, seed) for scheme in schemes)
     return max(
@@ -509,17 +509,17 @@ def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> Cel
     cells.
     """
 
-    def within(values: FloatArray) -> FloatArray:
+    def in_cells(values: FloatArray) -> FloatArray:
         return np.asarray(cells.sum(values))[:, None]
 
     w, p = 1.0 if micro.weight is None else micro.weight, micro.probs[:, 0]
-    mass, squared_mass, size = (within(v) for v in (micro.mass, w**2 * micro.count, micro.count))
-    sums, predicted = within(w * micro.excess), within(micro.mass * p) / mass
-    plain, null_variance = within(micro.variance / w), within(micro.variance)
-    products = within(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
-    hidden = np.maximum(-2.0 * (products - predicted * within(w**2 * micro.excess)), 0.0)
+    mass, squared_mass, size = (in_cells(v) for v in (micro.mass, w**2 * micro.count, micro.count))
+    sums, predicted = in_cells(w * micro.excess), in_cells(micro.mass * p) / mass
+    plain, null_variance = in_cells(micro.variance / w), in_cells(micro.variance)
+    products = in_cells(w**2 * (micro.event_sums - micro.squares))  # Σ w² r p
+    hidden = np.maximum(-2.0 * (products - predicted * in_cells(w**2 * micro.excess)), 0.0)
     # Σ (y − p)² = Σ y − 2 Σ y p + Σ p², as y² = y
-    squares = within(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
+    squares = in_cells(w**2 * (micro.labels - 2.0 * micro.event_sums + micro.squares))
     variance = _scatter(mass, squared_mass, squares, sums, size > 1)
     grain = _over(null_variance, plain, squared_mass / mass)
     shape = (n_draws, *sums.shape)

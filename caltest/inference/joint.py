@@ -127,10 +127,10 @@ def joint_test(
     if data.by is None:
         return _tested_jointly(data, statistics, lenses, run)
 
-    def ask(part: Predictions) -> JointTestResult:
+    def test_rows(part: Predictions) -> JointTestResult:
         return _tested_jointly(admitted("joint_test", part), statistics, lenses, run)
 
-    return with_subgroups(ask, data)
+    return with_subgroups(test_rows, data)
 
 
 def _tested_jointly(

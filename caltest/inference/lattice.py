@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base.arrays import RNG, AnyArray, BoolArray, FloatArray, IntArray, progress
-from caltest._base.features import MOST_LEVELS, Condition, Feature, words_of
+from caltest._base.features import MOST_LEVELS, Condition, Feature, condition_in_words
 from caltest.data import Predictions
 from caltest.data.facts import FEWEST_DEPENDENT
 from caltest.errors import StatisticError
-from caltest.inference.dependence import Coupled, clustered
+from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.inference.null import enumerated_null, n_label_vectors
 from caltest.nulls import Batches, LabelScheme, RedrawLabels, Run, simulate_by
 from caltest.nulls.compiled import kernel
@@ -134,7 +134,7 @@ class CutFeature:
         if condition[1] == "number" and values.size == 1:
             number = np.format_float_positional(values[0], trim="-")
             condition = self.feature.name, "level", None, None, number
-        return words_of(condition)
+        return condition_in_words(condition)
 
     def _threshold(self, at: float) -> float | str:
         """Return the shortest decimal, or date, between a cut point and the next larger value.
@@ -591,7 +591,7 @@ class LabelSchemes:
                 f"too few clusters ({data.n_clusters}) to tell how much their rows depend on each "
                 f"other: a search takes at least {FEWEST_DEPENDENT}"
             )
-        schemes, summary = clustered("auto", data, stack=5)
+        schemes, summary = agreeing_schemes("auto", data, stack=5)
         return cls(data, schemes, summary if isinstance(summary, ClusterSummary) else None)
 
     def scan(self, lattice: Lattice) -> Scan:

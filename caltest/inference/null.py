@@ -24,7 +24,7 @@ from caltest._base.written import name_of
 from caltest.data import Predictions
 from caltest.errors import LimitLawWarning, Reading, SparseBinsWarning, StatisticError
 from caltest.inference._input import Analysis
-from caltest.inference.dependence import clustered
+from caltest.inference.dependence import agreeing_schemes
 from caltest.nulls import (
     Batches,
     Reaching,
@@ -173,7 +173,7 @@ def _of_clusters(
     statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_when: Reaching | None,
 ) -> SimulatedNull:  # fmt: skip
-    schemes, summary = clustered(null, prepared.data, stack=6)
+    schemes, summary = agreeing_schemes(null, prepared.data, stack=6)
     kappa = max(each.inflation for each in schemes)
     if isinstance(summary, ClusterSummary) and kappa > 1.0 and not prepared.inflatable:
         if isinstance(null, str):

@@ -361,10 +361,10 @@ def _findings(
     """
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
 
-    def described(segment: int) -> Segment:
+    def segment_of(segment: int) -> Segment:
         return _described(scan, y, float(evidence[segment]), law, bar, segment)
 
-    listed = [*map(described, short_list(scan, y, evidence, bar))]
+    listed = [*map(segment_of, short_list(scan, y, evidence, bar))]
     order = np.argsort(-evidence[1:], kind="stable")[:STRONGEST] + 1
     cluster = np.arange(data.n) if data.n_clusters is None else by_appearance(data.clusters)
     error, its_error = strong_error(scan, y, cluster, bar)
@@ -379,13 +379,13 @@ def _findings(
         "finding": Finding.IMPOSSIBLE_OUTCOME if impossible else finding,
         "bar": bar,
         "n_segments": scan.lattice.size,
-        "whole": described(0),
+        "whole": segment_of(0),
         "segments": tuple(listed),
-        "strongest": () if listed else tuple(map(described, order.tolist())),
+        "strongest": () if listed else tuple(map(segment_of, order.tolist())),
         "error": float(np.sqrt(max(error, 0.0))),
         "error_low": float(np.sqrt(max(error - ndtri(1.0 - alpha) * its_error, 0.0))),
         "error_by_prediction": float(np.sqrt(max(by_prediction, 0.0))),
-        "reach": reach(scan, bar),
+        "reach": found_differences(scan, bar),
         "impossible": impossible,
         "n_resamples": law.n_draws,
         "ended": law.ended,
@@ -564,14 +564,14 @@ def interval(
     spread = max(1.0, float(w**2 @ (y - fit) ** 2) / v) if v > TIES else 1.0
     lowest = likelihood(p, w, events, at) - level * dispersion * spread
 
-    def above(t: float) -> float:
+    def excess_of(t: float) -> float:
         return likelihood(p, w, events, t) - lowest
 
     def end(side: float) -> float:
         far = at + 2.0 * LAST * side
-        if shift == side * np.inf or not np.isfinite(level) or above(far) >= 0.0:
+        if shift == side * np.inf or not np.isfinite(level) or excess_of(far) >= 0.0:
             return float(w[p > 0.0 if side > 0.0 else p >= 1.0].sum())  # all or no possible events
-        t = float(brentq(above, min(at, far), max(at, far), xtol=1e-13))
+        t = float(brentq(excess_of, min(at, far), max(at, far), xtol=1e-13))
         return float(w @ tilted(p, t))
 
     low, high = end(-1.0) - expected, end(1.0) + free - expected
@@ -615,8 +615,8 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
     return q
 
 
-def reach(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
-    """Return pairs (f, difference).
+def found_differences(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
+    """Return which difference in a share f of the rows is found with power 0.8; None if none is.
 
     The difference that is found with power 0.8 in a share f of rows.
 

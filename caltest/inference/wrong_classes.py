@@ -181,7 +181,7 @@ def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
     Rao's score tests of the parameters that the model lacks: all of them, and the nearest few (the
     shifts after a temperature, the one slope after shifts), combined by Bonferroni.
     """
-    q = fitted(z, labels, shifts, slope)
+    q = fitted_probabilities(z, labels, shifts, slope)
     lacking: list[CoxPart] = ["vector"] if shifts and slope else ["temperature", "vector"]
     free = (z.shape[1] - 1) * shifts + slope
     pvalues = []
@@ -193,7 +193,7 @@ def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
     return min(1.0, len(pvalues) * min(pvalues))
 
 
-def fitted(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatArray:
+def fitted_probabilities(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatArray:
     """Return the fitted probabilities, (n, K), by Newton's method with halved steps.
 
     ``z`` (n, K) are log-probabilities, ``labels`` (n,); ``shifts`` and ``slope`` say which

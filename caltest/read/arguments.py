@@ -253,9 +253,9 @@ def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
 
 
 def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    from caltest.read.expressions import terms
+    from caltest.read.expressions import terms_of
 
-    return [root for term in terms(value, schema) for root in term.roots]
+    return [root for term in terms_of(value, schema) for root in term.roots]
 
 
 def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> object:

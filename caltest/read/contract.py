@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from caltest.data.followup import Recorded
 from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms
+from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
 
 if TYPE_CHECKING:
     pass
@@ -245,7 +245,7 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     for option, value in wanted.columns.items():
         if option == "features" and value in ("*", ["*"]):
             continue
-        found[option] = terms(value, schema)
+        found[option] = terms_of(value, schema)
         single = option in SINGLE_COLUMNS or (option == "label" and not wanted.multilabel)
         if single and len(found[option]) != 1:
             raise InvalidPredictionsError(
@@ -259,7 +259,7 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
         fit = [name for name in schema if key(name) in LABELS and name not in taken]
         if len(fit) != 1:
             raise UnclearColumnsError(_unclear(fit, "the label"), "label", fit)
-        found["label"] = terms(fit, schema)
+        found["label"] = terms_of(fit, schema)
     if "probs" not in found:
         found["probs"] = _probabilities(schema, chosen)
     columns = [term.column for term in found["probs"]]
@@ -290,7 +290,7 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
             [Reading({"probs": quoted(family[0])}, f"{family[0]} is the probability of label 1"),
              Reading({"probs": "COLUMN"})],
         )  # fmt: skip
-    return terms(one or in_order(family), schema)
+    return terms_of(one or in_order(family), schema)
 
 
 def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:

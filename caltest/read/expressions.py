@@ -1,6 +1,6 @@
 """Expressions over the columns of a table: names, patterns of names, and SQL.
 
-:func:`terms` turns the value of an option into a list of :class:`Term`: a column name, a pattern
+:func:`terms_of` turns the value of an option into a list of :class:`Term`: a column name, a pattern
 such as ``p_*``, a JSON path, or any expression that ``polars.sql_expr`` takes.
 """
 
@@ -53,7 +53,7 @@ class Term:
         return [self.column] if self.column is not None else self.expr.meta.root_names()
 
 
-def terms(wanted: str | Sequence[str], schema: Mapping[str, Any]) -> list[Term]:
+def terms_of(wanted: str | Sequence[str], schema: Mapping[str, Any]) -> list[Term]:
     """Return the columns, or expressions over columns, that an option asks for.
 
     A part that is a column's name, also in double quotes, is that column; one with ``*`` or ``?``

@@ -26,7 +26,7 @@ from caltest.data.followup import Recorded
 from caltest.data.rounded import without_rounded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
-from caltest.read.expressions import key, listing, quoted, split, terms
+from caltest.read.expressions import key, listing, quoted, split, terms_of
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import of_repeated_samples, read_log
 from caltest.read.majority import majority_note
@@ -314,7 +314,7 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
         free = [n for n in schema if n not in chosen.used]
         if not free:
             raise InvalidPredictionsError("no column is left that could be a feature")
-        chosen = replace(chosen, terms={**chosen.terms, "features": terms(free, schema)})
+        chosen = replace(chosen, terms={**chosen.terms, "features": terms_of(free, schema)})
     return chosen
 
 
@@ -673,7 +673,7 @@ def read_forecasters(
     with table_of(source, wanted) as (table, wanted), naming(table.name):
         parts = {part: part for part in split(probs)}
         if len(parts) == 1:  # a pattern of names, of one forecaster each
-            parts = {term.name: term.sql for term in terms(probs, table.schema)}
+            parts = {term.name: term.sql for term in terms_of(probs, table.schema)}
         read = {n: read_table(table, replace(wanted, probs=p)) for n, p in parts.items()}
     common = reduce(np.intersect1d, [rows for _, rows in read.values()])
     if common.size == 0:

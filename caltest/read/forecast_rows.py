@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import PROBABILITIES
-from caltest.read.expressions import Term, key, quoted, terms
+from caltest.read.expressions import Term, key, quoted, terms_of
 from caltest.read.grade_tables import CountTable, count_table
 
 
@@ -53,7 +53,7 @@ def read_forecasts(
         wanted |= {"groups": groups} if groups else {}
         found: dict[str, Term] = {}
         for what, expression in wanted.items():
-            listed = terms(expression, table.table.schema)
+            listed = terms_of(expression, table.table.schema)
             if len(listed) != 1:
                 raise InvalidPredictionsError(f"{what} is one column or expression: {expression}")
             found[what] = listed[0]

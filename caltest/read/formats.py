@@ -188,7 +188,7 @@ def _table(path: Path, name: str, kind: str, folder: Path, sheet: str | None) ->
     import polars as pl
 
     if kind == "csv":
-        return replace(_text(path, folder), name=name)
+        return replace(_delimited(path, folder), name=name)
     if kind == "parquet":
         return flat(Table(name, pl.scan_parquet(path), seekable=True))
     if kind == "arrow":
@@ -265,11 +265,8 @@ def unzst(data: bytes) -> bytes:
 # Text with a delimiter.
 
 
-def _text(path: Path, folder: Path) -> Table:
-    """Return a text file as a table; encoding, delimiter and decimal mark are detected.
-
-    The first 64 kB decide. ``folder`` holds converted copies.
-    """
+def _delimited(path: Path, folder: Path) -> Table:
+    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
     import polars as pl
 
     refuse_long_lines(path)

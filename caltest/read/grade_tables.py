@@ -20,7 +20,7 @@ from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.data.spare_columns import in_percent
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, Chosen, Wanted
-from caltest.read.expressions import Term, key, quoted, says_percent, terms
+from caltest.read.expressions import Term, key, quoted, says_percent, terms_of
 from caltest.read.files import is_in_memory, naming, table_of
 from caltest.read.suggestions import GRADE_NAMES, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
@@ -75,7 +75,7 @@ class CountTable:
         """
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
-            listed["where"] = terms(where, self.table.schema)
+            listed["where"] = terms_of(where, self.table.schema)
         chosen, wanted = Chosen(listed), Wanted(where=where)
         cells = cells_of(self.table, chosen, wanted, frame_rows=self.in_memory)
         return EvaluatedCells(chosen, wanted, _without_groups(cells.frame), cells.rows, cells.first)
@@ -224,7 +224,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
     for what, wanted in request.items():
         if wanted is None:
             continue
-        listed = terms(wanted, schema)
+        listed = terms_of(wanted, schema)
         if len(listed) != 1:
             raise InvalidPredictionsError(f"{what} is one column or expression: {wanted}")
         found[what] = listed[0]
@@ -241,7 +241,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
                 [Reading({what: quoted(name)}, f"{name} is meant") for name in fit],
             )
         if fit:
-            found[what] = terms([fit[0]], schema)[0]
+            found[what] = terms_of([fit[0]], schema)[0]
         elif what in REQUIRED:
             missing.append(what)
     if missing:
@@ -252,7 +252,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
         raise InvalidPredictionsError(f"one column has two roles: {twice}")
     if "names" not in found:  # what grades are called decides nothing
         text = [n for n, kind in schema.items() if str(kind) == "String" and n not in columns]
-        found |= {"names": terms([text[0]], schema)[0]} if text else {}
+        found |= {"names": terms_of([text[0]], schema)[0]} if text else {}
     return {what: found[what] for what in GRADE_NAMES if what in found}
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.expressions import quoted, terms
+from caltest.read.expressions import quoted, terms_of
 from caltest.read.formats import Table, unzst
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
 
     frame = table.frame
     if wanted.where is not None:
-        frame = frame.filter(terms(wanted.where, table.schema)[0].expr)
+        frame = frame.filter(terms_of(wanted.where, table.schema)[0].expr)
     if clusters_of_log(replace(table, frame=frame)) is None:
         return None, ""
     samples = frame.group_by("sample").agg(pl.len()).collect()
@@ -139,7 +139,7 @@ def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
     """
     frame = table.frame
     if wanted.where is not None:
-        frame = frame.filter(terms(wanted.where, table.schema)[0].expr)
+        frame = frame.filter(terms_of(wanted.where, table.schema)[0].expr)
     kept = replace(table, frame=frame)
     if clusters_of_log(kept) is None:
         return

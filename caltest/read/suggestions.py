@@ -22,7 +22,7 @@ from caltest.data.questions import Rows
 from caltest.data.times import is_time, like_time
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
-from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms
+from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
 from caltest.read.formats import Table
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
@@ -264,7 +264,7 @@ class _Head:
         if value is None:
             return []
         try:
-            return terms(value, self.frame.schema)
+            return terms_of(value, self.frame.schema)
         except InvalidPredictionsError:
             return []
 

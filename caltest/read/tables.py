@@ -1,7 +1,7 @@
 """Rows of an open table as cells of the chosen expressions: all at once, or batch by batch.
 
 :func:`cells` evaluates the chosen expressions for a whole table, :func:`batches_of` batch by batch;
-:func:`rows_of` makes predictions of them.
+:func:`n_rows_of` makes predictions of them.
 """
 
 from __future__ import annotations
@@ -261,8 +261,8 @@ def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     return tuple(column for column in found if column is not None)
 
 
-def rows_of(parts: Sequence[Path]) -> int | None:
-    """Return the total number of rows of Parquet files; None for other files."""
+def n_rows_of(parts: Sequence[Path]) -> int | None:
+    """Return the number of rows of Parquet files, None for others."""
     import polars as pl
 
     if any(part.suffix.lower() != ".parquet" for part in parts):

@@ -296,7 +296,7 @@ def _answers(
     answered, answers = [], []
     for question in agenda:
         try:
-            answers.append(_answer(data, question, draws, alpha))
+            answers.append(_ask_one(data, question, draws, alpha))
             answered.append(question)
         except StatisticError as error:
             if question.kind not in ("groups", "segments"):
@@ -305,7 +305,7 @@ def _answers(
     return data, answered, answers
 
 
-def _answer(data: RowsOrTally, question: AuditQuestion, draws: Run, alpha: float) -> TestAnswer:
+def _ask_one(data: RowsOrTally, question: AuditQuestion, draws: Run, alpha: float) -> TestAnswer:
     statistic, lens = question.pairs[0]
     if question.kind in ("shape", "ordered"):
         sums = whole_rows(data)

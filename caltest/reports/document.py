@@ -386,7 +386,7 @@ class Report(Result):
     @property
     def curve(self) -> ReliabilityCurve | None:
         """The reliability curve of the first screen."""
-        return first(ReliabilityCurve, self.sections)
+        return first_of_kind(ReliabilityCurve, self.sections)
 
     @property
     def views(self) -> str:
@@ -546,7 +546,7 @@ class Report(Result):
 ResultT = TypeVar("ResultT", bound=Result)
 
 
-def first(kind: type[ResultT], sections: Sequence[Section]) -> ResultT | None:
+def first_of_kind(kind: type[ResultT], sections: Sequence[Section]) -> ResultT | None:
     """Return the first result of the class ``kind`` in any of the sections.
 
     None if there is none.
@@ -560,7 +560,7 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
 
     ``profile`` selects the wording, "clinical" with the measures that TRIPOD+AI asks for.
     """
-    words, data = WORDING["profiles"][profile], first(DataSummary, sections)
+    words, data = WORDING["profiles"][profile], first_of_kind(DataSummary, sections)
     assert data is not None
     outcome = percent(data.mean_outcome, data.mean_prediction)
     events = f"{data.events} {words['events']} ({data.event}, {outcome}; "
@@ -572,7 +572,7 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         f"Calibration was assessed on {data.n} {words['rows']} with {events}"
         f"mean of the {words['predictions']} {percent(data.mean_prediction, data.mean_outcome)})."
     ]
-    if (measures := first(Measures, sections)) is not None:
+    if (measures := first_of_kind(Measures, sections)) is not None:
         values = {name: measures.find(name) for name in WORDING["paragraph"]}
         told = WORDING["paragraph"] | (WORDING["paragraph_of_top"] if data.n_classes > 2 else {})
         parts = [
@@ -582,12 +582,12 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         ]
         listed = ", ".join(parts)
         sentences += [f"{listed[0].upper()}{listed[1:]}."] if parts else []
-    if (size := first(ConfidenceIntervalResult, sections)) is not None:
+    if (size := first_of_kind(ConfidenceIntervalResult, sections)) is not None:
         triple = size.estimate, size.low or 0.0, size.high or 1.0
         error = _with_interval(triple, size.level)
         bins = "10 bins of equal numbers" if "Quantile" in size.statistic else "15 bins"
         sentences.append(f"The expected calibration error over {bins} was {error}.")
-    if (score := first(CORPDecomposition, sections)) is not None:
+    if (score := first_of_kind(CORPDecomposition, sections)) is not None:
         of_top = " of the confidence" * (data.n_classes > 2)
         sentences.append(
             f"The Brier score{of_top} consists of miscalibration "
@@ -601,7 +601,7 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
         f"{audit.alpha:g}, found miscalibration (smallest adjusted p "
         f"{format_p(min(row.adjusted for row in audit.rows), audit.alpha)})."
     )
-    band, seed = first(BandTest, sections), audit.rows[0].test.seed
+    band, seed = first_of_kind(BandTest, sections), audit.rows[0].test.seed
     sentences += [] if band is None else band._in_words()
     seeded = "" if seed is None else f", seed {seed}"
     return " ".join([*sentences, f"Computed with caltest {audit.version}{seeded}."])

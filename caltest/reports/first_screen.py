@@ -24,7 +24,7 @@ from caltest.inference.reliability import View
 from caltest.nulls import Run
 from caltest.recalibration import TemperatureScaling
 from caltest.reports.advice import Situation, recommendation
-from caltest.reports.document import Measures, Section, first
+from caltest.reports.document import Measures, Section, first_of_kind
 from caltest.reports.screen import FirstScreen, KeyNumber, PartLine
 from caltest.reports.views import MINUS, NB, points, share
 from caltest.results import (
@@ -180,7 +180,7 @@ def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
         return ""
     if not row.verdict.rejects:
         return "No class is wrong by itself beyond noise."
-    error, floor = _points(row.test.estimate), _points(row.test.null_mean)
+    error, floor = _size_in_points(row.test.estimate), _size_in_points(row.test.null_mean)
     return (
         f"{row.worst.capitalize()} is certainly the furthest off (calibration error {error}, noise "
         f"floor {floor}); averages of all classes are right within noise."
@@ -294,10 +294,10 @@ def _headline(
             )
         row = f.audit.rows[0]
         return "Right on average, wrong in parts", (
-            f"calibration error {_points(row.test.estimate)}, "
-            f"noise floor {_points(row.test.null_mean)}"
+            f"calibration error {_size_in_points(row.test.estimate)}, "
+            f"noise floor {_size_in_points(row.test.null_mean)}"
         )
-    passing = _points(f.audit.rows[0].critical)
+    passing = _size_in_points(f.audit.rows[0].critical)
     if f.audit.verdict is AuditVerdict.TOO_LITTLE_DATA:
         return "Too little data", f"an error of {passing} would not be detected"
     return "No miscalibration detected", f"errors up to {passing} would not be detected"
@@ -344,15 +344,17 @@ def _matters(
             off = f"{apart}number: weak evidence. " * (low > 0.0 or high < 0.0)
             return f"{off}No tolerance was set."
         return f"{_count(f, signed)}No tolerance was set."
-    limit, ends = _points(tolerance), ""
+    limit, ends = _size_in_points(tolerance), ""
     if isfinite(audit.low) and isfinite(audit.high):
-        ends = f"the error lies between {_points(audit.low)} and {_points(audit.high)}"
+        ends = (
+            f"the error lies between {_size_in_points(audit.low)} and {_size_in_points(audit.high)}"
+        )
     worst = next((p for p in parts if p.tone == "bad"), None)
     if audit.verdict is AuditVerdict.MATTERS:
         if worst is not None and f.grouped is not None:
             return (
                 f"Yes. At {worst.name} observed and predicted differ by at least "
-                f"{_points(worst.at_least)}; the tolerance is {limit}."
+                f"{_size_in_points(worst.at_least)}; the tolerance is {limit}."
             )
         return f"Yes: {ends}; the tolerance is {limit}."
     if audit.verdict in (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER):
@@ -397,7 +399,7 @@ def _numbers(
         numbers.append(_signed_number(f"Observed {MINUS} predicted", signed, "above 0: too low"))
     if isfinite(slope[0]):
         numbers.append(_ratio_number("Calibration slope", slope, "below 1: too extreme"))
-    size = first(ConfidenceIntervalResult, f.sections)
+    size = first_of_kind(ConfidenceIntervalResult, f.sections)
     if size is not None and size.low is not None and size.high is not None:
         spread = 100.0 * spread_of(size.low, size.high)
         numbers.append(KeyNumber(
@@ -428,7 +430,7 @@ def _numbers(
 
 
 def _measure(f: Findings, name: str) -> tuple[float, float, float]:
-    measures = first(Measures, f.sections)
+    measures = first_of_kind(Measures, f.sections)
     found = None if measures is None else measures.find(name)
     return (nan, nan, nan) if found is None else found
 
@@ -443,7 +445,7 @@ def _signed_pp(value: float, spread: float) -> str:
     return f"+{text}" if value > 0.0 and text != "0" else text
 
 
-def _points(value: float) -> str:
+def _size_in_points(value: float) -> str:
     return points(abs(value)).removeprefix("+")
 
 
@@ -514,7 +516,7 @@ def _situation(
     levels, slopes, common = _by_group(f)
     temperature, enough = _temperature(f)
     searches = [row.search for row in audit.rows if row.search is not None and row.verdict.rejects]
-    comparison = first(ComparisonResult, f.sections)
+    comparison = first_of_kind(ComparisonResult, f.sections)
     ends = _mean_ends(f, signed)
     critical, noticed = audit.rows[0].critical, audit.tolerance or 0.1
     needed = int(np.ceil(data.n * (critical / noticed) ** 2 / 100.0)) * 100
@@ -564,7 +566,7 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
     none = (nan, nan, nan)
     if f.grouped is None or not 1 < len(groups := f.grouped.subgroups()) <= MOST_BOUNDED:
         return none
-    sites = first(MetaAnalysis, f.sections)
+    sites = first_of_kind(MetaAnalysis, f.sections)
     plain = f.grouped.weights is None and f.grouped.n_clusters is None
     if not plain or f.grouped.followup is not None:
         if sites is None:

@@ -152,18 +152,18 @@ def small_scale(number: KeyNumber, width: float = 210.0) -> str:
     length = max(ends) - min(ends)
     start, stop = min(ends) - 0.2 * length, max(ends) + 0.2 * length
 
-    def at(value: float) -> float:
+    def x_of(value: float) -> float:
         return round(6.0 + (value - start) / (stop - start) * (width - 12.0), 1)
 
     half = 3.1 * len(number.reference_words)
-    middle = min(max(at(number.reference), half), width - half)
+    middle = min(max(x_of(number.reference), half), width - half)
     title = f"{number.label} {number.value}, {number.interval}; {number.reference_words}"
     kinds = ("e sig", "o") if number.marked else ("e", "i")
     return (
         f'<svg class="sc" viewBox="0 0 {width:g} 31" role="img"><title>{escape(title)}</title>'
-        f'<path class="x" d="M6 10H{width - 6:g}"/><path class="ref" d="M{at(number.reference)} '
-        f'2V18"/><path class="{kinds[0]}" d="M{at(number.low)} 10H{at(number.high)}"/>'
-        f'<circle class="{kinds[1]}" cx="{at(number.at)}" cy="10" r="4.5"/>'
+        f'<path class="x" d="M6 10H{width - 6:g}"/><path class="ref" d="M{x_of(number.reference)} '
+        f'2V18"/><path class="{kinds[0]}" d="M{x_of(number.low)} 10H{x_of(number.high)}"/>'
+        f'<circle class="{kinds[1]}" cx="{x_of(number.at)}" cy="10" r="4.5"/>'
         f'<text x="{middle:.1f}" y="29" text-anchor="middle">{escape(number.reference_words)}'
         "</text></svg>"
     )
@@ -178,12 +178,12 @@ def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 25
     step = next(s for s in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if reach / s <= 3.0)
     reach = step * float(np.ceil(reach / step))
 
-    def at(value: float) -> float:
+    def x_of(value: float) -> float:
         return round(18.0 + (value + reach) / (2.0 * reach) * (width - 36.0), 1)
 
     ticks = [k * step for k in range(-round(reach / step), round(reach / step) + 1)]
     words = "".join(
-        f'<text x="{at(t)}" y="13" text-anchor="middle">{_point(t)}</text>' for t in ticks
+        f'<text x="{x_of(t)}" y="13" text-anchor="middle">{_point(t)}</text>' for t in ticks
     )
     out = [f'<svg class="f" viewBox="0 0 {width:g} 18" aria-hidden="true">{words}</svg>']
     for p in parts:
@@ -193,16 +193,16 @@ def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 25
         )
         off = p.at_least > 0.0
         band = (
-            f'<rect class="tol" x="{at(max(-tolerance, -reach))}" y="0" height="30" '
-            f'width="{at(min(tolerance, reach)) - at(max(-tolerance, -reach)):.1f}"/>'
+            f'<rect class="tol" x="{x_of(max(-tolerance, -reach))}" y="0" height="30" '
+            f'width="{x_of(min(tolerance, reach)) - x_of(max(-tolerance, -reach)):.1f}"/>'
         ) * (tolerance > 0.0)
         kind, dot = ("e sig", "o") if off else ("e", "i")
-        caps = "".join(f'<path class="{kind}" d="M{at(v)} 10v10"/>' for v in (p.low, p.high))
+        caps = "".join(f'<path class="{kind}" d="M{x_of(v)} 10v10"/>' for v in (p.low, p.high))
         out.append(
             f'<svg class="f" viewBox="0 0 {width:g} 30" role="img"><title>{escape(title)}</title>'
-            f'{band}<path class="d0" d="M{at(0.0)} 0V30"/><path class="{kind}" d="M{at(p.low)} '
-            f'15H{at(p.high)}"/>{caps}<circle class="{dot}" cx="{at(p.difference)}" cy="15" r="5"/>'
-            "</svg>"
+            f'{band}<path class="d0" d="M{x_of(0.0)} 0V30"/><path class="{kind}" d="M{x_of(p.low)} '
+            f'15H{x_of(p.high)}"/>{caps}'
+            f'<circle class="{dot}" cx="{x_of(p.difference)}" cy="15" r="5"/></svg>'
         )
     return out
 

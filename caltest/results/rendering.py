@@ -319,11 +319,11 @@ def _spared(lines: list[Sequence[str]], width: int) -> list[list[str]]:
     """Return a table without the columns that it can do without, as far as it is too wide."""
     table = [list(line) for line in lines]
 
-    def total() -> int:
+    def line_length() -> int:
         return sum(max(map(len, column)) + 2 for column in zip(*table, strict=True))
 
     for name in SPARED:
-        if total() <= width:
+        if line_length() <= width:
             return table
         if name in table[0] and len(table[0]) > 2:
             place = table[0].index(name)

@@ -92,14 +92,14 @@ def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0
     ends += [] if reference is None else [reference]
     at = _scale(min(ends), max(ends), 10.0, PICTURE_WIDTH - 10.0)
     bottom = 22 + 32 * len(rows)
-    picture = [_text(0, 11, axis, "a")]
+    picture = [_label(0, 11, axis, "a")]
     for number, row in enumerate(rows):
         if reference is not None:  # beside the marks only: labels stay free
             picture.append(f'<path class="d" d="M{at(reference)} {35 + 32 * number}v18"/>')
         picture.append(_interval(row, at, 22 + 32 * number))
     for tick in dict.fromkeys([min(ends), *([] if reference is None else [reference]), max(ends)]):
         anchor = "start" if at(tick) < 30 else "end" if at(tick) > PICTURE_WIDTH - 30 else "middle"
-        picture.append(_text(at(tick), bottom + 13, f"{tick:.3g}", "k", anchor))
+        picture.append(_label(at(tick), bottom + 13, f"{tick:.3g}", "k", anchor))
     return _svg(picture, bottom + 18, f"{axis}: {'; '.join(row.words for row in rows)}")
 
 
@@ -121,7 +121,7 @@ def _interval(row: IntervalRow, at: Callable[[float], float], top: float) -> str
         marks.append(f'<path class="r" d="M{at(row.limit)} {middle - 8}v16"/>')
     marks.append(_dot(at(row.value), middle, row.marked))
     label = row.label if len(row.label) <= LONGEST_LABEL else row.label[: LONGEST_LABEL - 1] + "…"
-    return _mark(row.words, [_text(4, top + 12, label, "k"), *marks])
+    return _mark(row.words, [_label(4, top + 12, label, "k"), *marks])
 
 
 def diagram(
@@ -191,11 +191,8 @@ def line(
     return _svg(picture, PICTURE_HEIGHT, f"{axes[1]} by {axes[0]}")
 
 
-def columns(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:
-    """Return a histogram as SVG from counts.
-
-    ``ends`` are its limits and ``words`` its hover text.
-    """
+def histogram_bars(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:
+    """Return a histogram of counts between two limits."""
     tallest = max(*heights, 1e-300)
     width = (PICTURE_WIDTH - 8) / len(heights)
     bars = "".join(
@@ -204,11 +201,11 @@ def columns(heights: Sequence[float], ends: tuple[float, float], words: str) -> 
         if height > 0
     )
     axis = [
-        _text(4, 74, f"{ends[0]:g}", "k"),
-        _text(PICTURE_WIDTH - 4, 74, f"{ends[1]:g}", "k", "end"),
+        _label(4, 74, f"{ends[0]:g}", "k"),
+        _label(PICTURE_WIDTH - 4, 74, f"{ends[1]:g}", "k", "end"),
     ]
     marks = [f'<path class="b" d="{bars}"/>', f'<path class="x" d="M4 60H{PICTURE_WIDTH - 4}"/>']
-    return _svg([_text(0, 11, words, "a"), _mark(words, marks), *axis], 78, words)
+    return _svg([_label(0, 11, words, "a"), _mark(words, marks), *axis], 78, words)
 
 
 # ------------------------------------------------------------------------------
@@ -251,14 +248,14 @@ def _frame(
     shown.
     """
     picture = [
-        _text(0, 11, axes[1], "a"),
-        _text(PLOT_RIGHT, PICTURE_HEIGHT - 4, axes[0], "a", "end"),
+        _label(0, 11, axes[1], "a"),
+        _label(PLOT_RIGHT, PICTURE_HEIGHT - 4, axes[0], "a", "end"),
     ]
     for value in y_ends:
         picture.append(f'<path class="g" d="M{PLOT_LEFT} {y(value)}H{PLOT_RIGHT}"/>')
-        picture.append(_text(PLOT_LEFT - 4, y(value) + 4, f"{value:.2g}", "k", "end"))
+        picture.append(_label(PLOT_LEFT - 4, y(value) + 4, f"{value:.2g}", "k", "end"))
     for value, anchor in zip(x_ends, ("start", "end"), strict=True):
-        picture.append(_text(x(value), PLOT_BOTTOM + 14, _number(value), "k", anchor))
+        picture.append(_label(x(value), PLOT_BOTTOM + 14, _number(value), "k", anchor))
     return picture
 
 
@@ -277,7 +274,7 @@ def _mark(words: str, marks: Iterable[str]) -> str:
     return f'<g role="img"><title>{escape(words)}</title>{"".join(marks)}</g>'
 
 
-def _text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
+def _label(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
     place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
     return f'<text class="{kind}" {place}>{escape(words.replace("-", "−"))}</text>'
 

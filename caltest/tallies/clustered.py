@@ -24,7 +24,7 @@ from caltest.nulls.laws import clopper_pearson
 from caltest.read.grade_tables import count_table, read_columns
 from caltest.tallies.grid import AnyTally
 from caltest.tallies.sql import CLUSTER_CELLS
-from caltest.tallies.tally import event_through, refuse_in_memory, rows_of
+from caltest.tallies.tally import event_through, refuse_in_memory, rows_to_tally
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -111,7 +111,7 @@ class ClusteredTally(AnyTally):
         if facts.get("drop_missing") or facts.get("drop_labels"):
             raise StatisticError("a tally of clusters drops no rows: leave them out before")
         clusters = facts.pop("clusters")
-        data, through = rows_of(lens, probs, labels, facts)
+        data, through = rows_to_tally(lens, probs, labels, facts)
         if data.weights is not None:
             raise StatisticError("a tally of clusters keeps no weights: leave them out")
         of_rows = as_names(clusters, data.n, "clusters of a tally").astype(str)

@@ -117,7 +117,7 @@ def mean_position(sums: IntArray) -> FloatArray:
     return np.asarray((sums[:, 1] / POSITIONS + sums[:, 7] / FINE) / sums[:, 0])
 
 
-def total(totals: IntArray, name: str) -> FloatArray:
+def total_of(totals: IntArray, name: str) -> FloatArray:
     """Return the total ``name`` of every stratum as floating-point numbers, shape (W,)."""
     high, low = totals[:, TOTALS.index(name)].T
     return high / HIGH + low / (HIGH * 2.0**LOW)

@@ -39,7 +39,7 @@ from caltest.statistics.problem import (
 )
 from caltest.statistics.rows import Flips
 from caltest.tallies.clustered import FEWEST_CLUSTERS, ClusteredTally
-from caltest.tallies.grid import FINE, POSITIONS, AnyTally, Grid, mean_position, total
+from caltest.tallies.grid import FINE, POSITIONS, AnyTally, Grid, mean_position, total_of
 from caltest.tallies.tally import Tally
 
 # ------------------------------------------------------------------------------
@@ -267,7 +267,9 @@ class TallyProblem(MicroCells):
 
     def total(self, name: str, power: int = 1) -> float:
         """Return a total over all rows, weighted by a power of the row weights."""
-        return float(in_whole_numbers(self.tally.strata) ** power @ total(self.tally.totals, name))
+        return float(
+            in_whole_numbers(self.tally.strata) ** power @ total_of(self.tally.totals, name)
+        )
 
     @cached_property
     def atoms(self) -> Atoms:

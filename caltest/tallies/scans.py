@@ -29,7 +29,7 @@ from caltest.read.state import (
     unsealed,
     write_file,
 )
-from caltest.read.tables import rows_of
+from caltest.read.tables import n_rows_of
 from caltest.tallies.tally import LOOKS, MaybeTally, Tallies, Tally, TallyReading, joined, named
 
 #: Which commands look so.
@@ -170,7 +170,7 @@ class _Run:
         for part in (part for part in self.parts if part not in left):
             self.reading.seen(part)
         try:
-            with progress(rows_of(left), "rows") as advance:
+            with progress(n_rows_of(left), "rows") as advance:
                 for part in left:
                     self._count(part, advance)
         except KeyboardInterrupt:

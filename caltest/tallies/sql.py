@@ -265,17 +265,20 @@ def _result(word: Mapping[str, str]) -> str:
     ``word`` are the dialect's names.
     """
 
-    def total(value: str) -> str:
+    def sum_of(value: str) -> str:
         return f"SUM(CAST(CASE WHEN refused < 0 THEN 0 ELSE {value} END AS BIGINT))"
 
     weight = "CASE WHEN refused < 0 THEN 0e0 ELSE w END"
     shown = {"grid": "CAST(MIN(g) AS INTEGER)", "weight": weight, "key": "key", "n": "COUNT(*)"}
     for name in CELL_SUMS[1:]:
         column = {"t1": "whole", "events": "y", "events_t": "yt"}.get(name, name)
-        shown[name] = f"CAST({total(column)} AS BIGINT)"
+        shown[name] = f"CAST({sum_of(column)} AS BIGINT)"
     for name in TOTALS:
         value, carry = f"({name} * {HIGH!r})", f"{2**LOW}"
-        high, low = total(f"FLOOR{value}"), total(f"FLOOR(({value} - FLOOR{value}) * {2.0**LOW!r})")
+        high, low = (
+            sum_of(f"FLOOR{value}"),
+            sum_of(f"FLOOR(({value} - FLOOR{value}) * {2.0**LOW!r})"),
+        )
         shown[name] = f"CAST({high} + {word['quotient'].format(low, carry)} AS BIGINT)"
         shown[f"{name}_rest"] = f"CAST(MOD({low}, {carry}) AS BIGINT)"
     return ",\n".join(f"{shown[name]} AS {name}" for name in SQL_COLUMNS)

@@ -1,7 +1,7 @@
 """The stored form of a tally: JSON of whole numbers only, checked when it is read.
 
-:func:`to_json` writes the fields of a tally, and :func:`fields_of` reads them and refuses sums that
-no rows can have.
+:func:`tally_json` writes the fields of a tally, and :func:`fields_of` reads them and refuses sums
+that no rows can have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERSION = 2
 FORM = "caltest tally"
 
 
-def to_json(tally: Fields, n: int) -> str:
+def tally_json(tally: Fields, n: int) -> str:
     """Return the fields of a tally of ``n`` rows as JSON text; :func:`fields_of` is the inverse."""
     lens = {"name": type(tally["lens"]).__name__, **vars(tally["lens"])}
     columns = {"stratum": tally["stratum"], "key": tally["key"]}

@@ -59,7 +59,7 @@ from caltest.tallies.grid import (
 )
 from caltest.tallies.sample import ROWS_COMPARED, UNBOUNDED, RowSample, part_of, shared_rows
 from caltest.tallies.sql import Counted
-from caltest.tallies.stored import TALLY_LENSES, fields_of, to_json
+from caltest.tallies.stored import TALLY_LENSES, fields_of, tally_json
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -153,7 +153,7 @@ class Tally(AnyTally, Counted):
         StatisticError
             For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
-        data, through = rows_of(lens, probs, labels, facts)
+        data, through = rows_to_tally(lens, probs, labels, facts)
         pairs, events = event_through(through, data)
         of_rows = data.weights
         weights = np.ones(1) if of_rows is None else np.unique(of_rows[of_rows > 0.0])
@@ -294,7 +294,7 @@ class Tally(AnyTally, Counted):
 
     def to_json(self) -> str:
         """Return the tally as JSON text, in whole numbers only."""
-        return to_json({f.name: vars(self)[f.name] for f in fields(self)}, self.n)
+        return tally_json({f.name: vars(self)[f.name] for f in fields(self)}, self.n)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -306,7 +306,7 @@ class Tally(AnyTally, Counted):
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
 
 
-def rows_of(
+def rows_to_tally(
     lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
     """Return validated rows for a tally, and the lens.
@@ -458,7 +458,7 @@ class Tallies(AnyTally):
         if not chosen:
             raise StatisticError("the list of lenses is empty")
         for lens in chosen:
-            rows_of(lens, data, None, {})  # which refuses what no sums and no sample can hold
+            rows_to_tally(lens, data, None, {})  # which refuses what no sums and no sample can hold
         # What leaves more classes is for the sample; beside it stands the top class at least.
         chosen = [lens for lens in chosen if not leaves_more_than_two(lens, data)] or [TopK(1)]
         coarse = CLASS_GRIDS[data.n_classes >= MANY_CLASSES] if data.n_classes > 2 else GRID_CELLS

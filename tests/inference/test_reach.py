@@ -14,7 +14,7 @@ from caltest.inference.comparison import (
     Difference,
     Settings,
     _score_differences,
-    verdict,
+    verdict_of_pair,
 )
 from caltest.inference.squared_error import SquaredError
 from caltest.results import ComparisonVerdict
@@ -147,7 +147,7 @@ SETTINGS = Settings(None, None, "z", True, 0.95, 0.02, {})
 )
 def test_verdicts_at_their_borders(difference, pvalue, low, high, expected):
     assert 1.0 - SETTINGS.level >= 0.05  # so that 0.05 differs
-    assert verdict(SETTINGS, difference, pvalue, low, high) is expected
+    assert verdict_of_pair(SETTINGS, difference, pvalue, low, high) is expected
 
 
 @pytest.mark.parametrize("paired", [True, False])

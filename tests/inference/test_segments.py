@@ -19,7 +19,7 @@ from caltest.inference.lattice import (
     log_moment,
     tilted,
 )
-from caltest.inference.segments import interval, reach, short_list, strong_error
+from caltest.inference.segments import found_differences, interval, short_list, strong_error
 
 FEW = {"n_resamples": 199, "rng": 0}
 
@@ -307,9 +307,9 @@ def test_the_reach_is_found_as_often_as_it_says(monkeypatch):
     n = 2000
     p, f = rng.uniform(0.02, 0.5, n), {"x": rng.permutation(n), "u": rng.random(n)}
     scan = scan_of(p, f)
-    whole = reach(scan, 2.5)
+    whole = found_differences(scan, 2.5)
     monkeypatch.setattr("caltest.inference.segments.ROWS_SAMPLED", 500)
-    assert np.array(reach(scan, 2.5)) == pytest.approx(np.array(whole), rel=0.02)
+    assert np.array(found_differences(scan, 2.5)) == pytest.approx(np.array(whole), rel=0.02)
     for share, gap in whole:
         m = rng.permutation(n) < share * n
         shifts = np.linspace(0, 4, 400)

@@ -7,7 +7,7 @@ import pytest
 from caltest.data.questions import Column, Rows
 from caltest.data.times import like_time
 from caltest.errors import InvalidPredictionsError
-from caltest.read.expressions import terms, with_column
+from caltest.read.expressions import terms_of, with_column
 from caltest.read.files import read_predictions
 
 RAIN = {"p": [0.2, 0.4, 0.6, 0.8], "mm": ["0.0", "T", "10", "7"]}
@@ -67,7 +67,7 @@ def test_percents_beside_plain_numbers_are_refused():
 
 def test_codes_of_text_stay_text():
     schema = pl.DataFrame({"code": ["01", "1"]}).schema
-    assert terms("code = '1'", schema)[0].written == ()
+    assert terms_of("code = '1'", schema)[0].written == ()
     data = read_predictions({"p": [0.1, 0.9], "code": ["01", "1"]}, label="code = '1'")
     assert data.labels.tolist() == [0, 1]
 

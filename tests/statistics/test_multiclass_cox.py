@@ -7,7 +7,7 @@ import pytest
 from conftest import sloped
 
 import caltest as ct
-from caltest.inference.wrong_classes import enough, fitted
+from caltest.inference.wrong_classes import enough, fitted_probabilities
 from caltest.statistics.statistic import prepare, problem_of
 
 PARTS = ("level", "temperature", "vector")
@@ -185,7 +185,7 @@ def test_digits_of_sure_predictions_are_kept():
 def test_the_fit_of_shifts_and_slope_has_scores_of_zero():
     probs, labels = reference()
     z = np.log(probs)
-    q = fitted(z, labels, shifts=True, slope=True)
+    q = fitted_probabilities(z, labels, shifts=True, slope=True)
     residual = (labels[:, None] == np.arange(4)) - q
     assert np.abs(residual.sum(axis=0)).max() < 1e-5
     assert abs((residual * z).sum()) < 1e-4

@@ -11,7 +11,7 @@ import caltest as ct
 from caltest.monitoring.monitor import _earned, bet_sums
 from caltest.nulls import bets as kernels
 from caltest.nulls import bets as mixture
-from caltest.reports.document import Measures, first
+from caltest.reports.document import Measures, first_of_kind
 from caltest.tallies import TallyProblem
 
 
@@ -167,7 +167,7 @@ def test_a_page_of_a_tally_says_what_that_of_its_rows_says(tmp_path):
     assert (sums.verdict, sums.n) == (rows.verdict, rows.n)
     needed = {"smooth"}  # the rows, for a curve of nearest neighbours
     assert [s.key for s in sums.sections] == [s.key for s in rows.sections if s.key not in needed]
-    measures, whole = (first(Measures, page.sections) for page in (sums, rows))
+    measures, whole = (first_of_kind(Measures, page.sections) for page in (sums, rows))
     assert set(whole.measure) - set(measures.measure) == {
         f"{name} (lowess)" for name in ("ICI", "E50", "E90", "ECI")
     }
