@@ -530,13 +530,23 @@ def formula(task: Task) -> SearchAnswer:
         null, alternative = (p * (1.0 - p)).mean(), spread.mean() + (q - p).var()
         reach = z * np.sqrt(null) + float(ndtri(task.power)) * np.sqrt(alternative)
         needed = (reach / max(abs((q - p).mean()), 1e-300)) ** 2
+    elif not 0.0 < q.mean() < 1.0:
+        raise StatisticError(
+            f"all events are {'certain' if q.mean() else 'impossible'} under the true "
+            f"probabilities: an interval of {task.statistic!r} needs some of both outcomes"
+        )
     elif task.statistic == "O:E":
         needed = (1.0 - q.mean()) / q.mean() * (z / asinh(task.width / 2.0)) ** 2
     else:
         inner = (p > 0.0) & (p < 1.0)
         odds = logit(np.where(inner, p, 0.5))
         a, b, c = (float((spread * inner * odds**k).mean()) for k in range(3))
-        information = a if task.statistic == "intercept" else c - b * b / a
+        information = a if task.statistic == "intercept" or a == 0.0 else c - b * b / a
+        if information <= 1e-12 * max(a, c):  # rounding leaves c − b² / a above or below 0
+            raise StatisticError(
+                f"the predictions say nothing of the {task.statistic}: pass predictions between "
+                "0 and 1" + ", of at least two values" * (task.statistic == "slope")
+            )
         needed = (2.0 * z / task.width) ** 2 / information
     if not needed <= ROWS_LAST_TRIED:
         raise StatisticError(f"even {ROWS_LAST_TRIED} rows would not do")

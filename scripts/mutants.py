@@ -202,10 +202,13 @@ def skipped(node: ast.AST) -> bool:
 
 
 class Touched:
-    """A plugin that notes the time of each test, and which lines and kernels it runs."""
+    """A plugin that notes the time of each test, and which lines and kernels it runs.
 
-    def __init__(self, coverage: Any) -> None:
-        self.coverage, self.test = coverage, ""
+    Of each test function at most ``most`` sets of parameters are run, spread over all of them.
+    """
+
+    def __init__(self, coverage: Any, most: int) -> None:
+        self.coverage, self.most, self.test = coverage, most, ""
         self.seconds: dict[str, float] = {}
         self.kernels: defaultdict[str, set[str]] = defaultdict(set)
 
@@ -221,6 +224,16 @@ class Touched:
             return call(called, *args)
 
         kernel.__call__ = noted  # type: ignore[method-assign]
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        functions: defaultdict[str, list[Any]] = defaultdict(list)
+        for item in items:
+            functions[item.nodeid.partition("[")[0]].append(item)
+        items[:] = [
+            tests[i]
+            for tests in functions.values()
+            for i in sorted({*np.linspace(0, len(tests) - 1, self.most).astype(int)})
+        ]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.test = nodeid
@@ -366,13 +379,13 @@ def tried(
     return outcome
 
 
-def cover(folder: Path) -> None:
+def cover(folder: Path, most: int) -> None:
     """Run the fast tests, and note what each of them runs."""
     import coverage
     import pytest
 
     measured = coverage.Coverage(folder / "coverage", include=["caltest/*"], config_file=False)
-    touched = Touched(measured)
+    touched = Touched(measured, most)
     with measured.collect():
         pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider"], plugins=[touched])
     measured.save()
@@ -462,10 +475,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("mutants"))
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20190416)
+    parser.add_argument("--most", type=int, default=40, help="cover: cases of a test function")
     o = parser.parse_args()
     o.folder.mkdir(exist_ok=True)
     if o.part in ("cover", "show"):
-        return cover(o.folder) if o.part == "cover" else show(o.folder)
+        return cover(o.folder, o.most) if o.part == "cover" else show(o.folder)
     with tempfile.TemporaryDirectory() as name:
         house = Path(name)
         for part in PARTS:

@@ -246,13 +246,20 @@ def call_of(rng: np.random.Generator) -> tuple[str, Callable[..., Any]]:
         "Tally": lambda d: ct.calibration_test(
             ct.Tally.of(d.probs, d.labels, lens, **d.facts), None, statistic, **few
         ),
+        # by formula, which is quick: a search simulates data sets of up to two million rows
         "plan": lambda d: ct.plan(
-            d.probs, alternative=Slope(0.5), n_datasets=20, rng=few["rng"], **d.facts
+            d.probs, None, PLANNED[few["rng"] % 3], alternative=Slope(other), width=1 - level / 2,
+            rng=few["rng"], **d.facts,
+        ) if few["rng"] < 6 else ct.plan(
+            d.probs, None, ct.CalibrationInTheLarge(), alternative=Slope(other), **d.facts
         ),
     }  # fmt: skip
     name = str(rng.choice(list(calls)))
     return name, calls[name]
 
+
+#: What is planned by formula.
+PLANNED = ("O:E", "intercept", "slope")
 
 #: Verbs whose calls take workers.
 WITH_WORKERS = (

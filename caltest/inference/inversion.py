@@ -71,7 +71,8 @@ def absolute_corrected(cells: CellNoise) -> float:
 
     gap, sigma = np.abs(cells.sums), np.sqrt(cells.variance)
     # Leone, Nelson & Nottingham (1961): E|μ + σZ|; from 40 σ on the normal is not folded
-    ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
+    with np.errstate(over="ignore"):  # of a large gap without noise
+        ratio = np.minimum(gap / np.maximum(sigma, 1e-300), 40.0)
     folded = sigma * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + gap * erf(ratio / np.sqrt(2))
     return float((2.0 * gap - folded).sum()) / cells.n
 

@@ -48,6 +48,8 @@ def test_the_page_is_up_to_date():
     assert agreement.TARGET.read_text(encoding="utf-8") == agreement.page()
 
 
+# calibration_curve(y, p, n_bins=5, strategy=...)[0] of scikit-learn, of the class 1 that is first
+# here
 @pytest.mark.parametrize(("strategy", "expected"), [
     ("uniform", [0.06380121, 0.31736527, 0.47462687, 0.68161435, 0.93085106]),
     ("quantile", [0.031, 0.211, 0.485, 0.786, 0.968]),
@@ -64,6 +66,7 @@ def test_tcal_published(data_dir):
     with np.load(data_dir / "toplabel" / "cifar100_mobilenetv2_x1_4_tcal.npz") as file:
         p, right = file["probs"], file["labels"].astype(int)
     bins = ct.UniformBins(15, closed="left")
+    # the authors' plugin_ece on these data (Lee et al. 2023, T-Cal)
     assert ct.ECE(bins)(p, right) == pytest.approx(0.118737, abs=6e-7)
     assert ct.DebiasedL2(bins, estimator="tcal")(p, right) == pytest.approx(0.01913869, abs=6e-9)
 

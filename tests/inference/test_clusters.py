@@ -87,6 +87,8 @@ def test_pairs_of_one_cluster_are_left_out(rng, n_classes, weighted):
 
 
 def test_sums_of_the_example():
+    # Numbers of this example: sums over its pairs of rows, and for the shares and the effective
+    # number all 2¹² label vectors, by enumeration with other code.
     data = example()
     agreement = Agreement.of(data)
     assert agreement.quarter.tolist() == [0, 0, 1, 0, 2, 1, 2, 3, 2, 2, 3, 1]

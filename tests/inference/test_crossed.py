@@ -67,6 +67,7 @@ def two_law(first, second):
 
 
 def test_agreement_of_the_example():
+    # Sums over the pairs of the eight rows, by other code; the second degree is (1 − √.9)².
     seen = CrossedAgreement.of(eight(), "label")
     each = [column(eight().labels[None], False)[0, 0] for column in seen.columns]
     sums = [seen.observed(), *each, *seen.joint, seen.columns[0].sums[0].sum()]
@@ -74,7 +75,7 @@ def test_agreement_of_the_example():
     assert seen.inflation((0.04, 0.25)) == 1.0
     object.__setattr__(seen, "limits", (0.9, 1.0))
     both = TwoColumns(eight(), ("label", "label"), seen, seen)
-    assert both.degree(None) == pytest.approx((0.9, 0.0026334039), abs=1e-8)
+    assert both.degree(None) == pytest.approx((0.9, (1.0 - 0.9**0.5) ** 2), abs=1e-12)
 
 
 @pytest.mark.parametrize("dependence", ENUMERATED)
@@ -184,8 +185,10 @@ def test_compare_by_enumerated_pairs():
     assert (brier.low, brier.high) == pytest.approx((d.mean() - half, d.mean() + half))
     value = errors[0].estimate - errors[1].estimate
     variance = variance_of_difference(*errors, data)
+    # by other code, from the pairs of rows that share no cluster and from leaving clusters out
     assert (value, variance) == pytest.approx((0.02116071429, 0.00540474193), abs=1e-10)
     low, high, pvalue = by_student(value, variance, freedom_of(data), 0.95)
+    # the same code, by Student's law
     assert pvalue == pytest.approx(0.80055921213, abs=1e-9)
     reach = student.ppf(0.975, 2) * np.sqrt(variance)
     assert (low, high) == pytest.approx((value - reach, value + reach))

@@ -95,11 +95,27 @@ def test_squared_error_and_its_variance_by_definition(rng, k, clustered, weighte
         assert base_variance(*errors, paired) == pytest.approx(expected, rel=1e-9)
 
 
+def by_pairs(p, y, clusters, weights, bins):
+    """Σ_b W_b Σ w_i w_j r_i r_j / Σ w_i w_j / Σ W_b over pairs of a cell and of two clusters."""
+    p, y, clusters, w = (np.asarray(v, float) for v in (p, y, clusters, weights))
+    cell, r, total = np.ceil(p * bins), y - p, 0.0
+    for c in np.unique(cell):
+        rows = np.flatnonzero(cell == c)
+        pairs = [(i, j) for i, j in product(rows, rows) if clusters[i] != clusters[j]]
+        if pairs:
+            products = sum(w[i] * w[j] * r[i] * r[j] for i, j in pairs)
+            total += w[rows].sum() * products / sum(w[i] * w[j] for i, j in pairs)
+    return total / w.sum()
+
+
 def test_enumerated_example_leaves_out_pairs_of_a_cluster():
     assert error_of(designed(P, Y)).estimate == pytest.approx(0.174166667, abs=1e-9)
     assert error_of(designed(P, Y, G)).estimate == pytest.approx(0.170416667, abs=1e-9)
     p, y, w = [0.2, 0.3, 0.4, 0.6, 0.7, 0.9], [0, 1, 0, 1, 0, 1], [1, 2, 1, 3, 1, 2]
     assert error_of(designed(p, y, weights=w), 2).estimate == pytest.approx(-0.101163636, abs=1e-9)
+    found = [by_pairs(P, Y, g, np.ones(12), 5) for g in (np.arange(12), G)]
+    found.append(by_pairs(p, y, np.arange(6), w, 2))
+    assert found == pytest.approx([0.174166667, 0.170416667, -0.101163636], abs=1e-9)
 
 
 def test_compare_takes_clusters_and_weights(rng):
@@ -172,7 +188,7 @@ def test_intervals_with_clusters_use_the_law_of_the_test(rng):
         covered += interval(p, ndtr(z) < p, clusters=g, n_resamples=199, level=0.9).low == 0.0
     assert covered >= 35  # of 40; noise of independent rows where V is 0 gave 29
     found = interval(P, Y, ct.DebiasedL2(5), clusters=G)
-    assert found.corrected == pytest.approx(0.170416667, abs=1e-8)
+    assert found.corrected == pytest.approx(by_pairs(P, Y, G, np.ones(12), 5), abs=1e-12)
     with pytest.raises(ct.StatisticError, match=r"too few clusters \(3\)"):
         interval(P, Y, clusters=np.arange(12) % 3)
 

@@ -73,6 +73,7 @@ def test_several_classes_have_the_means_of_all_rows():
     rows = np.array([*first, [0.5, 0.25, 0.25], [0.2, 0.2, 0.6], [0.05, 0.9, 0.05]])
     fold = np.repeat([0, 1], 3)
     seen = moved(rows, shifts_of(rows, fold, np.ones(6))[fold])
+    # by other code: Newton's steps until the means of the fold are those of all rows
     np.testing.assert_allclose(seen[0], (0.62383885031, 0.2324557039, 0.14370544579), atol=1e-10)
     rng = np.random.default_rng(1)
     probs, fold = rng.dirichlet(np.full(30, 0.05), 400), rng.integers(0, 4, 400)

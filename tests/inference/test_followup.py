@@ -73,6 +73,8 @@ def slow_weights(time, event, horizon, strata):
     return weights
 
 
+# By a slow program of the formulas, written apart from the package: weights by Kaplan and Meier's
+# product, three statistics, sums with their variance by influence functions, Cox by Newton's steps.
 @pytest.mark.parametrize(
     ("strata", "weights", "statistics", "total", "cox"),
     [

@@ -68,6 +68,7 @@ def test_one_full_cell_gives_the_normal_interval(rng):
     sd = np.std(data.labels) / np.sqrt(n)
     absolute = interval(data, ct.ECE(1), n_resamples=9999)
     # The scatter is 0.21, but a calibrated cell would have 0.25: bounds take the larger.
+    # 2.2414 is the normal quantile at 1 − .025 / 2: half of the level on either side of |Z|.
     assert absolute.high == pytest.approx(d + 1.96 * 0.5 / np.sqrt(n), abs=0.1 * sd)
     assert absolute.low == pytest.approx(d - 2.2414 * 0.5 / np.sqrt(n), abs=0.15 * sd)
     squared = interval(data, DebiasedL2(1), n_resamples=9999)

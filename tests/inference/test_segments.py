@@ -61,8 +61,9 @@ def test_reference_values_of_twelve_rows():
     assert scan.lattice.size == 92
     found = ct.segment_search(p, y, features, min_rows=3, n_resamples=4096, alpha=0.2)
     assert (found.null, found.n_resamples) == ("exact", 0)
-    assert found.pvalue == pytest.approx(0.1155299189, abs=1e-9)
+    assert found.pvalue == pytest.approx(0.1155299189, abs=1e-9)  # enumerated below
     first = found.segments[0]
+    # gain and evidence by a slow program of the 92 segments; the p-value is enumerated below
     assert first.name == "x > 2"
     values = first.gain, first.price, first.evidence
     assert values == pytest.approx((4.4000396462, np.log(18), 1.5096678883), abs=1e-8)
@@ -77,6 +78,8 @@ def test_reference_values_of_twelve_rows():
 
 
 def test_reference_values_of_mixed_rows(monkeypatch):
+    # Numbers of the segments: by a slow program that lists all masks of rows, apart from the
+    # package; folds are rows mod 5, weights 1, 2, 3 in turn.
     p, y, features, w = mixed()
     scan = scan_of(p, features)
     gains, price = gains_of(scan, y), scan.lattice.price

@@ -70,6 +70,7 @@ def latent(rng, n, h, rho=0.8):
 def test_limits_of_the_example():
     data = series()
     overlap = Overlap(data)
+    # by other code, from the pairs of rows fewer than three apart
     assert overlap(data.labels[None, :])[0, 0] == pytest.approx(1.23125, abs=1e-12)
     assert overlap.degree(None) == 1.0
     assert neighbours(data) == 0.0  # too few surprises
@@ -84,6 +85,7 @@ def test_enumerated_values(dependence):
     expected = ENUMERATED[dependence]
     assert law @ EVERY == pytest.approx(P, abs=1e-12)
     assert products @ law == pytest.approx(expected[0], abs=1e-8)
+    # 1.23125 is what is seen: test_limits_of_the_example
     assert law[agreed <= 1.23125 + 1e-9].sum() == pytest.approx(expected[1], abs=1e-8)
     code = 2 ** np.arange(12)[::-1]
     drawn = dependent(data, dependence)((5, 6), 0, 60_000)
@@ -240,7 +242,7 @@ def test_neighbours_are_noticed():
 
 
 def test_reference_of_neighbours():
-    """z of the twelve rows of the example, with the surprises of a longer series left out."""
+    """z of the twelve rows of the example, by other code, whatever the surprises."""
     data = series()
     x = centred(data, data.labels[None, :], 0, np.ones(12))[0]
     products = x[1:] * x[:-1]

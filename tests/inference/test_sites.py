@@ -39,7 +39,10 @@ def test_published_by_metafor():
 
 
 def test_reference_values_of_five_sites_and_of_a_spline():
-    """Knapp & Hartung's interval and that of a new site; Harrell's basis, and its fit at one."""
+    """Knapp & Hartung's interval and that of a new site; Harrell's basis, and its fit at one.
+
+    By other code, from the formulas: τ² by Newton's steps of the REML equation.
+    """
     errors = np.array([0.2, 0.25, 0.15, 0.3, 0.2])
     effect = pooled(np.array([[-0.5, 0.1, 0.4, -0.1, 0.3], errors]), 0.95)
     numbers = [effect.tau**2, effect.mean, *effect.interval, *effect.prediction]

@@ -1,7 +1,8 @@
 """Folds whose models memorise groups of rows: detection, tests within folds, shrunk excess.
 
-Golden numbers: ``remedies/reference.py`` of the specification, which is written in plain numpy;
-data are made anew below. Its bins of equal counts are a function here.
+Golden numbers are of a program in plain numpy that was written apart from the package, for the
+study by which the remedies were chosen; data are made anew below. Its bins of equal counts are a
+function here.
 """
 
 from dataclasses import replace
@@ -14,12 +15,13 @@ from caltest.data.lenses import as_lens, close_pairs
 from caltest.inference.within_folds import FoldProblem, WithinFolds
 from caltest.statistics.rows import RowProblem
 
+#: z and partners of close pairs, width by width, of that program in plain numpy.
 CLOSE = [
     *[(41.2621388511, 3.33668341709), (40.6780504519, 3.32100502513)],
     *[(35.3707801381, 3.15834170854), (28.1326245221, 2.8624120603)],
     *[(19.8802666508, 2.48175879397), (12.517890034, 2.71391959799)],
 ]
-#: Statistic, value within folds, its share of 100 draws, and with the excess shrunk.
+#: Statistic, value within folds, its share of 100 draws, and with the excess shrunk: likewise.
 WITHIN = {
     "ECE": (0.132384567497, 0.64, 0.62),
     "ECEq": (0.179967884537, 0.4, 0.41),
@@ -30,7 +32,7 @@ WITHIN = {
 }
 
 
-#: Statistic, value on aligned folds, and its share of 100 draws.
+#: Statistic, value on aligned folds, and its share of 100 draws: of the program.
 ALIGNED = {
     "ECE": (0.105215688061, 0.05),
     "ECEq": (0.125556305415, 0.1),
@@ -82,7 +84,7 @@ def test_statistics_of_aligned_folds_are_those_of_the_reference(name):
     p, y, fold, uniforms = sites()
     data = as_lens(None, ct.Predictions.of(p, y, folds=fold))(ct.Predictions.of(p, y, folds=fold))
     aligned = data.probs[:, 0]
-    assert aligned.sum() == pytest.approx(77.9648059331, rel=1e-8)
+    assert aligned.sum() == pytest.approx(77.9648059331, rel=1e-8)  # of the program
     prepared = STATISTICS[name].prepare(RowProblem(data))
     t = prepared.batch(np.vstack([1 - y, np.where(uniforms < aligned, 0, 1)]))
     value, share = ALIGNED[name]

@@ -18,6 +18,7 @@ from caltest.nulls import bets as kernels
 from caltest.nulls import bets as mixture
 from caltest.statistics.statistic import problem_of
 
+# Mixtures after each row, by the definitions in twins/sequential.py
 P = [0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99, 0.7, 0.2, 0.85]
 Y = [0, 1, 0, 1, 0, 0, 1, 1, 1, 0]
 M = [1.135679552, 1.035149938, 1.650021555, 1.526965346, 1.436514947]
@@ -32,7 +33,10 @@ M3 += [1.096541582, 1.050378347, 1.081594756, 1.072983976, 2.877904564]
 @pytest.mark.interpreted
 def test_reference_sequences():
     np.testing.assert_allclose(np.exp(ct.Monitor().update(P, Y).history[:, 1]), M, atol=1e-9)
-    assert ct.EValue()(P, Y) == pytest.approx(3.310425896, abs=1e-9)
+    assert ct.EValue()(P, Y) == pytest.approx(3.310425896, abs=1e-9)  # of the slow twin
+    p, y = np.array(P), np.array(Y)
+    assert [ref.two_classes(p[:n], y[:n]) for n in range(1, 11)] == pytest.approx(M, abs=1e-9)
+    assert ref.two_classes(p, y, mode="static") == pytest.approx(3.310425896, abs=1e-9)
     three = ct.Monitor(lens=ct.Canonical()).update(P3, Y3)
     np.testing.assert_allclose(np.exp(three.history[:, 1]), M3, atol=1e-9)
 

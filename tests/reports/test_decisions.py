@@ -223,6 +223,20 @@ def test_published_sample_sizes():
     assert ct.plan(data, statistic="O:E", width=width).n == int(np.ceil(0.982 / (0.018 * 0.051**2)))
 
 
+@pytest.mark.parametrize(
+    ("p", "statistic", "words"),
+    [
+        ([0.3, 0.3, 0.3], "slope", "nothing of the slope: .* at least two values"),
+        ([0.0, 1.0, 1.0], "intercept", "nothing of the intercept"),
+        ([1.0, 1.0], "O:E", "all events are certain"),
+        ([0.0, 0.0], "slope", "all events are impossible"),
+    ],
+)
+def test_no_formula_plans_what_predictions_say_nothing_of(p, statistic, words):
+    with pytest.raises(ct.StatisticError, match=words):
+        ct.plan(np.array(p), statistic=statistic, width=0.4)
+
+
 @pytest.mark.parametrize("power", [0.6, 0.9])
 @pytest.mark.parametrize("needed", [30, 3000])
 def test_the_search_finds_rows_whose_power_is_known(needed, power):

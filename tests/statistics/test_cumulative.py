@@ -58,6 +58,7 @@ def test_tails_far_out(which):
 
 @pytest.mark.parametrize(
     ("which", "critical"),
+    # 10, 5 and 1 % points of max |W| and of the range: roots of the laws' series, by other code
     [(0, [1.959964, 2.241403, 2.807034]), (1, [2.241175, 2.497672, 3.023341])],
 )
 def test_quantiles(which, critical):

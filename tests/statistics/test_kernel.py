@@ -38,6 +38,8 @@ def twin_kernel(chosen):
 
 
 def test_against_pycalibration():
+    # Examples of pycalibration's README, by CalibrationErrors.jl; the two of ``unbiased`` and
+    # ``centred`` were derived from the definition, those printed there being wrong.
     random.seed(1234)
     p = np.array([random.random() for _ in range(100)])
     y = np.array([random.getrandbits(1) for _ in range(100)])

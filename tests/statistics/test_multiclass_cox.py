@@ -70,6 +70,7 @@ def test_fixed_values_with_their_chi_squared_law(part, estimate, pvalue):
 
 
 def test_the_worst_class_of_the_fixed_data():
+    # z computed once by other code, from the formulas of the docstring
     found = ct.worst_class(*reference(), rng=1)
     worst = found.components[0]
     assert (worst.name, worst.direction) == ("0", "too extreme")

@@ -179,7 +179,7 @@ def test_estimates(data, lens, statistic, expected, tolerance):
 
 @pytest.mark.parametrize(
     ("data", "lens", "statistic", "value", "p", "mean"),
-    [
+    [  # all 2⁹ or 2¹⁰ vectors of labels (of hits of the top class), listed by other code
         (BINARY, TOP, ct.ECE(5), 0.94 / 9, 0.8675084905, 0.2014172889),
         (BINARY, TOP, ct.MCE(5), 0.2, 0.7771847455, 0.3700065169),
         (BINARY, TOP, SQUARED(5), 2 * 0.0155194444, 0.8675084905, 2 * 0.0635657407),
@@ -221,6 +221,7 @@ def test_against_canonical_tutorial_p(m, value, p, mean):
 
 
 def test_against_published_weather():
+    # P(|X − 24| ≥ 6) for X ~ binomial(30, .8), as binomtest has it below
     result = ct.calibration_test([0.8] * 30, [1] * 18 + [0] * 12, lens=ct.OneVsRest(1))
     assert result.estimate == pytest.approx(0.2, abs=1e-15)
     assert result.pvalue == pytest.approx(0.010731062, abs=5e-10)
@@ -237,16 +238,20 @@ def calzone(data_dir, name):
 @pytest.mark.parametrize(
     ("statistic", "expected", "tolerance"),
     [
+        # calzone-tool 0.1.0 on its simulated_misdata.csv
         (ct.ECE(10), 0.08144644644456098, 1e-12),
         (ct.MCE(10), 0.16811505300021426, 1e-12),
-        (ct.presets.relplot(task="binary"), 0.08650801122963021, 1e-14),
-        (ct.KolmogorovSmirnov(scaled=True), 9.996642893242793, 1e-10),
-        (ct.Kuiper(scaled=True), 11.421681716982144, 1e-10),
-        (ct.CORP(), 0.01102819373, 6e-12),
-        (ct.BrierScore(), 0.13471290316, 6e-12),
         (ct.Spiegelhalter(), 29.62552957462551, 1e-10),
         (ct.HosmerLemeshow(ct.UniformBins(10)), 1027.9402186034245, 1e-9),
         (ct.ICI(span=0.5, delta=0.001), 0.07356445428053172, 1e-11),
+        # relplot 1.0.3, smECE(p, y)
+        (ct.presets.relplot(task="binary"), 0.08650801122963021, 1e-14),
+        # by other code from the formulas of Arrieta-Ibarra et al. (2022)
+        (ct.KolmogorovSmirnov(scaled=True), 9.996642893242793, 1e-10),
+        (ct.Kuiper(scaled=True), 11.421681716982144, 1e-10),
+        # as in CORP below
+        (ct.CORP(), 0.01102819373, 6e-12),
+        (ct.BrierScore(), 0.13471290316, 6e-12),
     ],
 )
 def test_against_calzone_misdata(data_dir, statistic, expected, tolerance):
@@ -255,7 +260,7 @@ def test_against_calzone_misdata(data_dir, statistic, expected, tolerance):
 
 @pytest.mark.parametrize(
     ("statistic", "lens", "low", "high"),
-    [
+    [  # laws of the cells' counts, convolved by other code on grids rounded down and up
         (ct.ECE(10), ONE, 0.526140, 0.526603),
         (ct.ECE(15), ONE, 0.877989, 0.878443),
         (ct.ECE(10), TOP, 0.366409, 0.367920),
@@ -276,7 +281,7 @@ def test_against_convolved_calzone_p(statistic, lens, low, high):
 
 @pytest.mark.parametrize(
     ("m", "lens", "mean", "deviation"),
-    [
+    [  # mean and sd of the laws above, from binomial convolutions cell by cell
         (10, ONE, 0.0124516830, 0.0030024336),
         (15, ONE, 0.0152354007, None),
         (10, TOP, 0.0088020315, None),
@@ -292,14 +297,17 @@ def test_against_calzone_noise_floor(m, lens, mean, deviation):
 @pytest.mark.parametrize(
     ("statistic", "value", "pvalue"),
     [
+        # by two other programs, from the formulas: score test and likelihood ratio by Newton's
+        # steps, Stallard's variance, and Brownian laws by their series
         (ct.CoxScore(), 1.3108622009, 0.5192181792),
         (ct.CoxLR(), 1.3056862347, 0.5205636473),
-        (ct.HosmerLemeshow(ct.UniformBins(10)), 8.884991559088098, 0.5430520576),
-        (ct.HosmerLemeshow(ct.UniformBins(10), df=8), 8.884991559088098, 0.35209071874348785),
         (ct.HosmerLemeshow(ct.UniformBins(10), variance="exact"), 8.9220982053, 0.5395124029),
-        (ct.Spiegelhalter(), 0.3763269161877356, 0.7066738713391099),
         (ct.KolmogorovSmirnov(), None, 0.4148791607),
         (ct.Kuiper(), None, 0.4566308201),
+        # calzone-tool 0.1.0, which takes two degrees of freedom off; then df = 10
+        (ct.HosmerLemeshow(ct.UniformBins(10), df=8), 8.884991559088098, 0.35209071874348785),
+        (ct.HosmerLemeshow(ct.UniformBins(10)), 8.884991559088098, 0.5430520576),
+        (ct.Spiegelhalter(), 0.3763269161877356, 0.7066738713391099),
     ],
 )
 def test_against_calzone_limit_laws(statistic, value, pvalue):
@@ -313,7 +321,8 @@ def test_against_mapie_p():
     assert result.pvalue == pytest.approx(2 * 0.174832, abs=2e-6)  # printed one-sided
 
 
-#: Data, prediction, mean score, miscalibration, discrimination and uncertainty.
+#: Data, prediction, mean score, miscalibration, discrimination and uncertainty: the first two by
+#: other code (pooled adjacent violators), the others as printed.
 CORP = [
     ("welldata", None, (0.12518566555, 0.00150095612, 0.12630085057, 0.24998556), 6e-12),
     ("misdata", None, (0.13471290316, 0.01102819373, 0.12630085057, 0.24998556), 6e-12),
@@ -340,7 +349,7 @@ def test_against_corp(data_dir, name, column, expected, tolerance):
 
 @pytest.mark.parametrize(
     ("name", "grouped", "slope", "low", "high", "intercept"),
-    [
+    [  # calzone-tool 0.1.0 on its two files
         ("welldata", 3.694947603203135, 0.994249960703559, 0.93729, 1.05121, -0.04497652310964179),
         ("misdata", 1857.5843112885273, 0.4972021148608723, 0.46873, 0.52567, -0.04497703181369989),
     ],
@@ -354,10 +363,12 @@ def test_against_calzone_regressions(data_dir, name, grouped, slope, low, high, 
     answer = ct.cox_recalibration(np.clip(p, 1e-7, 1 - 1e-7), y)  # where it cuts probabilities off
     assert (answer.slope, answer.intercept) == pytest.approx((slope, intercept), rel=1e-10)
     assert answer.slope_interval == pytest.approx((low, high), abs=6e-6)
+    # The same program, for both files.
     assert answer.intercept_interval == pytest.approx((-0.12349, 0.03353), abs=6e-6)
 
 
 def test_against_published_mixture_error():
+    # 0.56 in Vaicenavicius et al. (2019); by quadrature, split where the difference is 0.
     # The other order of the classes, an easy mistake, would give the second number.
     for theta, expected in ((1, 0.5637511405526426), (-1, 0.18412790739195806)):
         model = ct.examples.GaussianMixture(theta, theta)
@@ -365,6 +376,7 @@ def test_against_published_mixture_error():
 
 
 def test_against_published_mixture_deviations():
+    # σ(−2x) − p at x = logit p − 1, by hand from the two normal densities
     p = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
     expected = [0.9496, 0.8983, 0.7916, 0.6757, 0.5433, 0.3808, 0.1666, -0.1242, -0.4841, -0.8164]
     curve = ct.examples.GaussianMixture(1, 1).calibration_function

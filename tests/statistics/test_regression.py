@@ -101,6 +101,7 @@ def test_standard_errors_are_the_curvature():
     for frequency, side in zip(answer.curve(at), (0.0, -1.0, 1.0), strict=True):
         expected = design @ [a, b] + side * half
         np.testing.assert_allclose(np.log(frequency / (1 - frequency)), expected, rtol=1e-3)
+    # the normal quantile at .975
     assert answer.slope_interval[1] == pytest.approx(b + 1.959963985 * answer.slope_se)
 
 
