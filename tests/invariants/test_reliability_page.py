@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest.read.state import FileStamp
 from validation import faults, fuzz
 
 
@@ -55,6 +56,11 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
     found = fuzz.run(tmp_path / "fuzz.json", 5, 1.0)
     assert found["calls"] == 5
     assert sum(sum(ended.values()) for ended in found["verbs"].values()) == 5
+
+
+def test_states_know_the_times_of_the_data_from_the_first_run_on(tmp_path):
+    faults.data(tmp_path)
+    assert all(FileStamp.of(path).mtime_ns is not None for path in tmp_path.iterdir())
 
 
 @pytest.mark.slow
