@@ -1,8 +1,9 @@
 """Do the tests notice a small change of the package? A mutation study.
 
-``cover`` runs the fast tests once, and notes which lines and kernels each of them runs. ``run``
-draws mutants by their number from a seed, every place alike: an operator, a number or a flag, a
-bound of a slice, a ``not``, min for max, an assignment to a part left out. Each is tried in a copy
+``cover [TEST …]`` runs the fast tests once, or those named, and notes which lines and kernels each
+of them runs. ``run [ROOM …]`` draws mutants by their number from a seed, every place alike: an
+operator, a number or a flag, a bound of a slice, a ``not``, min for max, an assignment to a part
+left out; with rooms, numbers whose mutant lies elsewhere are passed over. Each is tried in a copy
 of the package by the 40 tests nearest to its line, and a survivor by others of that line; mutants
 that cannot be imported are drawn again. ``again TEST …`` tries the survivors with tests of this
 tree, and ``show`` lists what is left, with what was judged of it. All is kept in ``--folder``, and
@@ -379,23 +380,23 @@ def tried(
     return outcome
 
 
-def cover(folder: Path, most: int) -> None:
-    """Run the fast tests, and note what each of them runs."""
+def cover(folder: Path, most: int, tests: list[str]) -> None:
+    """Run the fast tests, or those of some files, and note what each of them runs."""
     import coverage
     import pytest
 
     measured = coverage.Coverage(folder / "coverage", include=["caltest/*"], config_file=False)
     touched = Touched(measured, most)
     with measured.collect():
-        pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider"], plugins=[touched])
+        pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *tests], plugins=[touched])
     measured.save()
     kernels = {key: sorted(tests) for key, tests in touched.kernels.items()}
     noted = {"seconds": touched.seconds, "kernels": kernels}
     (folder / "tests.json").write_text(json.dumps(noted))
 
 
-def run(folder: Path, house: Path, seed: int, count: int) -> None:
-    """Try the mutants that are not in the file yet."""
+def run(folder: Path, house: Path, seed: int, count: int, rooms: list[str]) -> None:
+    """Try the mutants that are not in the file yet, or those of some rooms."""
     coverage = Coverage(folder)
     files = sorted((ROOT / "caltest").rglob("*.py"))
     modules = [str(file.relative_to(ROOT / "caltest")) for file in files]
@@ -404,6 +405,8 @@ def run(folder: Path, house: Path, seed: int, count: int) -> None:
         for attempt in range(99):
             generator = random.Random(f"{seed}-{number}-{attempt}")
             mutant = generator.choice(generator.choice(places))
+            if rooms and mutant.module.partition("/")[0] not in rooms:
+                break
             tests = coverage.tests(mutant)
             nearest = [test for test in tests if coverage.seconds[test] < 5][:40]
             nearest.sort(key=lambda test: round(coverage.seconds[test], 1))
@@ -479,7 +482,7 @@ def main() -> None:
     o = parser.parse_args()
     o.folder.mkdir(exist_ok=True)
     if o.part in ("cover", "show"):
-        return cover(o.folder, o.most) if o.part == "cover" else show(o.folder)
+        return cover(o.folder, o.most, o.tests) if o.part == "cover" else show(o.folder)
     with tempfile.TemporaryDirectory() as name:
         house = Path(name)
         for part in PARTS:
@@ -492,7 +495,7 @@ def main() -> None:
             with suppress(ImportError):
                 importlib.import_module(module)
         if o.part == "run":
-            run(o.folder, house, o.seed, o.mutants)
+            run(o.folder, house, o.seed, o.mutants, o.tests)
         else:
             again(o.folder, house, o.tests)
     return None

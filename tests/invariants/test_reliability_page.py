@@ -51,6 +51,15 @@ def verb_of(number):
     return fuzz.call_of(rng)[0]
 
 
+#: Calls that fell once: memory, a p-value of 0, casts of complex numbers, divisions by 0 or small.
+FELL = (4390, 7542, 9176, 10442, 10743, 12073, 18707)
+
+
+@pytest.mark.parametrize("number", FELL)
+def test_calls_that_fell_once_end_well(number):
+    assert fuzz.checked(number)[2] == ""
+
+
 def test_a_run_goes_on_where_it_ended(tmp_path):
     fuzz.run(tmp_path / "fuzz.json", 3, 1.0)
     found = fuzz.run(tmp_path / "fuzz.json", 5, 1.0)
