@@ -20,7 +20,7 @@ _CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return text that cannot steer a terminal, whatever names are in it."""
+    """Return text without control characters, which could steer a terminal."""
     return _CONTROL.sub("", text)
 
 
@@ -36,7 +36,7 @@ _BOTH_WAYS = re.compile(
 
 @contextmanager
 def on_command_line() -> Iterator[None]:
-    """Let messages name options of the command line, not arguments in Python."""
+    """Context manager in which messages name options of the command line, not Python arguments."""
     token = _COMMAND.set(True)
     try:
         yield
@@ -86,9 +86,9 @@ class Reading:
 
     @property
     def complete(self) -> bool:
-        """True if nothing is left to fill in: no option has a word of ``PLACEHOLDERS``.
+        """True if no option has a placeholder of ``PLACEHOLDERS`` left to fill in.
 
-        Names of columns in double quotes are no places.
+        Column names in double quotes are not placeholders.
         """
         values = (re.sub(r'"[^"]*"', "", str(value)) for value in self.options.values())
         return not any(re.search(rf"\b({'|'.join(PLACEHOLDERS)})\b", value) for value in values)

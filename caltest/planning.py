@@ -251,10 +251,11 @@ def by_power(
     rng: Rng,
     first: int = ROWS_FIRST_TRIED,
 ) -> SearchAnswer:
-    """Search the rows at which ``trial`` succeeds with this probability.
+    """Return the sample size at which ``trial`` succeeds with probability ``power``.
 
-    Rows are doubled or halved until both sides are known; further batches go to the answer of a
-    probit regression of successes on √n.
+    n is doubled or halved until both sides are known. Further data sets are then simulated at the
+    answer of a probit regression of successes on √n. ``trial(rng, n)`` simulates one data set;
+    ``first`` is the first n.
     """
     tried: dict[int, list[int]] = {}
 
@@ -288,10 +289,11 @@ def by_power(
 
 
 def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> SearchAnswer:
-    """Return an answer from an estimate of n and the standard error of its logarithm.
+    """Return the sample size with its 95 % Monte Carlo interval.
 
-    ``tried`` maps n to the power or length found there, ``n_datasets`` is the number of simulated
-    data sets. The interval has the factors exp(∓ 2.15 ``error``), at most exp(3).
+    ``answer`` is the estimate of n and ``error`` the standard error of its logarithm; the interval
+    has the factors exp(∓ 2.15 ``error``), at most exp(3). ``tried`` maps n to the power or length
+    found there, and ``n_datasets`` is the number of simulated data sets.
     """
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
@@ -702,9 +704,9 @@ class Population:
         alternative: EventProbability | None,
         facts: Facts,
     ) -> Population:
-        """Build the population from the arguments of :func:`plan`.
+        """Return the population for the arguments of :func:`plan`.
 
-        Labels may fit the alternative.
+        Without ``alternative`` the assumed truth is fitted to the labels.
         """
         if alternative is not None and not callable(alternative):
             raise StatisticError(
@@ -790,11 +792,14 @@ class Population:
 
     @cached_property
     def dependence(self) -> tuple[float, float]:
-        """The design effect of clusters, and the latent correlation of their labels that has it.
+        """(design effect, correlation).
 
-        The effect is Σ over clusters of (Σ r)² against Σ r², r = y − q of class 1 or the likeliest,
-        at least 1. Labels are cut from normal variables of one correlation within a cluster, which
-        keeps the chances of every row; it is found by bisection on the same draws.
+        The effect of clusters, and the label correlation that gives it.
+
+        The effect is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q of class
+        1 or the most likely class. Labels are thresholded normal variables with one correlation
+        within a cluster, which keeps the probabilities of every row; the correlation is found by
+        bisection on the same draws.
         """
         data = self.data
         if data is None or data.clusters is None:

@@ -94,7 +94,7 @@ def _top_or_event(task: str) -> Lens:
 
 
 def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1) -> EdgeBins:
-    """Return bins cut where ``linspace`` cuts, whose last bits other programs have."""
+    """Return bins whose edges are exactly those of ``linspace``, as in other programs."""
     whole("bins", bins, least, most=MOST_BINS)
     return EdgeBins(np.linspace(0.0, top, bins + 1)[1:-1], closed=closed)
 
@@ -283,7 +283,10 @@ class _WithoutSmallest(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class _WithoutLast(Statistic):
-    """Mean squared error over bins of so many rows, in the order of p and of the file, but one."""
+    """Mean squared error over bins of consecutive rows, sorted by p, without the last bin.
+
+    Ties stay in the order of the file.
+    """
 
     bin_size: int
 

@@ -351,7 +351,7 @@ def _problem(
 
 
 def _in_ratios(data: Predictions) -> Predictions:
-    """Return predictions with weights as ratios; what puts them in doubt is a warning.
+    """Return predictions with weights as ratios; doubts about the weights are warnings.
 
     An error would end a search of scikit-learn.
     """

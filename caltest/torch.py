@@ -314,7 +314,10 @@ def _kept_rows(
 
 
 def _repaired(probs: FloatArray, eps: float) -> FloatArray:
-    """Renormalise rows that half precision has left off 1 by no more than its ``eps``."""
+    """Return rows renormalised to sum 1, where half precision explains the difference.
+
+    ``eps`` is the largest difference that is repaired.
+    """
     if not eps or probs.shape[1] == 1:
         return probs
     sums = probs.sum(axis=1, keepdims=True)

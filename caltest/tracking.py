@@ -139,7 +139,7 @@ def _metrics_of(result: Result, name: str) -> dict[str, float]:
 
 @contextmanager
 def _files(result: Result) -> Iterator[Path]:
-    """Write the files of a result into a folder that lasts as long as it is needed."""
+    """Context manager that yields a temporary folder with the files of a result."""
     with TemporaryDirectory() as folder:
         where = Path(folder)
         write_file(where / "result.json", result.to_json())

@@ -58,7 +58,10 @@ def largest(rows: FloatArray) -> FloatArray:
 
 
 def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the increasing order of p (n,), and where groups of equal values end (m,)."""
+    """Return (order, ends): the increasing order of p, and the end of each run of ties.
+
+    ``order`` has shape (n,) and ``ends`` (m,), for m distinct values.
+    """
     order = np.argsort(p, kind="stable")
     return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
 
@@ -91,10 +94,10 @@ def below(t: float, values: FloatArray) -> float:
 def reaching(
     t: float, values: FloatArray, two_sided: bool = False, centre: float = 0.0
 ) -> BoolArray:
-    """Return which values are at least as extreme as t, ties included, booleans (B,).
+    """Return which replicates are at least as extreme as ``t``, booleans (B,), ties included.
 
-    ``values`` (B,) are replicates; two-sided, distances from ``centre`` are compared. Values within
-    rounding of t count as ties.
+    ``values`` (B,) are the replicates. With ``two_sided`` distances from ``centre`` are compared.
+    Values within rounding of t count as ties.
     """
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)
@@ -117,9 +120,10 @@ def one_of(name: str, value: object, choices: Collection[object]) -> None:
 
 
 def number(name: str, value: object, low: float, high: float, ends: str = "()") -> None:
-    """Refuse a value that is not a number in an interval; square brackets include its ends.
+    """Raise StatisticError unless a value is a number between ``low`` and ``high``.
 
-    ``ends`` is one of "()", "(]", "[)" and "[]". StatisticError names the parameter and its range.
+    ``ends`` is "()", "(]", "[)" or "[]": square brackets include an end. The message names the
+    parameter and its range.
     """
     inside = False
     if isinstance(value, (float, np.floating)) or is_whole(value):
@@ -146,9 +150,9 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Refuse a value that is not an integer from ``least`` to ``most``.
+    """Raise StatisticError unless a value is an integer from ``least`` to ``most``.
 
-    Booleans are refused. StatisticError names the parameter and its range.
+    Booleans are refused. The message names the parameter and its range.
     """
     if not is_whole(value) or value < least:
         shown = in_few_digits(value)

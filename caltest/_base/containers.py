@@ -49,7 +49,7 @@ def can(values: object, what: str) -> TypeGuard[Foreign]:
 
 
 def is_table(values: object) -> bool:
-    """Return whether values are named columns; nothing is evaluated to find out."""
+    """Return whether values are a table with named columns; lazy tables are not evaluated."""
     return isinstance(values, Mapping) or any(can(values, c) for c in ("column_names", "columns"))
 
 

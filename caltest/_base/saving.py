@@ -174,9 +174,10 @@ def _opened(lock: Path) -> tuple[int, bool]:
 
 
 def _is_lock(descriptor: int, lock: Path, created: bool) -> bool:
-    """Mark a new lock, and refuse a file that is not one.
+    """Return whether an open file is a lock of caltest; a new one is marked as such.
 
-    An empty file is used, but not removed.
+    An empty file of the user is used as a lock, but is not removed. FileExistsError for other
+    content.
     """
     content = os.read(descriptor, 64)
     if content == b"" and created:

@@ -99,7 +99,7 @@ def refuse_misfit(
 
 
 def explained(function: Function) -> Function:
-    """Replace Python's TypeError for wrong arguments by one that suggests a name (decorator)."""
+    """Decorator: replace Python's TypeError for wrong arguments by one that suggests a name."""
     takes = signature(function)
 
     @wraps(function)

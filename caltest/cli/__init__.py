@@ -167,9 +167,9 @@ def _answer(words: list[str]) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Send what would be printed nowhere if a standard stream was closed by who started us.
+    """Open the null device in place of standard streams that the parent process has closed.
 
-    A file that is opened later would have its number otherwise.
+    Otherwise a file opened later would get a stream's number, and output would be written into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:

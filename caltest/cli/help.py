@@ -35,7 +35,10 @@ option: Callable[..., Callable[..., Any]] = partial(click.option, cls=Option, sh
 
 
 class ColumnExpression(click.ParamType):  # type: ignore[type-arg]
-    """Text that names columns: a name, names with commas between them, or an expression in SQL."""
+    """Click type of options that name columns.
+
+    A name, several with commas, or an SQL expression.
+    """
 
     name = "expr"
 

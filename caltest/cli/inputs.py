@@ -178,7 +178,7 @@ def check_out(options: dict[str, Any]) -> None:
 
 
 def _existing(path: Any) -> list[Path]:
-    """Return the files that a path or a pattern names."""
+    """Return the existing files that a path, or a pattern such as "*.csv", names."""
     path = Path(path)
     if path.exists() or not set(path.name) & set("*?["):
         return [path] * path.is_file()
@@ -270,9 +270,9 @@ def classes_of(text: str) -> list[int] | list[str]:
 
 
 def this_command(**options: Any) -> str:
-    """Return the command that runs with other options, "" where its words are not known.
+    """Return this command line with other options; "" if its words are not known.
 
-    ``verb`` is another command; None leaves an option out.
+    Options are keywords, and None leaves one out; ``verb`` replaces the command.
     """
     context = click.get_current_context()
     if not context.obj or not context.parent or not isinstance(context.parent.command, click.Group):

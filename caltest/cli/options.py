@@ -169,7 +169,7 @@ FEATURES = column("--features", metavar="A,B,...", group="Design",
 
 
 class Share(click.FloatRange):
-    """Numbers strictly between 0 and 1, also in percent."""
+    """Click type of numbers strictly between 0 and 1, also given in percent."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = str(value).removesuffix("%").strip()

@@ -28,9 +28,10 @@ LONGEST, GROUPS_SHOWN = 10_000, 100
 
 
 class Vocabulary(Mapping[str, Callable[..., Any]]):
-    """Names that an option may contain: a module's objects of a kind, and ``parts`` by name.
+    """Mapping of the names that an option may contain to objects of caltest.
 
-    Only the names that occur are imported, and all of them to list the known names.
+    These are the public objects of one kind, such as statistics, and their ``parts``. Only the
+    names that occur are imported.
     """
 
     def __init__(self, module: str, *parts: str, head: str = "") -> None:

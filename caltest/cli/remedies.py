@@ -37,7 +37,7 @@ class InPlace(NamedTuple):
 
 
 class MisspeltError(ValueError):
-    """A word that is not known, and the one that was probably meant."""
+    """Error for an unknown word, with the word that was probably meant."""
 
     def __init__(self, message: str, word: str, meant: str) -> None:
         super().__init__(message)
@@ -84,7 +84,10 @@ INSTEAD: Mapping[str, tuple[str, dict[str, str], str]] = {
 
 
 def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[str]:
-    """Return the lines under a refusal: ``run:``, ``if …:`` or ``say:``, each with a command."""
+    """Return the suggestions printed below a refusal, each with a command.
+
+    They begin with ``run:``, ``if …:`` or ``say:``; ``words`` are the words of the command line.
+    """
     readings = readings_of(error, words, group)
     shown: list[str] = []
     for reading in readings:
@@ -101,10 +104,10 @@ def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[st
 
 
 def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group) -> str:
-    """Return a command line with the options of a reading set, replaced or left out.
+    """Return the command line with the options of a reading set, replaced or removed.
 
-    "" where that changes nothing, or the command has no such option. A reading of another command
-    keeps the options that both have; the option "" is a file.
+    It is "" if that changes nothing, or the command has no such option. For a reading of another
+    command the options that both have are kept; the option "" stands for a file.
     """
     if isinstance(reading, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(reading.word)}(?![\w.-])")
@@ -141,7 +144,7 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
 
 
 def _joined(words: Sequence[str]) -> str:
-    """Return a command line; text in single quotes is put into double ones, as people write it."""
+    """Return the words as a command line that can be pasted into a shell."""
     plain = [f'"{w}"' if "'" in w and not set(w) & set('"$`\\!') else shlex.quote(w) for w in words]
     return " ".join(["caltest", *plain])
 
@@ -202,7 +205,7 @@ def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group)
 
 
 def _options(name: str, group: click.Group) -> dict[str, click.Option]:
-    """Return the options of a command by how they are written."""
+    """Return the options of a command by their spelling, such as "--alpha"."""
     target = group.get_command(click.Context(group), name)
     options = [each for each in target.params if isinstance(each, click.Option)] if target else []
     return {word: each for each in options for word in (*each.opts, *each.secondary_opts)}

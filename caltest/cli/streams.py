@@ -126,7 +126,7 @@ def monitor(
 
 
 def _named(files: tuple[Path, ...]) -> list[Path]:
-    """Return the files that paths and patterns name; one that is named twice counts once."""
+    """Return the files that paths and patterns name, each once."""
     return [part for path in files for part in parts_of(path)]
 
 

@@ -208,7 +208,7 @@ class VarianceTree(Written):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Fewest rows of a node that may be split, and of each of its parts."""
+        """(smallest cell that is split, smallest part it is split into), in numbers of rows."""
         by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
         return (max(2, self.min_size), 1) if by_node else (2 * self.min_size, self.min_size)
 
@@ -263,10 +263,10 @@ def as_binning(bins: object, *, number: bool = True) -> Binning:
 
 @dataclass(frozen=True, repr=False)
 class CutBins(Written):
-    """Bins of about equal mass as other programs cut them; presets use them.
+    """Bins of about equal mass, cut as other programs cut them; presets use them.
 
-    Cut at interpolated quantiles, half-way between the last value of one and the first of the next,
-    or at the values of ranks round(j n / m). ``n_bins=None`` makes ⌈n^⅓⌉ of them.
+    Cuts are interpolated quantiles, midpoints between the last value of a bin and the first of the
+    next, or the values of ranks round(j n / m). ``n_bins=None`` makes ⌈n^⅓⌉ bins.
     """
 
     n_bins: int | None

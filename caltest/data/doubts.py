@@ -136,7 +136,7 @@ def doubts_of_followup(
     probs: FloatArray, followup: Followup, clusters: AnyArray | None = None,
     said: Mapping[str, str] | None = None,
 ) -> tuple[Question, ...]:  # fmt: skip
-    """Return the questions that columns of follow-up raise: (n,) risks, and how rows ended.
+    """Return the questions that follow-up data raise about how they were read.
 
     ``probs`` (n,) are risks by the horizon, ``clusters`` (n,) the clusters of the rows, and
     ``said`` maps options to the user's expressions.
@@ -160,11 +160,11 @@ def _of_followup(
 def answered(
     asked: Iterable[Question], as_is: bool = False, *, arrays: bool = False
 ) -> tuple[str, ...]:
-    """Return notes of the doubts and, with ``as_is``, of the questions that were overruled.
+    """Return notes on the doubts, and on questions that the user has overruled by ``as_is``.
 
-    DoubtfulInputError, with the readings, for the first question that asks, without ``as_is``. With
-    ``arrays`` its message suggests arguments in Python; otherwise it does not name the option that
-    goes on: the caller, who speaks to the user, does.
+    Without ``as_is`` the first question raises DoubtfulInputError, with the alternative readings.
+    With ``arrays`` its message suggests Python arguments. Otherwise the caller names the option to
+    go on.
     """
     notes = []
     for question in asked:
@@ -193,11 +193,11 @@ def _in_python(question: Question) -> str:
 
 
 def against_outcomes(rows: Rows) -> Question | None:
-    """Ask where events are rarer the higher p is, and 1 − p is 1000 times as likely.
+    """Ask whether p is the probability of the other outcome: events are rarer the higher p is.
 
-    log L(1 − p) − log L(p) ≥ log 1000, and the area under the ROC curve at least three standard
-    errors below 0.5, both divided by the largest design effect over clusters or, without these,
-    over unused columns of text and whole numbers.
+    It asks if 1 − p is 1000 times as likely as p (log L(1 − p) − log L(p) ≥ log 1000), and the area
+    under the ROC curve is at least three standard errors below 0.5. Both are divided by the largest
+    design effect over clusters or, without these, over unused columns of text and whole numbers.
     """
     p, y, w = rows.risks, rows.labels, rows.weights
     if p is None or rows.n < 5 or (rows.followed and w is None) or (w is not None and not w.any()):
@@ -262,11 +262,11 @@ def _other_outcome(rows: Rows) -> dict[str, object]:
 
 
 def predicted_class(rows: Rows) -> Question | None:
-    """Ask where the label follows from the predictions in every row.
+    """Ask whether the label is the predicted class, because it follows from p in every row.
 
-    Two classes: all events have higher predictions than all others; more: the label is the largest
-    probability. Calibrated predictions have labels of probability L; a question takes log (1 / L) ≥
-    log 1000 + log(n + 1) (n + 1 thresholds), L as predicted, so that certain labels do not count.
+    For two classes all events then have higher predictions than all others; for more the label is
+    the most probable class. It asks if such labels have probability L ≤ 1 / (1000 (n + 1)) under
+    the predictions, where n + 1 is the number of thresholds. Labels that are certain do not count.
     """
     p, y = rows.probs, rows.labels
     if rows.followed or rows.n < 5:
@@ -299,9 +299,9 @@ def _follows_from_predictions(rows: Rows) -> Question:
 
 
 def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Question | None:
-    """Ask about columns that rise along every row and end at 1: cumulative probabilities.
+    """Ask whether columns are cumulative probabilities: they rise along every row and end at 1.
 
-    ``columns`` are their names as expressions have them; None for arrays.
+    ``columns`` are their names as SQL; None for arrays.
     """
     if probs.ndim < 2 or probs.shape[1] < 2 or len(probs) < 2:
         return None
@@ -322,11 +322,11 @@ CENSORED_SCORE, CENSORED_LIKELIER = 5.0, float(np.log(20.0))
 
 
 def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
-    """Ask where it is the rows without the event whose times follow the predictions.
+    """Ask whether the codes of event and censoring were swapped.
 
-    Weights of censoring make the events of swapped codes unrelated to p, not opposed to it. So the
-    question takes z ≥ 5 of Cox's score test with 0 as the event, at least 5 more than with 1, and
-    one number for all rows 20 √n times as likely as p under weights of censoring.
+    The sign is that the times of rows *without* the event follow the predictions. It asks if Cox's
+    score test has z ≥ 5 with code 0 as the event, at least 5 more than with code 1, and if one
+    prediction for all rows is 20 √n times as likely as p under weights for censoring.
     """
     p, w = rows.probs, rows.weights
     assert w is not None

@@ -37,7 +37,10 @@ FLAGS = frozenset(("0", "1", "true", "false", "True", "False"))
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """A value of a column: ``rows`` (n,) are those that hold it, ``sql`` is true of them alone."""
+    """Value of a column that may say how follow-up ended.
+
+    ``rows`` (n,) marks the rows that hold it, and ``sql`` is a condition that is true of them only.
+    """
 
     column: Column
     word: str
@@ -46,7 +49,10 @@ class End:
 
     @property
     def name(self) -> str:
-        """The value as messages name it; of a column of 0 and 1 the column, of numbers both."""
+        """Name of the value in messages.
+
+        With the name of its column where the value is a number.
+        """
         words = {*self.column.coded[1]} if self.column.coded is not None else set()
         if self.column.words is not None and not words <= FLAGS:
             return self.word
@@ -80,7 +86,7 @@ def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | N
 
 
 def values_of(columns: Iterable[Column]) -> Iterable[End]:
-    """Yield the values of columns of few values, each of five rows or more."""
+    """Yield the values that occur in at least five rows, of columns with few values."""
     for column in columns:
         if column.coded is None or not 1 <= column.n_values <= MOST_ENDS:
             continue
@@ -92,14 +98,14 @@ def values_of(columns: Iterable[Column]) -> Iterable[End]:
 
 
 def true_of(column: Column, word: str) -> str:
-    """Return the condition that a column has a value, false where its cell is blank."""
+    """Return the SQL condition that a column has a value, which is false for blanks."""
     plain = column.words is None and word == "1" and column.n_values == 2 and column.complete
     condition = column.sql if plain and "0" in column.coded[1] else column.equals(word)  # type: ignore[index]
     return condition if column.complete else f"coalesce({condition}, FALSE)"
 
 
 def _ends_without(value: BoolArray, event: BoolArray, time: FloatArray, looked_at: int) -> bool:
-    """Return whether no row of a value has the event, and such rows were followed for less."""
+    """Return whether rows with a value never have the event and have shorter follow-up."""
     if (value & event).any():
         return False
     rest = ~event & ~value
@@ -134,7 +140,7 @@ def _of_others(rows: Rows, found: Sequence[End]) -> Question:
 
 
 def _kinds_of_event(rows: Rows, event: BoolArray, ends: Sequence[End]) -> Question | None:
-    """Ask or doubt where values of one column are the kinds of the event."""
+    """Ask, or doubt, whether the values of one column are kinds of the event, such as causes."""
     share = float(event.mean())
     kinds: dict[str, list[End]] = {}
     for end in ends:
@@ -165,13 +171,13 @@ def _kinds_of_event(rows: Rows, event: BoolArray, ends: Sequence[End]) -> Questi
 def likely_ends(
     columns: Iterable[Column], time: FloatArray, p: FloatArray
 ) -> list[tuple[End, list[End]]]:
-    """Return values that may be the predicted event, the likeliest first, and its other ends.
+    """Return pairs (value, other ends): values that may be the predicted event, most likely first.
 
-    Times follow p (n,) among the rows of such a value (Cox's score test, z at least 3.5 from 0 and
-    2.5 further than for each other value of its column), and p does not explain how its times
-    differ from the others' (z at least 3 from 0, within ten groups of p). Other ends are the other
-    values of its column if this has more than two, or a blank and more than one, and values of
-    other columns that exclude it and are of rows followed for a shorter time.
+    Times have to follow p (n,) among the rows of such a value: Cox's score test has z at least 3.5
+    from 0, and 2.5 further from it than for each other value of its column. p must not explain how
+    its times differ from the others' (z at least 3 from 0, within ten groups of p). Other ends are
+    the other values of the column if it has more than two, or a blank and more than one; and values
+    of other columns that never occur with it, in rows followed for a shorter time.
     """
     known = np.isfinite(time) & np.isfinite(p)
     if np.count_nonzero(known) < 4 * FEWEST_ENDS or np.ptp(p[known]) == 0.0:

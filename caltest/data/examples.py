@@ -63,7 +63,7 @@ class GaussianMixture:
         return Predictions(np.column_stack([p, 1.0 - p]), (signs > 0).astype(np.int64))
 
     def calibration_function(self, p: ArrayLike) -> FloatArray:
-        """Return P(Y = −1) given that class "−1" is predicted with probability p, shape of p."""
+        """Return the true P(Y = −1) where the model predicts p for class "−1", same shape as p."""
         p = np.asarray(p, dtype=np.float64)
         if self.beta1 == 0.0:  # a constant model predicts its only value
             return np.full_like(p, 0.5)

@@ -183,7 +183,10 @@ def refuse_ids(weights: AnyArray, name: str) -> None:
 
 
 def as_groups(values: object, n: int) -> AnyArray:
-    """Return the subgroup of every row, (n,), or (n, J) for a table of J columns; "" is none."""
+    """Return the subgroup of every row, (n,), or (n, J) for a table of J columns.
+
+    "" stands for a row in no subgroup.
+    """
     columns = names_of(values)
     if columns is None:
         marks = as_names(values, n, "by", NO_VALUE)

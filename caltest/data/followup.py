@@ -230,11 +230,11 @@ class Followup(Written):
         return self.time + shift * self.unit if shift else self.time
 
     def placed(self, p: FloatArray) -> Followup:
-        """Return exact times for those recorded in units, given predictions (n,).
+        """Return follow-up with exact times in place of times recorded in whole units.
 
-        Events, also competing ones, stay in the middle of their unit; censorings are moved by a
-        quarter of it to either side, alternately in the order of prediction within the unit: half
-        of the censored leave before the events.
+        Events and competing events get the middle of their unit. Censorings get a time a quarter
+        unit earlier or later, alternating in the order of the predictions p (n,), so that half of
+        the censored leave before the events of the unit.
         """
         if self.recorded == "exact":
             return self
@@ -251,11 +251,12 @@ class Followup(Written):
 
     @property
     def coarse(self) -> int:
-        """Units up to the horizon if times were likely rounded to them, and matter; else 0.
+        """Number of time units up to the horizon, if times seem rounded to coarse units; else 0.
 
-        All times up to the horizon are multiples of horizon / J, J < 30, each is shared by two rows
-        on average, and half of the earlier censorings are at times of events. Years rounded down
-        are found in all data sets of 100 rows, days, weeks, months and exact times in none of 2600.
+        Times seem rounded if all of them up to the horizon are multiples of horizon / J with J <
+        30, each is shared by two rows on average, and half of the earlier censorings are at times
+        of events. Years rounded down were found in all simulated data sets of 100 rows; days,
+        weeks, months and exact times in none of 2600.
         """
         horizon = self.limit
         before = self.time <= horizon
@@ -277,10 +278,7 @@ class Followup(Written):
 
     @property
     def elapsed(self) -> FloatArray:
-        """Times (n,) in the unit of :attr:`limit`.
-
-        Fractions of the horizon if it differs by row.
-        """
+        """Follow-up times (n,), as fractions of the horizon if rows have horizons of their own."""
         time = self.within_units
         return time / self.horizon if self.by_row else time
 
@@ -329,11 +327,11 @@ class Followup(Written):
         return tuple(notes)
 
     def unit_notes(self, p: FloatArray) -> tuple[str, ...]:
-        """Return a note on a horizon that may be in another unit than the times, or none.
+        """Return a note if the horizon seems to be in another unit than the times; () otherwise.
 
-        That is a horizon beyond all times or below a tenth of them: years taken for months, or the
-        reverse, are always one of these. It is a doubt where the events by then fall short of those
-        that predictions ``p`` (n,) expect by four standard errors.
+        It does if it lies beyond all times or below a tenth of them, as years taken for months do.
+        The note is a doubt if there are fewer events by the horizon than predictions p (n,) expect,
+        by four standard errors.
         """
         last, h = float(self.time.max()), float(np.max(self.horizon))
         if last / 10.0 <= h <= last:
@@ -349,16 +347,19 @@ class Followup(Written):
 
     @property
     def beyond(self) -> BoolArray:
-        """True where a row's own horizon exceeds the longest time, (n,).
+        """True for rows whose own horizon exceeds the longest follow-up time, (n,).
 
-        It cannot be known free.
+        Nobody was followed for so long, so their outcome cannot be estimated.
         """
         if not self.by_row:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(self.horizon > self.time.max(initial=0.0))
 
     def within(self) -> Followup:
-        """Return the rows that are not :attr:`beyond`, which are counted in ``left_out``."""
+        """Return the follow-up without the rows that are :attr:`beyond`.
+
+        ``left_out`` counts these.
+        """
         beyond = self.beyond
         if beyond.all():
             raise StatisticError(
@@ -378,12 +379,11 @@ class Followup(Written):
         return taken
 
     def groups(self, p: FloatArray) -> IntArray:
-        """Return the stratum of every row: the one given, or by rank of its prediction (n,).
+        """Return the stratum of every row, (n,): the given one, or a group of similar predictions.
 
-        Equal predictions share a stratum, and no strata are merged: the redraw has the heavy
-        weights of a stratum, but not the bias that merging brings. Where rows have horizons of
-        their own, ranks of the prediction are crossed with ranks of the horizon: how early an event
-        comes within the horizon may depend on both.
+        Predictions p (n,) are grouped by rank, equal ones together. Where rows have horizons of
+        their own, these groups are crossed with groups of the horizon, because how early an event
+        comes may depend on both. Strata are never merged: merging would bias the weights.
         """
         if self.strata is not None:
             return codes(self.strata)
@@ -411,7 +411,7 @@ class Followup(Written):
         return Censoring(self, self.groups(p))
 
     def summary(self, p: FloatArray) -> FollowupSummary:
-        """Return counts, strata and weights of the follow-up of predictions (n,), for reports."""
+        """Return counts of outcomes, strata and weights for reports; ``p`` (n,) are predictions."""
         censoring = self.censoring(p)
         weights, groups = censoring.weights, censoring.groups
         unknown, free, events, competing = np.bincount(self.status + 1, minlength=4).tolist()
@@ -506,17 +506,18 @@ def _by_rank(values: FloatArray, size: int) -> IntArray:
 
 
 class Censoring:
-    """Kaplan–Meier curve of censoring in every stratum, and the weights it gives to rows.
+    """Kaplan–Meier curve of the censoring time in every stratum, and the weights it gives to rows.
 
     Let v_1 < … < v_m be the censoring times of a stratum before the horizon. They divide time into
-    m + 1 slots: slot k of a known row is the number of v before min(time, horizon), the slot of an
-    unknown row the number of its own censoring time; the last slot is beyond the horizon.
+    m + 1 slots. The slot of a row with known outcome is the number of v before min(time, horizon);
+    that of a row with unknown outcome is the number of its own censoring time. The last slot is
+    beyond the horizon.
 
-    ``slot`` (n,) is the slot of every row, numbered over all strata, ``weights`` (n,) are 1{known}
-    / Ĝ(min(time, horizon)−); ``starts`` (J + 1,) is where the slots of each stratum begin, ``cut``
-    (S,) the censoring time v of each slot, infinite for the last of a stratum, ``left`` (S,) Ĝ
-    before it, the product of 1 − c(v) / Y(v) over earlier times v, and ``share`` (S,) c / Y there:
-    c rows are censored at v, and Y rows last to v or longer without an event at v.
+    ``slot`` (n,) is the slot of every row, numbered over all strata, and ``weights`` (n,) are
+    1{known} / Ĝ(min(time, horizon)−) with Ĝ the Kaplan–Meier curve. ``starts`` (J + 1,) is where
+    the slots of each stratum begin. ``cut`` (S,) is the censoring time v of each slot, infinite for
+    the last of a stratum; ``left`` (S,) is Ĝ before it, the product of 1 − c(v) / Y(v) over earlier
+    times v; ``share`` (S,) is c / Y there, for c rows that are censored at v, and Y rows at risk.
     """
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:

@@ -165,7 +165,7 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
 
 
 def counting(low: int, high: int) -> str:
-    """Return a phrase for the classes numbered from ``low`` to ``high``."""
+    """Return the phrase "classes=range(low, high + 1)" and its option, for messages."""
     return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
 
 
@@ -337,10 +337,11 @@ class Stack(NamedTuple):
 
 
 def stacked(probs: object, labels: object, names: Sequence[object] | None) -> Stack:
-    """Check arrays of shape (n, L) and put label below label; pairs without outcome are left out.
+    """Validate several binary problems (n, L) and put label below label into one column.
 
-    InvalidPredictionsError for other shapes, a single label, names that are not L different ones,
-    probabilities that are missing, and outcomes that are not 0, 1 or missing.
+    Pairs without an outcome are left out. InvalidPredictionsError for other shapes, a single label,
+    names that are not L different ones, missing probabilities, and outcomes that are not 0, 1 or
+    missing.
     """
     columns = names_of(probs) if names is None else list(names)
     p, y = (as_ndarray(v, what) for v, what in ((probs, "probs"), (labels, "labels")))

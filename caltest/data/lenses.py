@@ -54,9 +54,10 @@ class Lens(ABC, Written):
         return _names(self(data))
 
     def relabelling(self, data: Predictions) -> Relabelling:
-        """Return the function from labels to induced labels, for predictions that stay as they are.
+        """Return the function from labels to labels behind the lens, with predictions fixed.
 
-        Here by applying the lens once a class, which needs one that looks at every row by itself.
+        By default the lens is applied once for each class, which is right for a lens that looks at
+        every row separately.
         """
         induced = self(data)
         backwards = self(data.take(np.arange(data.n)[::-1]))
@@ -380,10 +381,13 @@ class FunctionLens(Lens):
 
 @dataclass(frozen=True, repr=False)
 class Aligned(Lens):
-    """A lens that shifts the log-odds of every fold to the mean prediction of all rows.
+    """Lens for cross-validated predictions.
 
-    ``shifts`` (F, K) are computed for the induced problem of the ``whole`` data. Labels of a fold
-    are independent of its model, but its rows were left out where other models learned their level.
+    Every fold is shifted to the mean prediction of all rows.
+
+    ``shifts`` (F, K) of the log-odds are computed for the problem that the plain lens leaves of the
+    ``whole`` data. Without them, a fold with more events would have lower predictions, because its
+    rows were left out of the training data of its model.
     """
 
     lens: Lens
@@ -625,11 +629,12 @@ MEMORISED_CLIP = 1e-15
 
 
 def memorises(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> bool:
-    """Return whether close predictions lie in one fold far more often than folds dealt at random.
+    """Return whether similar predictions lie in one fold far more often than by chance.
 
-    Learners that memorise groups of rows (target encoding, rates of sites, one-hot columns) give
-    all rows of a group nearly one prediction, and each model another one. ``raw`` and ``aligned``
-    (n,) are predictions before and after alignment, ``fold`` (n,) the folds. O(n log n).
+    They do for learners that memorise groups of rows (target encoding, rates of sites, one-hot
+    columns): all rows of a group have nearly the same prediction, and each model another one.
+    ``raw`` and ``aligned`` (n,) are predictions before and after alignment, ``fold`` (n,) the
+    folds. O(n log n).
     """
     excess = close_pairs(raw, aligned, fold)
     least = LEAST_PARTNERS * min(1.0, MANY_FOLDS / np.unique(fold).size)

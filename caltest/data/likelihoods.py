@@ -57,10 +57,10 @@ def mean_weight(weights: FloatArray) -> float:
 def order_of_events(
     p: FloatArray, y: AnyArray, weights: FloatArray | None = None
 ) -> tuple[float, float]:
-    """Return the area under the ROC curve, and its distance from 0.5 in standard errors.
+    """Return (area, z): the area under the ROC curve of p, and its distance from 0.5 in sd.
 
-    The standard error is for predictions without any order: with ties corrected as in the test of
-    Wilcoxon, Mann and Whitney, and from the weighted scores where there are weights.
+    The standard deviation is under no association, corrected for ties as in the test of Wilcoxon,
+    Mann and Whitney; with weights it comes from the weighted scores.
     """
     w = np.ones(len(p)) if weights is None else weights
     p, y, w = p[w > 0], y[w > 0] == 1, w[w > 0]
@@ -84,9 +84,10 @@ def order_of_events(
 
 
 def hazard_order(p: FloatArray, time: FloatArray, event: BoolArray) -> float:
-    """Return z of Cox's score test of the rank of p at no effect: positive if events come early.
+    """Return z of Cox's score test of the ranks of p: positive if rows of high p have events early.
 
-    Rows of one time are at risk together. Cox, Journal of the Royal Statistical Society B 34, 1972.
+    Rows with equal times are at risk together. Cox, Journal of the Royal Statistical Society B 34,
+    1972.
     """
     last_first = np.argsort(-time, kind="stable")
     t, e, x = time[last_first], event[last_first], rankdata(p)[last_first] / len(p)

@@ -190,10 +190,10 @@ def as_probabilities(
 
 
 def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
-    """Return how far from 1 sums may be because of rounding, and to what the values are rounded.
+    """Return (tolerance, rounding): how far from 1 sums of rows may be, and the rounding found.
 
-    Numbers with d decimals are wrong by up to 10^-d / 2 each, bfloat16 by a 512th of themselves;
-    a sum that is wrong by more than 0.05 is not put down to rounding.
+    Numbers with d decimals are wrong by up to 10^-d / 2 each, bfloat16 by a 512th of themselves.
+    The tolerance is at most 0.05.
     """
     for digits in (1, 2, 3):
         if np.array_equal(np.round(probs, digits), probs):
@@ -458,10 +458,11 @@ MISSES = 7.0
 def doubts(
     probs: FloatArray, labels: IntArray, values: object, from_logits: bool, folds: bool = False
 ) -> Iterator[str]:
-    """Yield doubts about the values; nothing for parts of data, which the whole decides.
+    """Yield doubts about the values of probabilities and labels.
 
     ``probs`` (n, K) and ``labels`` (n,) are validated, ``values`` as they were passed. With
     ``folds`` predictions may match the labels on average, because models know other rows' labels.
+    Nothing is yielded for parts of data, because the whole decides.
     """
     if _AS_THEY_ARE.get():
         return

@@ -19,12 +19,13 @@ from caltest.errors import Reading
 
 
 def confidences(rows: Rows) -> Question | None:
-    """Ask where predictions are as likely the confidence of the class in an unused column.
+    """Ask whether p is the confidence in a predicted class, which is in an unused column.
 
-    All p are at least one half, and a column C of two values agrees with the label 1000 times as
-    likely, by p, as the label is 1; divided by two mappings of values and the number of columns.
-    Where C agrees with the label more often than p says, by two standard errors, it may be the
-    label once more: then one number for all rows must be 1000 √n times as likely as p as well.
+    It is asked if all p are at least one half, and if agreement of the column with the label is
+    1000 times as likely under p as the label itself, divided by two mappings of values and the
+    number of columns. If the column agrees with the label more often than p says, by two standard
+    errors, it may be a copy of the label. Then one number for all rows must also be 1000 √n times
+    as likely as p.
     """
     p, y = rows.probs, rows.labels
     if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
@@ -72,10 +73,10 @@ def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question
 
 
 def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
-    """Return (low, high), the codes of two groups that a threshold of p sets apart, or None.
+    """Return (low, high): codes of two groups that a threshold of p separates; None if none does.
 
-    ``groups`` (n,) are codes of two values. The predictions of one group are below 0.5 in some row,
-    as no confidence in the likelier of two classes is.
+    ``groups`` (n,) are codes of two values. In one group p is below 0.5 in some row, which a
+    confidence in the more likely of two classes never is.
     """
     found = np.unique(groups)
     if len(found) != 2 or p.min() >= 0.5 - ROUNDED_OFF:

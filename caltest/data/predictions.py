@@ -435,9 +435,9 @@ class Predictions(NamedClasses):
         return self.probs.shape[1]
 
     def in_ratios(self) -> Predictions:
-        """Return rows of weight > 0, weights in whole numbers if possible.
+        """Return the rows of positive weight, with weights as whole numbers if possible.
 
-        Equal weights become None.
+        Tests depend on ratios of weights only. Equal weights become None.
         """
         w = self.weights
         if w is None:
@@ -455,7 +455,10 @@ class Predictions(NamedClasses):
 
     @property
     def residuals(self) -> FloatArray:
-        """w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights or follow-up."""
+        """Weighted residuals w_i (onehot(y_i) − p_i), shape (n, K); w_i is 1 without weights.
+
+        With follow-up w_i is the inverse probability of a known outcome.
+        """
         residuals = (self.labels[:, None] == np.arange(self.n_classes)) - self.probs
         weights = self.weights if self.followup is None else self.censoring.weights
         return residuals if weights is None else residuals * weights[:, None]

@@ -46,10 +46,10 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column that nobody named: ``values`` (n,) are numbers, booleans, or codes into ``words``.
+    """Column of a table that no option names, in the form that guards look at.
 
-    A code of −1, a NaN or an infinite value is a missing cell. ``sql`` is the name as an expression
-    has it.
+    ``values`` (n,) are numbers, booleans, or codes into ``words``. A code of −1, a NaN or an
+    infinite value is a missing cell. ``sql`` is its name as an SQL expression.
     """
 
     name: str

@@ -30,12 +30,12 @@ EXPLAINED = 0.05
 
 
 def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predictions:
-    """Leave out rows of two classes whose probability is 0 or 1, with a note.
+    """Leave out rows of two classes whose probability is exactly 0 or 1, with a note.
 
-    ``"auto"`` does so, and says it aloud, where outcomes occurred that have probability 0, all
-    values are multiples of a step s, and an event of probability s/2 would occur as often: P(X ≥ k)
-    > 0.05 of k contradictions in n rows of 0 or 1, X binomial (n, s/2); of clusters, those with one
-    count, and their rows share the chance. O(n).
+    ``"auto"`` does so only if outcomes of probability 0 occurred and rounding explains them. That
+    is, all values are multiples of a step s, and an event of probability s/2 would occur as often:
+    P(X ≥ k) > 0.05 for k contradictions in n rows of 0 or 1, X binomial (n, s/2). In clusters with
+    a contradiction one counts, and their rows share the probability. O(n).
     """
     auto = rounded == "auto"
     if not rounded or (auto and (data.n_classes > 2 or data.probs.min() > 0.0)):

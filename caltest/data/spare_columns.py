@@ -107,7 +107,10 @@ def train_rows(rows: Rows) -> Question | None:
 
 
 def split_parts(words: Iterable[str]) -> dict[str, str]:
-    """Return what part of a data set each word is, a key of ``PARTS``; {} if one is none."""
+    """Return the part of a data set ("train", "test", …) that each word names.
+
+    {} if one names none.
+    """
     parts = dict[str, str]()
     for word in words:
         if (part := _part_of(without_accents(word))) is None:
@@ -117,16 +120,19 @@ def split_parts(words: Iterable[str]) -> dict[str, str]:
 
 
 def _part_of(name: str) -> str | None:
-    """Return the part that a name says, also with an ending such as ``_set``; None for others."""
+    """Return the part of a data set that a name denotes, ignoring endings such as ``_set``.
+
+    Or None.
+    """
     found = next((part for part, names in PARTS.items() if name in names), None)
     shorter = OF_PARTS.sub("", name)
     return found if found is not None or shorter == name else _part_of(shorter)
 
 
 def _errors_differ(rows: Rows, column: Column) -> float:
-    """Return by how many standard errors the mean errors of two values of a column differ at most.
+    """Return the largest difference of mean residuals between two values of a column, as a z-score.
 
-    Variances are multiplied by the design effect of clusters or other columns.
+    Variances include the design effect of clusters or other columns.
     """
     if column.coded is None or rows.n != len(column.coded[0]):
         return 0.0
@@ -142,7 +148,7 @@ def _errors_differ(rows: Rows, column: Column) -> float:
 
 
 def residuals_of(rows: Rows) -> FloatArray:
-    """Return y − p (n,), of more than two classes whether the likeliest is right, minus its p."""
+    """Return y − p, (n,); for more than two classes of the most likely class."""
     if (p := rows.risks) is not None:
         return np.asarray(rows.labels - p)
     top = rows.probs.argmax(axis=1)
@@ -150,10 +156,10 @@ def residuals_of(rows: Rows) -> FloatArray:
 
 
 def repeated_rows(rows: Rows) -> Question | None:
-    """Ask whether rows with the same value of a column are repeats of one unit (clusters).
+    """Ask whether rows with the same value of a column are repeated predictions of one outcome.
 
-    Asks if such rows always have one label (probability by chance ≤ 1e-4 / columns) and
-    one or two other columns tell them apart. The column has at least five values.
+    It is asked if such rows always have one label (probability by chance ≤ 1e-4 / columns) and one
+    or two other columns distinguish them. The column has at least five values.
     """
     n = rows.n
     if "clusters" in rows.said or rows.clusters is not None or n < 20:
@@ -197,7 +203,9 @@ def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
 def _told_apart(
     a: Column, others: list[Column], least: int, by: AnyArray | None
 ) -> tuple[Column, ...]:
-    """Return one or two columns that distinguish the rows of each value of ``a``; () if none do.
+    """Return one or two columns that distinguish the rows within each value of ``a``.
+
+    () if none do.
 
     ``others`` are candidate columns with at least ``least`` values (pairs: together); ``by`` (n,)
     is the subgroup of each row, within which values are compared.
@@ -249,11 +257,12 @@ MOST_FORECASTS, MOST_CROSSED, UNEVEN = 12, 20, 0.1
 
 
 def several_forecasts(rows: Rows) -> Question | None:
-    """Ask where two columns name a case, such as date and place, with a row for each value of one.
+    """Ask whether a table holds several forecasts of each case.
 
-    The third column has 2 to 12 values, and nine cases in ten have a row for each of them. Asks if
-    all rows of a case have one label (probability by chance as in :func:`repeated_rows`), or if the
-    mean errors of two values differ by more than 4 standard errors, and may cancel.
+    A case is a pair of values of two columns, such as date and place. A third column of 2 to 12
+    values has a row for each of them in nine of ten cases. It is asked if all rows of a case have
+    one label (probability by chance as in :func:`repeated_rows`), or if the mean errors of two
+    values of the third column differ by more than 4 standard errors, and may cancel.
     """
     if rows.by is not None or rows.n < 20:
         return None
@@ -284,7 +293,7 @@ def _is_even(counts: IntArray | None) -> bool:
 
 
 def _are_crossed(a: Column, b: Column) -> bool:
-    """Return whether nine in ten values of ``a`` have as many rows with each value of ``b``."""
+    """Return whether nine in ten values of ``a`` occur equally often with each value of ``b``."""
     assert a.coded is not None
     assert b.coded is not None
     size = len(b.coded[1])
@@ -296,7 +305,10 @@ def _are_crossed(a: Column, b: Column) -> bool:
 
 
 def _cases(first: Column, second: Column, b: Column) -> IntArray | None:
-    """Return the case of each row (n,) if nine in ten have one row for each value of ``b``."""
+    """Return the case of each row, (n,), if nine in ten cases have a row for each value of ``b``.
+
+    A case is a pair of values of the columns ``first`` and ``second``.
+    """
     assert first.coded is not None
     assert second.coded is not None
     assert b.coded is not None
@@ -312,7 +324,7 @@ def _cases(first: Column, second: Column, b: Column) -> IntArray | None:
 
 
 def _have_one_label(rows: Rows, cases: IntArray, looked_at: int) -> bool:
-    """Return whether rows of one case have one label, more often than by chance."""
+    """Return whether all rows of a case have the same label, in more cases than by chance."""
     y, size = rows.labels, np.bincount(cases)
     first = np.zeros(len(size), dtype=y.dtype)
     first[cases] = y
@@ -363,10 +375,11 @@ MODEL_NAMES = frozenset(("model", "model_name", "model_id", "system", "forecaste
 
 
 def several_models(rows: Rows) -> Question | None:
-    """Ask where every value of a column, such as a question, has a row for each of several models.
+    """Ask whether a table holds the predictions of several models on the same items.
 
-    The column of models has one of five names and 2 to 50 values; with the other column, which has
-    20 values or more, it tells all rows apart, and two values in three occur more than once.
+    The column of models has one of five names and 2 to 50 values. Together with a column of 20
+    values or more, such as a question, it identifies every row, and two in three values of that
+    column occur more than once.
     """
     if rows.by is not None or "where" in rows.said:
         return None
@@ -403,10 +416,10 @@ def _of_models(rows: Rows, model: Column, item: Column) -> Question:
 
 
 def one_event_each(rows: Rows) -> Question | None:
-    """Ask where the rows of one value share one event, and their probabilities sum to 1.
+    """Ask whether rows are options of one race or question: one event each, probabilities sum to 1.
 
-    Candidates of one race, or options of one question, are no independent rows: half of the rows of
-    races of two say nothing new. It takes at least ten values of two rows or more each.
+    Such rows depend on each other; half of the rows of races of two add no information. It takes at
+    least ten values of a column with two rows or more each.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.followed or rows.clusters is not None or "clusters" in rows.said:
@@ -434,12 +447,12 @@ DEPENDENT_SCORE = 4.0
 
 
 def dependent_rows(rows: Rows) -> Question | None:
-    """Doubt independence where rows share a value, and their residuals are alike beyond chance.
+    """Doubt independence where rows share a value of a column and their residuals agree.
 
-    At least half of the rows share a value of a column of at least max(10, n / 200) values with 1
-    to 200 others; the sum of products of residuals over pairs of rows of one value is above 4
-    standard errors of independent rows and above 2 standard errors over values. Columns that follow
-    from the predictions, as a predicted class does, are left out.
+    At least half of the rows share their value with 1 to 200 others, and the column has at least
+    max(10, n / 200) values. The sum of products of residuals over pairs with one value has to
+    exceed 4 standard errors of independent rows, and 2 standard errors over values. Columns that
+    are functions of the predictions, such as the predicted class, are left out.
     """
     n = rows.n
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
@@ -509,10 +522,10 @@ def outcomes_to_come(left_out: int, n: int) -> Question | None:
 
 
 def second_set(rows: Rows) -> Question | None:
-    """Ask where another column or family would do as well as the one found by its name.
+    """Ask whether another column of predictions is meant than the one found by its name.
 
-    A column in [0, 1] with rank correlation of at least 0.9; or as many columns as there are
-    classes, whose names share a beginning or end and whose rows sum to 1.
+    Another one is a column in [0, 1] with rank correlation of at least 0.9; or as many columns as
+    there are classes, whose names share a beginning or end and whose rows sum to 1.
     """
     if "probs" in rows.named:
         return None
@@ -564,10 +577,10 @@ OFF_WITHOUT, RIGHT_WITH = 5.0, 2.5
 
 
 def unused_weights(rows: Rows) -> Question | None:
-    """Ask where events are as many as predicted only with an unused column as weights.
+    """Ask whether an unused column holds weights, because only with it events are as predicted.
 
-    The column is called a weight, or has one value for each outcome, as rows that were sampled by
-    their outcome have. Σ (y − p) is 5 standard errors off without it, at most 2.5 with it.
+    The column is called a weight, or has one value for each outcome, as for rows that were sampled
+    by their outcome. Σ (y − p) is 5 standard errors from 0 without it, at most 2.5 with it.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.weights is not None or rows.followed:
@@ -623,11 +636,11 @@ def percent_below_one(rows: Rows) -> Question | None:
 
 
 def in_percent(expected: float, events: float) -> bool:
-    """Say whether ``expected`` events are so many more than ``events`` that p is in percent.
+    """Return whether predictions are percentages, because far too few events occur.
 
-    ``expected`` is Σ p. It is at least 30 times ``events``, of which there is one at least, and Σ p
-    / 100 is at most 5 times ``events``: no model of use is as wrong as that, and percents are.
-    Where p are probabilities, so few events have a chance below 1e-10.
+    ``expected`` is Σ p and ``events`` the number of events, at least one. Σ p has to be at least 30
+    times the events, and Σ p / 100 at most 5 times. No useful model is as wrong as that; for true
+    probabilities so few events have a chance below 1e-10.
     """
     return events >= 1 and FAR_TOO_MANY * events <= expected <= 100.0 * NEAR_PERCENT * events
 

@@ -43,10 +43,10 @@ NO_TIMES = frozenset(
 
 
 def follow_up(rows: Rows) -> Question | None:
-    """Ask where a column that is like a time of follow-up stands beside a label of two classes.
+    """Ask whether rows were followed for a time, which a column beside a binary label holds.
 
-    It is called a time, or events come early by it (:func:`like_time`). Beside a label that was
-    found by its name, a time that is only called so is a doubt.
+    The column is named like a time, or events have lower values of it (:func:`like_time`). If the
+    label was found by its name, a time known by its name only is a doubt, not a question.
     """
     if rows.followed or rows.risks is None:
         return None
@@ -139,13 +139,19 @@ def like_time(rows: Rows, column: Column) -> bool:
 
 
 def parts_by_rank(values: AnyArray, k: int) -> IntArray:
-    """Return the numbers (n,) of k parts of about as many rows, equal values in one part."""
+    """Return the part (0 to k − 1) of every row when values are cut into k parts by rank, (n,).
+
+    Parts have about as many rows; equal values share one.
+    """
     ranks = (rankdata(values) - 0.5) / len(values)
     return np.minimum(ranks * k, k - 1).astype(np.int64)
 
 
 def order_within_strata(place: IntArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
-    """Return the area under the ROC curve of x within strata, and its z at no order."""
+    """Return (area, z): the area under the ROC curve of x within strata, and its test of 0.5.
+
+    ``place`` (n,) is the stratum and ``event`` (n,) the outcome of each row.
+    """
     excess = variance = pairs = 0.0
     for k in range(int(place.max()) + 1):
         here = place == k

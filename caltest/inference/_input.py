@@ -52,10 +52,10 @@ SomeSource = TypeVar("SomeSource", bound=RowsOrTally)
 
 
 class RowFact(Enum):
-    """Design information of rows, in the order in which it is refused.
+    """Kinds of design information of rows, in the order in which a verb refuses them.
 
-    ``option`` is the argument, ``words`` its name in refusals, ``advice`` the remedy where a test
-    does not take it. ``ids`` only bring rows into one order: every test takes them.
+    ``option`` is the argument, ``words`` its name in messages, ``advice`` the remedy where a test
+    does not take it. ``ids`` are no design: they only bring rows into one order.
     """
 
     WEIGHTS = "weights", "weights", ""
@@ -227,10 +227,10 @@ def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
 def admitted(
     verb: str, data: Predictions, in_order: bool = False, stakes: bool = False
 ) -> Predictions:
-    """Return rows as a test uses them, with notes on whatever puts p-values in doubt.
+    """Return rows in the form that a test uses, with notes on anything that puts p-values in doubt.
 
     ``in_order`` is for tests that allow for dependence on earlier rows; ``stakes`` keeps weights as
-    they are, not only their ratios. UnsupportedFactError for designs that the verb does not take.
+    amounts instead of ratios. UnsupportedFactError for designs that the verb does not take.
     """
     # Tests look at ratios of weights; whole numbers among them have exact laws
     if data.weights is not None and not stakes:
@@ -278,9 +278,9 @@ DEPENDENT_SUBGROUPS = 10
 
 
 def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
-    """Return a note where clusters lie within the subgroups of a column, as patients in hospitals.
+    """Return a note if clusters lie within subgroups, such as patients within hospitals.
 
-    Clusters alone do not allow for what rows of one subgroup share beyond them.
+    Clusters alone do not allow for effects that all rows of one subgroup share.
     """
     clusters = by_appearance(clusters)
     count = int(clusters.max()) + 1
@@ -365,9 +365,9 @@ def neighbours(data: Predictions) -> float:
 
 
 def _within_subgroups(by: AnyArray, part: IntArray) -> IntArray:
-    """Return parts (n,) of rows, each within one subgroup, where these are not too small.
+    """Return a numbering of parts of the rows (n,), each within one subgroup unless that is small.
 
-    A subgroup whose rows follow each other may be miscalibrated, and its rows independent.
+    It separates differences between subgroups from dependence of neighbouring rows.
     """
     for column in by.reshape(len(by), -1).T:
         finer = np.unique(column, return_inverse=True)[1].ravel()
@@ -384,9 +384,9 @@ def take_rows_or_tally(
     verb: str, probs: object, labels: object, facts: RowFacts, lens: LensLike | None = None,
     statistics: Collection[StatisticLike | None] = (None,),
 ) -> RowsOrTally:  # fmt: skip
-    """Return rows as :func:`take_rows`, or a tally as the lens sees it.
+    """Validate rows as :func:`take_rows` does, or a tally; return what the verb works on.
 
-    Tallies with sampled rows give these where sums leave one of the ``statistics`` open.
+    If the sums of a tally cannot answer one of the ``statistics``, its sampled rows are returned.
     """
     if isinstance(probs, AnyTally):
         probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
@@ -416,9 +416,9 @@ def take_tally(
 def rows_where_needed(
     tally: T, pairs: Collection[tuple[StatisticLike | None, LensLike | None]]
 ) -> T | Predictions:
-    """Return the sampled rows of tallies if their sums leave a pair open.
+    """Return the sampled rows of tallies if their sums cannot answer a (statistic, lens) pair.
 
-    Else the input unchanged.
+    Otherwise the input is returned unchanged.
     """
     if not isinstance(tally, AnyTally) or tally.rows is None:
         return tally
@@ -471,9 +471,10 @@ def take_models(
 
 
 def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> MatchedRows:
-    """Return models and labels in one order by their indexes, unless a column of ids matches them.
+    """Return models and labels with rows in the same order, matched by their pandas indexes.
 
-    InvalidPredictionsError where indexes differ in more than the order.
+    A column of ids takes precedence. InvalidPredictionsError if indexes differ in more than their
+    order.
     """
     if isinstance(facts.get("ids"), str):
         return MatchedRows({**models}, labels, {})
@@ -693,10 +694,10 @@ def _of_scores(prepared: Prepared) -> bool:
 
 
 def _in_few_cells(induced: Predictions, sums: Problem) -> bool:
-    """Return whether predictions differ within so few micro-cells that the draws do not see it.
+    """Return whether sums over bins would be too coarse for scores, such as log-odds.
 
-    Drawn labels know the cell of a row only: what scores of the observed labels add within cells
-    would be taken for a constant, and the noise floor of a slope would depend on the labels.
+    Redrawn labels know only the cell of a row. Differences of scores within cells would enter the
+    observed value, but not its null distribution, if predictions lie in few cells.
     """
     cells = len(sums.probs)
     return cells < FEW_CELLS and np.unique(induced.probs[:, 0]).size > cells

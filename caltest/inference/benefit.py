@@ -358,9 +358,10 @@ def _student_limits(
 def _moments(
     gains: FloatArray, ends: FloatArray, pseudo: float, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return means (T,), standard errors (T,), the covariance (T, T), and Student's quantile.
+    """Return (means (T,), standard errors (T,), covariance (T, T), quantile of Student's law).
 
-    ``gains`` is (n, T), and ``ends`` (2, T) are observations that count ``pseudo`` times each.
+    ``gains`` is (n, T), and ``ends`` (2, T) are two pseudo-observations that count ``pseudo`` times
+    each.
     """
     from scipy.stats import t as student
 

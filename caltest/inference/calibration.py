@@ -212,9 +212,9 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
 def _by_null(
     analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early_stop: bool = False
 ) -> CalibrationTestResult:
-    """Return the test under one null distribution.
+    """Return the test under one null distribution, with subgroups left aside.
 
-    Warns where a calibrated model can show only one value.
+    A warning says if the null distribution is a single value, so that nothing can be found.
     """
     prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
@@ -235,7 +235,7 @@ def _by_null(
 def _by_one_row_per_cluster(
     analysis: Analysis, statistic: StatisticLike, null: OneRowPerCluster, run: Run
 ) -> CalibrationTestResult:
-    """Test draws of one row per cluster.
+    """Test repeatedly one random row of every cluster, and combine the p-values.
 
     The p-value is M / k times the k-th smallest of M draws, k = ⌈M / 4⌉; estimate and noise floor
     are means over draws.

@@ -601,10 +601,10 @@ class _Scored(NamedTuple):
     def of(
         cls, values: FloatArray, rows: Predictions, times: FloatArray | None, mean: float | None
     ) -> _Scored:
-        """Take weights and clusters from rows, each of which stands for ``times`` observations.
+        """Return scores with the weights and clusters of their rows.
 
-        ``values`` (n,) are the scores, ``mean`` their mean where it is known more exactly, else
-        None.
+        ``values`` (n,) are the scores; each row stands for ``times`` observations. ``mean`` is the
+        mean score where a tally knows it more exactly, else None.
         """
         once = np.ones(values.size)
         w = once if rows.weights is None else rows.weights
@@ -671,11 +671,11 @@ def swapped_differences(
     statistic: StatisticLike, a: Predictions, b: Predictions, paired: bool, n_resamples: int,
     rng: RNG, workers: Workers,
 ) -> tuple[FloatArray, str]:  # fmt: skip
-    """Return replicates of T_a − T_b, and how the run ended.
+    """Return (differences, ending): replicates of T_a − T_b under random exchange of the models.
 
-    In every row the two models change places with probability ½; without pairs, all rows are dealt
-    out anew. Labels move along: a lens may give each model its own. For paired rows in clusters,
-    whole clusters are swapped; StatisticError for clusters without pairs.
+    In every row the two models change places with probability ½. Without pairs, all rows are
+    distributed anew among the models. Labels move along, as a lens may give each model its own. For
+    paired rows in clusters whole clusters are exchanged; StatisticError for clusters without pairs.
     """
     if a.crossed is not None:
         raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
@@ -758,7 +758,7 @@ class ComparedModel:
     data: Predictions
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
-        """Return the weighted sums of row values (n,) in the cells, shape (L,)."""
+        """Return the weighted sums of row values (n,) in each cell, shape (L,)."""
         w = self.data.weights
         weighted = self.error.copies * (values if w is None else w * values)
         return summed(weighted, self.error.cell, self.error.mass.size)
@@ -904,9 +904,10 @@ class Difference:
         return self.value - self.reach(z, self.b), self.value + self.reach(z, self.a)
 
     def pvalue(self, lone: bool = True) -> float:
-        """Return 2Φ(−z) at the z whose limit just meets 0; ``lone`` counts rows alone in a cell.
+        """Return the p-value 2Φ(−z), for the z at which the confidence limit just meets 0.
 
-        Φ is Student's law where units are clusters, or rows do not weigh alike.
+        Φ is Student's law where units are clusters, or weights differ. ``lone`` includes rows alone
+        in a cell.
         """
         from scipy.optimize import brentq
         from scipy.special import stdtr

@@ -272,9 +272,10 @@ def covariance_of(
     w: FloatArray | None,
     source: RowsOrTally,
 ) -> FloatArray:
-    """Return the covariance (d, d): the inverse information, or the jackknife by a Newton step.
+    """Return the covariance of logistic coefficients, (d, d).
 
-    ``design`` (n, d), fitted ``logits`` (n,), ``events`` (n,), weights ``w`` (n,) or None;
+    It is the inverse information for independent rows, else a jackknife over clusters by one Newton
+    step. ``design`` is (n, d); fitted ``logits``, ``events`` and weights ``w`` (or None) are (n,);
     ``source`` has the clusters. O(n d²).
     """
     w = np.ones(source.n) if w is None else w
@@ -368,9 +369,11 @@ def _inverse_link(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
 def _fit(
     design: FloatArray, z: FloatArray, link: Link, events: FloatArray, censoring: Censoring
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit link P(Y = 1) = z + X β: Σ W (Y − μ) μ′ / (μ (1 − μ)) X = 0; O(n) per Newton step.
+    """Fit link P(Y = 1) = z + X β to censored rows; return (β, covariance), (d,) and (d, d).
 
-    Returns β and its covariance A⁻¹ Σ IF IF′ A⁻¹, with the fitted weights in influence functions.
+    ``design`` X is (n, d), ``z`` (n,) the offset. The score equation is weighted by the inverse
+    probability of a known outcome: Σ W (Y − μ) μ′ / (μ (1 − μ)) X = 0. The covariance A⁻¹ Σ IF IF′
+    A⁻¹ includes the estimation of the weights. O(n) per Newton step.
     """
     beta, w = np.zeros(design.shape[1]), censoring.weights
     for _ in range(100):

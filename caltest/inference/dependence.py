@@ -282,10 +282,11 @@ def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArra
 
 @dataclass(frozen=True, eq=False)
 class CrossedError:
-    """T = (1/W) Σ_b w_b Σ r_i · r_j over pairs of a cell that share neither cluster.
+    """Debiased squared error for two columns of clusters, with its jackknife values.
 
-    ``estimate`` is T, ``omitting`` T without each cluster of a column, its cells kept, ``linear``
-    (n,) the first-order term w (2 r̄_b · r − |r̄_b|²) of every row.
+    T = (1/W) Σ_b w_b Σ r_i · r_j over pairs of rows in one cell that share neither cluster.
+    ``estimate`` is T, ``omitting`` holds T without each cluster of either column, its cells kept,
+    and ``linear`` (n,) the first-order term w (2 r̄_b · r − |r̄_b|²) of every row.
     """
 
     estimate: float
@@ -309,7 +310,7 @@ class CrossedError:
         whole = added(x, at, size)
 
         def products(values: FloatArray, others: FloatArray) -> FloatArray:
-            """Return products of residual sums, and of masses, shape (m, 2)."""
+            """Return products of residual sums, and of masses, (m, 2), for two sets of m sums."""
             both = values * others
             return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
 

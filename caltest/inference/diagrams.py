@@ -250,7 +250,7 @@ def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, In
 def _lower_ends(
     cells: IntArray, rows: IntArray, events: IntArray, size: int, alpha: float
 ) -> FloatArray:
-    """Return the lower limits at every point of the grid, shape (size,).
+    """Return the lower limits of the honest band at every point of the grid, (size,).
 
     ``cells`` (L,) are the occupied points, ``rows`` and ``events`` (L + 1,) cumulative counts;
     ``alpha`` is the error probability of all limits together.
@@ -336,7 +336,7 @@ class SimplexGrid(Written):
         return cell
 
     def slices(self, probs: FloatArray) -> IntArray:
-        """Return the slice of every row along every axis, shape (n, K)."""
+        """Return the slice (0 to m − 1) of every row along every axis of the simplex, (n, K)."""
         slices = np.floor(self.n_bins * (probs + EDGE_TOLERANCE)).astype(np.int64)
         corner = np.flatnonzero(slices.sum(axis=1) == self.n_bins)
         slices[corner, slices[corner].argmax(axis=1)] -= 1
@@ -429,10 +429,10 @@ def reliability_simplex(
 def _pvalues(
     induced: Predictions, cells: Cells, test: CalibrationTestResult, run: Run
 ) -> tuple[FloatArray, FloatArray, int, str]:
-    """Return p-values of the cells, adjusted ones, the number of draws, and how they ended.
+    """Return (p-values, adjusted p-values, number of draws, ending) of the cells, (L,) each.
 
-    Exact and adjusted by Holm where cells have exact laws; else from redrawn labels, adjusted by
-    max-T. Both arrays have shape (L,).
+    They are exact, adjusted by Holm's method, where cells have exact laws; otherwise from redrawn
+    labels, adjusted by max-T.
     """
     weights, clusters, k = induced.weights, test.clusters, induced.n_classes
     whole = weights is None or bool((weights == np.rint(weights)).all())

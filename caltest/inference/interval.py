@@ -500,9 +500,10 @@ def _gap(request: IntervalProblem, gap: float) -> float:
 
 
 def by_shift(request: IntervalProblem) -> Bounds:
-    """Invert tests of the event rate along shifts of the log-odds: :mod:`caltest.inference.signed`.
+    """Return bounds of observed − predicted, by tests that shift the log-odds of all predictions.
 
-    A signed difference has no noise floor and needs no correction.
+    See :mod:`caltest.inference.signed`. A signed difference has no noise floor and needs no
+    debiasing.
     """
     rows, times = request.prepared.problem.expand()[:2]
     found = signed_bounds(rows, times, request.alpha)

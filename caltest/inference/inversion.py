@@ -58,7 +58,10 @@ class UpperInversion:
 
 
 def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return T₁, the observed l1 error Σ_b |S_b| / n."""
+    """Return the l1 error T₁ = Σ_b |S_b| / n of residual sums (…, L, d), shape (…).
+
+    ``sums`` are the observed sums of the cells, or draws of them.
+    """
     return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 
 
@@ -124,7 +127,10 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
 
 
 def squared_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return T₂, the observed squared error Σ_b |S_b|² / (n n_b)."""
+    """Return the squared error T₂ = Σ_b |S_b|² / (n n_b) of residual sums (…, L, d), shape (…).
+
+    ``sums`` are the observed sums of the cells, or draws of them.
+    """
     return np.asarray((sums**2 / cells.size[:, None]).sum(axis=(-2, -1)) / cells.n)
 
 
@@ -187,7 +193,8 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 class Size:
     """Kind of binned error, l1 or squared, as functions of the :class:`CellNoise`.
 
-    They compute the observed value, null draws, the debiased value and both bounds.
+    They compute its value, its debiased value and both bounds. ``value`` takes residual sums
+    (…, L, d), observed or drawn.
     """
 
     value: Callable[[CellNoise, FloatArray], FloatArray]
@@ -317,10 +324,11 @@ class CellNoise:
         return calibrated + sign * scale * events
 
     def counted(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws of S for Δ_b = k S_b / n_b, no smaller than the counts nearby.
+        """Return draws of the sums S, rounded to counts, if true errors are k times the observed.
 
-        Where a calibrated model varies by less than a label, its part of the noise is a
-        fraction of one, by which no draw would reach labels that are all alike but unexpected.
+        Where a calibrated model varies by less than one label, continuous noise would be a fraction
+        of a label and no draw would reach labels that are all equal but unexpected. ``most`` bounds
+        the error of a cell.
         """
         sums = k * self.sums + self.noise(k, most)
         sure = self.null_variance < self.grain**2
@@ -358,7 +366,10 @@ class CellNoise:
         return counts, scatter
 
     def share_error(self, size: FloatArray) -> float:
-        """Return the standard error of the mean of ``size`` (L,) due to estimated cell shares."""
+        """Return the standard error of the mean of ``size`` that is due to estimated cell shares.
+
+        ``size`` (L,) is the error of each cell.
+        """
         mean = self.size @ size / self.n
         if self.parts is not None:
             deviations = self.parts.mass * (size - mean)[self.parts.cell]
@@ -367,10 +378,11 @@ class CellNoise:
         return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
 
     def share_noise(self, size: FloatArray) -> FloatArray:
-        """Draw the reduction of the mean of ``size`` (L,) by estimated shares of the cells: (B,).
+        """Return draws of the error in the mean of ``size`` due to estimated cell shares, (B,).
 
-        Rows of a cell are counts: the upper limit of their mean follows Fay & Feuer (1997), with
-        one more row where it raises the mean most. Gamma quantiles by Wilson & Hilferty.
+        ``size`` (L,) is the error of each cell. Numbers of rows in cells are counts: the upper
+        limit of their mean follows Fay & Feuer (1997), with one more row where it raises the mean
+        most. Gamma quantiles by Wilson & Hilferty.
         """
         mean = self.size @ size / self.n
         one = max(0.0, float(((size - mean) * self.grain.max(axis=1)).max())) / self.n
@@ -441,10 +453,11 @@ def _scatter(
     mass: FloatArray, squared_mass: FloatArray, squares: FloatArray, sums: FloatArray,
     several: BoolArray,
 ) -> FloatArray:  # fmt: skip
-    """Return V of cells from W, Σ W_u², Σ |S_u|² and S, (L, d); 0 in cells of one unit.
+    """Return the estimated variance V of the residual sum of every cell, (L, d).
 
-    ``mass`` and ``squared_mass`` are Σ W_u and Σ W_u² of the cells, (L, 1) or (L, d); ``several``
-    says which cells have more than one unit.
+    With S the sum, W the weight, and S_u and W_u those of its units u, V depends on ``mass`` Σ W_u,
+    ``squared_mass`` Σ W_u², ``squares`` Σ |S_u|² and ``sums`` S; ``several`` marks cells of more
+    than one unit, the others have 0.
     """
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
     apart = mass**2 - squared_mass  # 0 where one unit has all of the weight to 16 digits
@@ -475,9 +488,9 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
 def _redrawn_by(
     scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
 ) -> FloatArray:
-    """Return standardised draws (B, L, d) of cell sums under calibration by one scheme.
+    """Return standardised draws (B, L, d) of the cell sums under one redraw scheme.
 
-    Residuals are inflated by √κ of the scheme; ``seed`` holds two words.
+    Residuals are multiplied by √κ of the scheme, for clusters; ``seed`` holds two words.
     """
     factor = 1.0
     if isinstance(scheme, SharedRedraws):
@@ -557,11 +570,11 @@ NORMAL_COUNTS_FROM = 10
 def count_quantiles(  # type: ignore[no-untyped-def]
     z, size, q, less, sd, skew, offset, grain, sums_out, variances_out
 ):
-    """Fill in observed − predicted counts, and their variance, for every draw.
+    """Compute observed − predicted counts and their variances for every draw, in place.
 
-    ``z`` (L, d, B) are normals, transformed by Cornish and Fisher; ``size``, ``q``, ``sd``,
-    ``skew`` and ``grain`` (L, d) describe the counts, ``less`` (L, d) is subtracted. Both outputs
-    have z's shape.
+    ``z`` (L, d, B) are normals, which the Cornish–Fisher expansion turns into counts of the given
+    size, probability ``q``, standard deviation ``sd`` and skewness ``skew``, all (L, d). ``less``
+    (L, d) is subtracted. ``sums_out`` and ``variances_out`` have the shape of z.
     """
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):
@@ -645,10 +658,10 @@ def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: R
 
 
 def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
-    """Return normals of variance 1 that cells share as they share clusters: wild bootstrap.
+    """Return draws of normals for the cells, correlated as cells that share clusters are.
 
-    A draw multiplies the centred sums of a cluster by a normal number of its own; cells in which
-    that moves nothing keep theirs.
+    It is a wild bootstrap: a draw multiplies the centred sums of each cluster by a normal number.
+    Cells in which that changes nothing keep their independent ``normal`` draws.
     """
     import scipy.sparse
 

@@ -136,10 +136,10 @@ def joint_test(
 def _tested_jointly(
     data: Predictions, statistics: list[StatisticLike], lenses: list[LensLike | None], run: Run
 ) -> JointTestResult:
-    """Test pairs on shared draws where these serve all, else one by one.
+    """Test all pairs of statistics and lenses on shared redraws where possible, else one by one.
 
-    Draws are shared by lenses that keep the labels as drawn, or by pairs with one common lens;
-    adjusted by step-down max-T.
+    Redraws are shared by lenses that keep the labels as drawn, or by pairs with one common lens.
+    Shared tests are adjusted by step-down max-T.
     """
     rng = run["rng"]
     for statistic in statistics:

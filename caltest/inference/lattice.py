@@ -41,10 +41,10 @@ JOINT, MOST_JOINT = 1.5, 255
 
 
 class Cut(NamedTuple):
-    """A coarsening of a column's cells into parts, with cut points between ordered parts.
+    """Grouping of a column's cells into the parts that conditions select.
 
-    ``of`` has the part of each cell; parts below ``ordered`` are ordered and separated by
-    ``points``.
+    ``of`` is the part of each cell. Parts below ``ordered`` are ranges of numbers, separated by
+    ``points``; the others are single levels, or missing values.
     """
 
     of: IntArray
@@ -83,10 +83,12 @@ class CutFeature:
 
     @classmethod
     def of(cls, feature: Feature, min_rows: int) -> CutFeature:
-        """Cut numbers at v_k = s[⌈k m / Q⌉ − 1] of m sorted ones; levels by frequency, then name.
+        """Cut a feature into at most Q cells.
 
-        At most Q different numbers, and levels of ``min_rows`` rows, are cells of their own; other
-        levels are one cell, and so are missing values, the last.
+        Numbers are cut at the quantiles v_k = s[⌈k m / Q⌉ − 1] of the m sorted values s, or between
+        all distinct values if there are few. Levels of at least ``min_rows`` rows are cells of
+        their own, ordered by frequency; all other levels are one cell, and so are missing values,
+        the last.
         """
         absent, values = feature.missing, feature.values[~feature.missing]
         if feature.levels is None:
@@ -375,10 +377,11 @@ class Learner(Protocol):
 def taught(
     learner: Learner, data: Predictions, columns: list[Feature], rng: RNG
 ) -> tuple[Predictions, list[Feature], str]:
-    """Return half of the rows, their columns plus a learner's prediction, and a note.
+    """Train a learner on half of the rows; return (other half, columns, note).
 
-    The other half, of whole clusters, split by ``rng``, teaches the learner residuals y − p. Levels
-    are coded as numbers, missing cells become the median of their column in that half.
+    The learner predicts residuals y − p from the columns, and its prediction is added to the
+    columns of the other half. Halves consist of whole clusters, chosen by ``rng``. Levels are coded
+    as numbers, missing cells become the median of their column.
 
     Raises
     ------
@@ -486,10 +489,11 @@ class Scan:
     def of(
         cls, lattice: Lattice, p: FloatArray, w: FloatArray, pilots: Iterable[FloatArray] = ()
     ) -> Scan:
-        """Compute all sums, O(42 n d²) for d columns; ``pilots`` are mean squares of segments.
+        """Compute the sums of all segments of a lattice; O(42 n d²) for d columns.
 
-        ``p`` and ``w`` (n,) are event probabilities and weights. Segments without variance have
-        dispersion 1.
+        ``p`` and ``w`` (n,) are event probabilities and weights. ``pilots`` yields mean squares of
+        segments for clustered data, from which the dispersion is estimated; segments without
+        variance have dispersion 1.
         """
         v = w * p * (1.0 - p)
         weight, expected, variance, squared = lattice.sums(np.stack([w, w * p, v, w * v]))

@@ -212,10 +212,10 @@ def replicates_of(
     statistic: StatisticLike, prepared: Prepared, scheme: Scheme, run: Run, *, factor: float = 1.0,
     stop_when: Reaching | None = None,
 ) -> SimulatedNull:  # fmt: skip
-    """Evaluate a prepared statistic on the draws of a scheme, by the fastest way.
+    """Simulate the null distribution of a prepared statistic with a redraw scheme.
 
-    ``factor`` is κ, by which squared residuals are inflated; ``stop_when`` maps values to booleans
-    and ends the run early. StatisticError if the scheme does not fit the data.
+    ``factor`` is κ, by which squared residuals are inflated for clusters; ``stop_when`` maps values
+    to booleans and ends the run early. StatisticError if the scheme does not fit the data.
     """
     data = prepared.problem.data
     if (only := prepared.problem.only_null) is not None:
@@ -470,9 +470,11 @@ def _sum_of_terms(
 def _step(
     offsets: FloatArray | None, unit: float | None, n_cells: int, slack: float, multiple: int
 ) -> float:
-    """Return the widest step tried with which values move by no more than ``slack`` in all.
+    """Return the widest grid step at which rounding moves the sum of terms by at most ``slack``.
 
-    A unit is divided by multiples of ``multiple``, or by the power of ten that holds decimals.
+    ``offsets`` are fractions of the unit that values need, ``unit`` is the common unit of all
+    terms. A unit is divided by multiples of ``multiple``, or by the power of ten that represents
+    decimals exactly.
     """
     if offsets is None or unit is None:
         return 2.0 * slack / n_cells
@@ -489,10 +491,11 @@ def _step(
 def _listed(
     support: FloatArray, mass: FloatArray, expectation: float, deviation: float, error: float
 ) -> ExactNull:
-    """Return the law of listed values, each of its tails added up from its own end.
+    """Return the exact law with these values and probabilities.
 
-    ``support`` (m,) increasing, ``mass`` (m,) probabilities, ``error`` a bound on the error of
-    every tail.
+    ``support`` (m,) increases, ``mass`` (m,) are the probabilities, and ``error`` bounds the error
+    of every tail. Each tail is summed from its own end, so that small probabilities keep their
+    digits.
     """
     tail, lower = np.cumsum(mass[::-1])[::-1], np.cumsum(mass)
     return ExactNull(support, tail, expectation, deviation, error=error, lower=lower)
@@ -501,10 +504,11 @@ def _listed(
 def _reach(
     masses: list[FloatArray], values: list[FloatArray], deviation: float, at: float, error: float
 ) -> tuple[float, float]:
-    """Return a value that the sum exceeds with negligible probability, and the largest grid step.
+    """Return (largest value, grid step) for the convolution of the terms.
 
-    Both follow from Chernoff's bound: its best exponent at the estimate, ``at``, is about the rate
-    at which tails fall there, so that moves of this size change less than the bracket may hold.
+    The sum exceeds the first with negligible probability. Both follow from Chernoff's bound: its
+    best exponent at ``at``, the estimate, is the rate at which tails fall there, so that shifts by
+    one step change the p-value by less than the bracket allows.
     """
     starts = np.cumsum([0, *(m.size for m in masses[:-1])])
     value = np.concatenate(values)
@@ -530,10 +534,10 @@ def _reach(
 def _continued(
     law: ExactNull, tail: FloatArray, slack: float, origin: float, step: float
 ) -> ExactNull:
-    """Return a law that ends early, continued by a coarser one over the whole range.
+    """Return a law that joins a fine grid near the estimate with a coarse law for the whole range.
 
-    ``tail`` (m,) are tail probabilities at ``origin`` + ``step`` · 0, 1, …, with ``slack`` the
-    displacement by rounding there.
+    ``tail`` (m,) are tail probabilities at ``origin`` + ``step`` · 0, 1, … of the fine grid, with
+    ``slack`` the displacement by rounding there. Beyond its end the coarser ``law`` is used.
     """
     support = origin + step * np.arange(tail.size)
     beyond = support > law.support[-1]
@@ -549,11 +553,12 @@ def _continued(
 def _on_grid(
     masses: list[FloatArray], values: list[FloatArray], step: float, size: int, cut: bool = False
 ) -> tuple[FloatArray, float, float]:
-    """Convolve the terms, each value moved to the nearest multiple of ``step``.
+    """Convolve the terms on a grid of multiples of ``step``; return (tail, slack, origin).
 
-    Returns the tail probabilities on the grid, how far from it a sum may be, and between which
-    sides the middle lies: where the grid begins. More than a negligible part lies beyond a grid
-    that is ``cut``, and counts in all its tails.
+    ``tail`` holds the probabilities of reaching each grid point, ``slack`` is the distance by which
+    rounding can move a sum, and ``origin`` the first grid point. ``masses`` and ``values`` are the
+    laws of the terms. If the grid is ``cut``, the probability beyond its end is included in every
+    tail.
     """
     slack = moved = 0.0
     waiting: list[tuple[int, int, FloatArray]] = []

@@ -295,14 +295,14 @@ MOST_STEPS = 2**24
 
 
 def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) -> Bars:
-    """Return, for every cell, the frequencies of label 0 that a calibrated model would show.
+    """Return (low, high), (L,) each: central ranges of the observed frequency under calibration.
 
-    Quantiles of their exact law, for ``probs`` of shape (n, 2): ``level`` is the smallest
-    probability that the observed frequency lies between the bars, ends included, and at most
-    (1 − level) / 2 is left on either side. With ``simultaneous`` it is the probability that *all*
-    frequencies lie between their bars: cells are independent given the predictions, so it is the
-    product of their probabilities, and the bars cut the same largest tail probability from every
-    cell that keeps the product. O(n) for the laws, O(L log n) for the bars.
+    They are quantiles of the exact law of the number of events (label 0) in each cell, for binary
+    predictions. ``level`` is the smallest probability that the observed frequency lies between the
+    bars, ends included; at most (1 − level) / 2 is left on either side. With ``simultaneous`` it is
+    the probability that *all* frequencies lie between their bars. Cells are independent given the
+    predictions, so that it is a product, and the bars cut the same largest tail probability from
+    every cell that keeps it. O(n) for the laws, O(L log n) for the bars.
     """
     laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws()]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
@@ -384,12 +384,12 @@ def simulated_bars(
     data: Predictions | Problem, cells: Sequence[Cells], scheme: Scheme, level: float, *,
     simultaneous: bool, **run: Unpack[Run],
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
-    """Return which deviations drawn data show in every cell, how many were drawn, and the ending.
+    """Return (bars, number of draws, ending): ranges of observed − predicted in simulated data.
 
-    A deviation is outcome minus prediction, ``cells`` are the partitions of the rows for the first
-    J induced classes, and the bars follow each other class by class. A scheme that draws rows, as
-    the bars of Vaicenavicius et al. (2019, Fig. 4) do, lets the size of a cell vary, and replicates
-    in which it is empty do not count for it; a row stays in its cell. O(B n J).
+    ``cells`` are the partitions of the rows for the first J classes behind the lens, and the bars
+    follow each other class by class. A scheme that resamples rows, as for the bars of Vaicenavicius
+    et al. (2019, Fig. 4), lets the size of a cell vary; replicates in which a cell is empty do not
+    count for it. O(B n J).
     """
     if (problem := cells[0].problem).only_null is not None:
         gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
@@ -422,9 +422,9 @@ def label_bars(
     data: Predictions, values: Callable[[IntArray], FloatArray], scheme: LabelScheme, level: float,
     *, simultaneous: bool, **run: Unpack[Run],
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
-    """Return bars that hold what all laws of a scheme draw, how many were drawn, and the ending.
+    """Return (bars, number of draws, ending): ranges that hold under all laws of a redraw scheme.
 
-    ``values`` takes label vectors of shape (B, n) to (B, L).
+    ``values`` maps label vectors (B, n) to values (B, L), whose quantiles are the bars.
     """
     parts = [
         simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
@@ -438,12 +438,12 @@ def label_bars(
 def drawn_pvalues(
     data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float, **run: Unpack[Run]
 ) -> tuple[FloatArray, FloatArray, int, Ended]:
-    """Return p-values of all cells, those adjusted for all (max-T), how many draws, and the ending.
+    """Return (p-values, adjusted p-values, number of draws, ending) of the cells, (L,) each.
 
-    T_b = max_k |Δ_bk| / s_bk with Δ the outcome minus prediction and s its root mean square over
-    the observed and the drawn labels, which are exchangeable if the model is calibrated; the drawn
-    Δ are multiplied by √``inflation`` first. p = (1 + #{T* ≥ T}) / (1 + B); adjusted, T* is that
-    of the most deviating cell. O(B n K).
+    With Δ observed − predicted and s its root mean square over observed and drawn labels, the
+    statistic of cell b is T_b = max_k |Δ_bk| / s_bk. Drawn Δ are multiplied by √``inflation``
+    first. p = (1 + #{T* ≥ T}) / (1 + B); for the adjusted one T* is the largest of all cells
+    (max-T). Observed and drawn labels are exchangeable under calibration. O(B n K).
     """
     each = [cells] * data.n_classes
     batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, each))
@@ -477,12 +477,13 @@ def _gap_sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
 
 
 def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False) -> Bars:
-    """Return bars that hold a further draw with the probability ``level``.
+    """Return (low, high) that contain a further draw with probability ``level``, (L,) each.
 
-    Pointwise, the ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest of B replicates: a further draw
-    is as likely to have any rank. Simultaneous: mean ± c · sd, where c is the same order statistic
-    of the largest standardised distance over all columns (max-T). ``draws``, of shape (B, L), are
-    NaN where a cell was empty. StatisticError for fewer replicates than the level needs.
+    ``draws`` (B, L) are replicates, NaN where a cell was empty. Pointwise bars are the ⌊(B + 1)(1 −
+    level) / 2⌋-th smallest and largest values, because a further draw is as likely to have any
+    rank. Simultaneous bars are mean ± c · sd, where c is the same order statistic of the largest
+    standardised distance over all columns (max-T). StatisticError for fewer replicates than the
+    level needs.
     """
     valid = (~np.isnan(draws)).sum(axis=0)
     side = (1.0 - level) * (1.0 if simultaneous else 0.5)

@@ -256,9 +256,9 @@ def _matches(values: FloatArray, top: FloatArray) -> bool:
 def _cells_of_columns(
     data: Predictions, columns: list[Feature], min_rows: int
 ) -> tuple[list[CutFeature], list[str]]:
-    """Return columns with their cells, and names left out.
+    """Return (columns with cells, names of columns left out).
 
-    Warn of columns that tell the outcome.
+    A warning names the columns that give the outcome away, which are left out.
     """
     if data.n < 2 * min_rows:
         raise StatisticError(
@@ -332,9 +332,11 @@ def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
 
 
 def _contradictions(values: FloatArray, event: BoolArray) -> int:
-    """Return how many outcomes (n,) contradict the best rule: by value, or by one threshold.
+    """Return the number of outcomes that contradict the best rule that a column allows.
 
-    Values of 20 rows and more on average have a rule each; missing ones always do. O(n log n).
+    ``values`` and ``event`` have shape (n,). If values have 20 rows or more on average, the rule
+    has an outcome for each value, otherwise it is one threshold; missing values always have their
+    own outcome. O(n log n).
     """
     missing = np.isnan(values)
     seen = event[missing]
@@ -462,9 +464,10 @@ def first_largest(values: FloatArray) -> int:
 
 
 def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
-    """Return t O − Σ w ln(1 − p + p eᵗ); for predictions of 1 from the complementary label.
+    """Return the log-likelihood gain t O − Σ w ln(1 − p + p eᵗ) of shifting log-odds by t.
 
-    ``p`` and ``w`` (m,) belong to the rows of a segment, ``events`` is O = Σ w y.
+    ``p`` and ``w`` (m,) are predictions and weights of a segment's rows, ``events`` is O = Σ w y.
+    For predictions of 1 it is computed from the complementary label.
     """
     if t < LATTICE_SHIFTS[0]:
         p, events, t = 1.0 - p, float(w.sum()) - events, -t
@@ -579,10 +582,13 @@ def interval(
 
 
 def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tuple[float, float]:
-    """Return D, the mean of 2 g r − g² with r = y − p, and its standard error.
+    """Return (D, standard error).
 
-    Corrections g = q − p of a fifth of the clusters are learnt on the others, in turn. As g has not
-    seen their labels, E[2 g r − g²] ≤ E[y − p | x, p]². At most 250 times the sums of segments.
+    A lower bound, on average, of the mean squared error given features.
+
+    D is the mean of 2 g r − g² with residuals r = y − p and corrections g = q − p. The corrections
+    of a fifth of the clusters are learnt on the others, in turn. As g has not seen their labels,
+    E[2 g r − g²] ≤ E[y − p | x, p]². The cost is at most 250 times the sums of segments.
     """
     q, fold, w = scan.p.copy(), cluster % HELD_OUT_FOLDS, scan.w
     with progress(HELD_OUT_FOLDS, "folds") as advance:
@@ -599,10 +605,11 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tu
 
 
 def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:
-    """Return predictions (n,) after repeated half-shifts of the segment with most evidence.
+    """Return predictions (n,) corrected on segments, learnt from part of the rows.
 
-    ``teaching`` (n,) marks the rows from which shifts are learned; shifts stop when no segment has
-    evidence above ``bar``.
+    The segment with most evidence is shifted by half of its best shift, again and again, until no
+    segment has evidence above ``bar``. ``teaching`` (n,) marks the rows from which shifts are
+    learnt.
     """
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):

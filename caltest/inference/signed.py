@@ -49,10 +49,11 @@ class SignedBounds:
 
 
 def signed_bounds(rows: Predictions, times: FloatArray, alpha: float) -> SignedBounds:
-    """Bound Σ w (q − p) / Σ w of the event of class 0, q the true probabilities of its rows.
+    """Return bounds of the mean of observed − predicted.
 
-    Where most rows are events, the others are counted in their place. Row i stands for
-    ``times[i]`` rows. Each end is wrong with a probability of at most ``alpha``. O(n) for each of
+    It is Σ w (q − p) / Σ w with q the true probabilities of the event, which is class 0. If most
+    rows are events, non-events are counted instead, which is more accurate. Row i stands for
+    ``times[i]`` rows. Each bound is wrong with probability at most ``alpha``. O(n) for each of
     about 40 evaluations.
     """
     p, y = rows.probs[:, 0], (rows.labels == 0).astype(np.float64)

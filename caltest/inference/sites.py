@@ -177,11 +177,12 @@ def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]
 def centre_curves(
     sites: Mapping[str, Predictions],
 ) -> tuple[FloatArray, dict[str, FloatArray], list[str]]:
-    """Return 50 log-odds, every site's curve with its errors there, and notes on who has none.
+    """Return (log-odds (50,), curves by site, notes): the calibration curve of every site.
 
-    At a site logit P(y = 1) is a :func:`restricted_spline` of z = logit p with knots at the .1, .5
-    and .9 quantiles of its own predictions. The log-odds are equally spaced between the .05 and .95
-    quantiles of all predictions; a curve, (2, 50), is NaN where its site has no predictions.
+    A curve (2, 50) holds fitted log-odds and their standard errors, NaN where its site has no
+    predictions. It is a logistic regression on a :func:`restricted_spline` of z = logit p with
+    knots at the .1, .5 and .9 quantiles of the site's predictions. The common log-odds are equally
+    spaced between the .05 and .95 quantiles of all predictions. Notes name sites without a curve.
     """
     logits = {name: log_odds(induced) for name, induced in sites.items()}
     low, high = np.quantile(np.concatenate([*logits.values()]), (0.05, 0.95))

@@ -20,12 +20,13 @@ from caltest.statistics import Cells
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The rows of one unit in one cell, for every such pair; a unit is a row, or a cluster of rows.
+    """Residual sums by unit and cell; a unit is a row, or a cluster of rows.
 
-    ``unit`` and ``cell`` (P,) number both; ``mass`` (P,) is W_ub = Σ w_i, ``sums`` (P, d) are S_ub
-    = Σ w_i r_i with r_i = onehot(y_i) − p_i, one component for two classes. Parts of a unit lie
-    together; ``of_row`` (n,) is the part of every row, and ``rows`` says that each row is a unit.
-    ``times`` (P,) is the number of such parts: 1, except for rows that stand for rows of a tally.
+    A part is the rows of one unit in one cell. ``unit`` and ``cell`` (P,) number both; ``mass``
+    (P,) is W_ub = Σ w_i, and ``sums`` (P, d) are S_ub = Σ w_i r_i with r_i = onehot(y_i) − p_i, one
+    component for two classes. Parts of a unit are adjacent. ``of_row`` (n,) is the part of every
+    row, and ``rows`` is true if each row is a unit. ``times`` (P,) is the number of such parts: 1,
+    except for rows that stand for rows of a tally.
     """
 
     unit: IntArray
@@ -242,10 +243,10 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
 def _quadratic(
     a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray, paired: bool
 ) -> tuple[float, float]:
-    """Return 2 Σ_{u≠v} h_uv² / W² for sums x of a and z of b, and its value for unpaired rows.
+    """Return (value, value for unpaired rows) of 2 Σ_{u≠v} h_uv² / W².
 
-    ``x`` and ``z`` are sums of the parts of each model; unpaired rows have no products between
-    models.
+    h_uv is the product of two units u and v in T_a − T_b. ``x`` and ``z`` are the residual sums of
+    the parts of models a and b; unpaired rows have no products between models.
     """
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
     apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
@@ -254,10 +255,11 @@ def _quadratic(
 
 
 def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) -> float:
-    """Return Σ_{u≠v} g_uv h_uv with g_uv = Σ_b w_b x_ub · x_vb, and h_uv so of z.
+    """Return Σ_{u≠v} g_uv h_uv over pairs of units u and v, for two models.
 
-    That is Σ w_b w_c (|X_bᵀ Z_c|² − …) over the pairs of a cell b of a and a cell c of b, X_b and
-    Z_c the sums of the units that have parts in both, less the products of a unit and itself.
+    g_uv is Σ_b w_b x_ub · x_vb, and h_uv likewise of z. The sum is computed as Σ w_b w_c (|X_bᵀ
+    Z_c|² − …) over the pairs of a cell b of model a and a cell c of model b, where X_b and Z_c hold
+    the sums of the units with parts in both, less the products of a unit with itself.
     """
     left, right = a.parts.crossed(b.parts)
     n_cells = b.weights.size

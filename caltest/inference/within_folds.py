@@ -42,10 +42,10 @@ def memorised(analysis: Analysis) -> bool:
 def tested_within_folds(
     analysis: Analysis, statistic: StatisticLike, null: Null, run: Run
 ) -> CalibrationTestResult:
-    """Test sums over folds of the statistic of each, with its excess shrunk.
+    """Test a statistic computed within folds and summed over them, with its excess shrunk.
 
-    The value T is replaced by m + (T − m) / √(K / (K − 1)), m the mean of the draws and K the
-    number of folds: models of other folds know these labels, so that residuals scatter more than
+    The value T is replaced by m + (T − m) / √(K / (K − 1)), with m the mean of the draws and K the
+    number of folds. Models of other folds know these labels, so that residuals scatter more than
     redrawn ones. Measured in ``docs/folds.md``.
     """
     lens = analysis.lens

@@ -176,10 +176,11 @@ def enough(
 
 
 def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
-    """Fit P(y = j) ∝ exp(a_j + b z_j), a or b free, and return the p-value of its lack of fit.
+    """Return the p-value of the lack of fit of P(y = j) ∝ exp(a_j + b z_j), with a or b fitted.
 
-    Rao's score tests of the parameters that the model lacks: all of them, and the nearest few (the
-    shifts after a temperature, the one slope after shifts), combined by Bonferroni.
+    ``shifts`` and ``slope`` say which of a and b are free. Rao's score tests are made of all
+    parameters that the model lacks, and of the nearest few (the shifts after a temperature, the one
+    slope after shifts), and combined by Bonferroni.
     """
     q = fitted_probabilities(z, labels, shifts, slope)
     lacking: list[CoxPart] = ["vector"] if shifts and slope else ["temperature", "vector"]

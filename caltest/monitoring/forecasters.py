@@ -175,9 +175,9 @@ class ComparisonMonitor(Watch):
 
     @property
     def _processes(self) -> FloatArray:
-        """Both log evidences, the sum of differences, their squares, and the rows.
+        """Sums of each of h processes, (horizon, 5).
 
-        The shape is (horizon, 5).
+        They are both log e-values, the score differences, their squares, and the number of rows.
         """
         return np.frombuffer(self.state or bytes(40 * self.horizon)).reshape(self.horizon, 5)
 
@@ -301,10 +301,10 @@ def log_mixture(s: float, v: float, rho: float, c: float) -> float:
 
 @cache
 def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> float:
-    """Return the sum that a process of intrinsic time v ever exceeds with probability alpha.
+    """Return the boundary that a process exceeds, at any time, with probability at most ``alpha``.
 
-    ``v_opt`` is the intrinsic time at which the boundary is about narrowest, ``c`` the scale of the
-    sub-exponential bound. Solved to 1e-10 by root finding.
+    ``v`` is its intrinsic time, ``v_opt`` the time at which the boundary is about narrowest, ``c``
+    the scale of the sub-exponential bound. Solved to 1e-10 by root finding.
     """
     from scipy.optimize import brentq
 

@@ -215,7 +215,10 @@ class Monitor(Watch):
         return moved._moved(notes=tally.notes, walks=b"")
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows (n, K + 2): probabilities, label, weight."""
+        """Return the monitor after rows (n, K + 2): probabilities, label, weight.
+
+        ``steps`` (n,) numbers the times of the rows, which ``times`` holds, or None.
+        """
         state = np.frombuffer(self.state).copy()
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
         impossible = int((rows[places, labels] == 0.0).sum())
@@ -325,7 +328,10 @@ class Monitor(Watch):
 
     @property
     def gain(self) -> float:
-        """``log_evidence`` per row, in nats: the log-score gain of the betting forecasts."""
+        """Mean of ``log_evidence`` per row, in nats.
+
+        The log score gained by the best mixture of bets.
+        """
         return self.log_evidence / max(self.n, 1)
 
     @property
@@ -396,10 +402,10 @@ class Monitor(Watch):
 def sums_after(
     sums: tuple[float, ...], probs: FloatArray, labels: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the addends 1, p, y of every row and their running sums, two arrays of shape (n, 3).
+    """Return (addends, running sums), (n, 3) each, of 1, p and y over rows.
 
-    p and y are of the event, or of the likeliest class for more than two classes. The running sums
-    are the same to the bit however rows are split into updates.
+    p and y are of the event, or of the most likely class for more than two classes. ``sums`` are
+    those before the rows. Running sums are equal to the bit however rows are split into updates.
     """
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
@@ -410,10 +416,10 @@ def sums_after(
 def bet_dealt(
     rows: FloatArray, sizes: IntArray, dealt: IntArray, mode: int, states: FloatArray
 ) -> FloatArray:
-    """Bet on rows of probabilities, label and weight, in bets of these many.
+    """Bet on rows in groups; return the largest log wealth after each group.
 
-    ``dealt`` is the state of every bet; states are moved on in place. Returns the logarithm of the
-    largest wealth after each bet.
+    ``rows`` hold probabilities, label and weight, and ``sizes`` the numbers of rows of the groups.
+    ``dealt`` is the index of the state that bets on each group. States are updated in place.
     """
     labels, bet_of = rows[:, -2].astype(np.int64), np.repeat(np.arange(sizes.size), sizes)
     highest, every = np.full(sizes.size, -np.inf), np.arange(sizes.size)
@@ -485,12 +491,12 @@ WEALTH_LOST, POOL_CUT = 1e-280, 575.0
 def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
     """Bet on all rows of a tally at once; the state of two classes is updated in place.
 
-    An expert says q for a prediction p. In micro-cell c it tilts by θ = logit q − logit p at the
-    cell's centre, so that the rows earn exp(θ Σ y − Σ log(1 − p + p e^θ)), of mean 1 under
-    calibration for any θ that is a function of the cell. The second sum is taken over the Gauss
-    quadrature nodes of the cell, which never makes it smaller: the fourth derivative of the
-    logarithm in p is negative (the quadrature error), and so is the second, where one node stands
-    for several rows. O(C) for each of 212 experts.
+    An expert says q where the prediction is p. In each cell it shifts the log-odds by θ = logit q −
+    logit p, taken at the cell's centre, so that the rows gain the factor exp(θ Σ y − Σ log(1 − p +
+    p e^θ)). Its mean is 1 under calibration for any θ that is a function of the cell. The second
+    sum is taken over the Gauss quadrature nodes of the cell, which never makes it smaller, because
+    the fourth derivative of the logarithm in p is negative (the quadrature error), and so is the
+    second, where one node stands for several rows. O(C) for each of 212 experts.
     """
     micro = TallyProblem.of(tally)
     if micro.tally.strata.tolist() != [1.0]:
@@ -525,9 +531,10 @@ def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
 
 
 def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[float, float]:
-    """Multiply wealth by factors given as logarithms, in place.
+    """Multiply wealth in place by factors given as logarithms; return (sum, log scale).
 
-    Return its sum and its log scale.
+    ``pool`` is the wealth of the experts and ``earned`` their log factors. The log scale is taken
+    out of the pool so that it does not overflow.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(pool) + earned
@@ -651,13 +658,19 @@ ASK_SINCE_WHEN = (
 def means_of(
     sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)
 ) -> tuple[float, float]:
-    """Return mean prediction and event rate of the rows in ``sums`` that are not in ``before``."""
+    """Return (mean prediction, event rate) of the rows since an earlier time.
+
+    ``sums`` are (number of rows, Σ p, Σ y) now, and ``before`` those at the earlier time.
+    """
     n, predicted, observed = np.subtract(sums, before).tolist()
     return (predicted / n, observed / n) if n else (nan, nan)
 
 
 def in_words(sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0)) -> str:
-    """Return "predicted x, observed y" for the rows in ``sums`` that are not in ``before``."""
+    """Return "predicted x, observed y", the means of the rows since an earlier time.
+
+    ``sums`` are (number of rows, Σ p, Σ y) now, and ``before`` those at the earlier time.
+    """
     if sums[0] <= before[0]:
         return "no rows yet"
     mean, rate = means_of(sums, before)
@@ -678,7 +691,7 @@ def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) 
 
 
 def of_impossible(count: int, rounded: bool) -> str:
-    """Return the line on outcomes of probability 0."""
+    """Return the printed line on outcomes that had probability 0; ``count`` is their number."""
     words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
     words += spelt("or begin anew with rounded=True (--rounded)")
     words = "not bet on, as it may be rounded" if rounded else words

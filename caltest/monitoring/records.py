@@ -88,9 +88,9 @@ class CountedPart:
     waited: int = 0
 
     def after(self, record: FileRecord) -> CountedPart:
-        """Return the part with its first rows marked as counted by a record.
+        """Return the file with its first rows marked as counted, as a record says.
 
-        Lost labels stay lost.
+        Labels that the record has given up waiting for stay lost.
         """
         labels, lost = self.labels.copy(), record.get("lost", ())
         labels[[place for place in lost if place < labels.size]] = -1
@@ -98,7 +98,7 @@ class CountedPart:
         return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost), waited=waited)
 
     def late(self, watch: Monitor) -> BoolArray:
-        """Return which uncounted rows are of a time that was already bet on, booleans (m,)."""
+        """Return which uncounted rows have a time that was already bet on, booleans (m,)."""
         return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: FileRecord) -> bool:
@@ -141,8 +141,9 @@ def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
 def not_given(
     records: dict[str, FileRecord], parts: list[CountedPart], before: Monitor, watch: Monitor
 ) -> list[str]:
-    """Return notes on rows that wait in files not given now, and rows bet on without them.
+    """Return notes on waiting rows in files that are not given now.
 
+    They name rows that still wait, and rows that were passed over because later ones were bet on.
     ``before`` is the monitor before this run, ``watch`` after it; ``records`` are keyed by file.
     """
     notes, files = list[str](), {str(part.path) for part in parts}
@@ -222,10 +223,10 @@ def refuse_misfits(
 def recorded(
     records: dict[str, FileRecord], part: CountedPart, rows: int, lost: IntArray, timed: bool
 ) -> dict[str, FileRecord]:
-    """Return the records with the first rows of a file; a record under the file's old name goes.
+    """Return the records of files, updated by one file whose first ``rows`` rows are counted.
 
-    The first ``rows`` rows of ``part`` are counted; ``lost`` are the indices of rows that were bet
-    on without their label. ``timed`` says whether rows have times.
+    A record under an old name of the file is removed. ``lost`` are the indices of rows that were
+    passed over without their label. ``timed`` says whether rows have times.
     """
     labels = part.labels.copy()
     labels[lost] = -1  # as they are taken at the next run

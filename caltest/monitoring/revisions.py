@@ -274,9 +274,9 @@ class Revisions:
 
     @cached_property
     def _rows(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Question, time and forecast of every row, shape (m,) each, sorted.
+        """(question, time, forecast) of every row, (m,) each, sorted by question and time.
 
-        Outcomes are last rows.
+        A known outcome is added as the last forecast of its question.
         """
         known = np.flatnonzero(~np.isnan(self.outcomes))
         end = self.times.max() + 1.0
@@ -288,18 +288,15 @@ class Revisions:
 
     @cached_property
     def _steps(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Question, change, and forecast before it.
-
-        The shape is (m,) each, for all but first forecasts.
-        """
+        """(question, change, forecast before it), (m,) each, for all but first forecasts."""
         question, _, p = self._rows
         later = np.flatnonzero(np.diff(question) == 0)
         return question[later], np.diff(p)[later], p[later]
 
     def _wealth(self) -> tuple[FloatArray, FloatArray]:
-        """The distinct times (m,) and the log wealth of the 18 experts after each.
+        """(times (m,), log wealth (m, 18)).
 
-        The shape is (m, 18).
+        The distinct times, and the wealth of 18 experts after each.
         """
         question, times, p = self._rows
         starts = np.flatnonzero(np.diff(question, prepend=-1))
@@ -384,11 +381,12 @@ def _settled(
     floor: float,
     gain: FloatArray,
 ) -> None:
-    """Write the growth of the experts' log wealth at every row, shape (n, 6 · stakes).
+    """Compute the growth of every expert's log wealth at every row, written into ``gain``.
 
-    Rows are ordered by question, then time. A bet is placed at the last settled forecast and marked
-    to market until the forecast has moved by ``least``. Experts come in the order drift up and
-    down, momentum and reversal, towards and away from 1/2, each with every stake.
+    ``gain`` has shape (n, 6 · stakes). Rows are ordered by question, then time. A bet is placed at
+    the last settled forecast and valued at the market price until the forecast has moved by
+    ``least``. Experts come in the order drift up and down, momentum and reversal, towards and away
+    from 1/2, each with every stake.
     """
     n, width = p.size, 6 * stakes.size
     value = np.zeros(width)  # log value of the open bets since they were placed

@@ -278,10 +278,11 @@ class Watch(Result):
 
 
 def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:
-    """Return the step of each row, shape (n,), counted on from ``start``, and the times or None.
+    """Return (steps (n,), times): the step of each row, counted on from ``start``, and its time.
 
-    ``last`` is the time of the last earlier row, None if earlier rows had no times.
-    InvalidPredictionsError if times go back, or come with some rows only.
+    Rows of one time share a step; times are None without ``time``. ``last`` is the time of the last
+    earlier row, None if earlier rows had no times. InvalidPredictionsError if times go back, or
+    come with some rows only.
     """
     if time is None:
         if last is not None:

@@ -170,12 +170,13 @@ class Agreement:
         return association(self.counts[self.cluster], residuals, self.cluster)
 
     def limits(self) -> Dependence:
-        """Return the upper confidence limits of λ, of all pairs of rows and of parts of them.
+        """Return the upper confidence limits of the dependence λ, overall and for parts.
 
-        A part has a limit of its own where its observed labels agree more than labels drawn with
-        the limit of all (p ≤ 0.05), as residuals or centred: clusters in which one label excludes
-        another then do not hide others that are copies. See :class:`SharedRedraws`. The newest
-        limits are remembered: an audit asks for them once for every statistic.
+        A part (quarter of the predictions, or of cluster sizes) has a limit of its own if its
+        observed labels agree more than labels drawn with the overall limit (p ≤ 0.05), centred or
+        not. Clusters in which one label excludes another then do not hide others that are copies.
+        See :class:`SharedRedraws`. The newest limits are cached, as an audit asks for them once for
+        every statistic.
         """
         rows = self.cluster, self.size, self.weights, self.data.probs, self.data.labels
         return _LIMITS.of(self._limits, self.coupling, *rows)
@@ -213,7 +214,10 @@ class Agreement:
         return np.concatenate(parts)
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
-        """Return λ of every row, shape (n,): the larger limit of its two quarters."""
+        """Return λ of every row, (n,).
+
+        The larger of the limits of its quarter by prediction and by size.
+        """
         by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
 
@@ -252,12 +256,14 @@ class Agreement:
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Σ w² v and Σ_{i≠j} w_i w_j c_ij of every cluster: the variance of its sum.
+        """(Σ w² v, Σ_{i≠j} w_i w_j c_ij) of every cluster.
 
-        v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j of two classes, v_i = 1 − |p_i|² and
-        c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j of more, which costs
-        O(K log K) a pair: of more than 512 rows of a cluster each meets 64 others, spread over
-        the ranks of p_0, and their mean stands for all (within some 0.2 %).
+        Variance of its sum for λ = 0, and more per λ.
+
+        For two classes v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j; for more v_i = 1 −
+        |p_i|² and c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j, which costs O(K log
+        K) a pair. In clusters of more than 512 rows each row meets 64 others, spread over the ranks
+        of p_0, whose mean stands for all (within some 0.2 %).
         """
         order = np.lexsort((self.probs[:, 0], self.cluster))
         starts = np.flatnonzero(np.diff(self.cluster[order], prepend=-1))
@@ -419,9 +425,10 @@ class AgreementReader:
         self, m: FloatArray, products: FloatArray, with_mass: FloatArray, hits: FloatArray,
         squared_hits: FloatArray, slopes: FloatArray,
     ) -> FloatArray:  # fmt: skip
-        """Return ρ and its eight parts.
+        """Return ρ and its eight parts, (9, B), for redraws centred by ``m``.
 
-        The shape is (9, B), for mean residuals ``m`` of the quarters (4, B).
+        ``m`` (4, B) are mean residuals of the quarters of the predictions; the other arguments are
+        the sums that the reader adds up.
         """
         of_sizes = [self.mass[self.size == s] for s in range(4)]
         masses = np.array([x.T @ x for x in of_sizes])[..., None]
@@ -438,7 +445,7 @@ class AgreementReader:
 
 
 def _summed(code: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Return the sums of ``values`` with equal codes, shape (size / 4, 4)."""
+    """Return the sums of ``values`` by code, in rows of four quarters, shape (size / 4, 4)."""
     return np.bincount(code, values, size).astype(np.float64).reshape(-1, 4)
 
 
@@ -657,15 +664,15 @@ Degree = float | TwoWayAgreement | Dependence
 
 
 def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Coupling) -> Drawer:
-    """Return a drawer of labels that are dependent within clusters, or near times with a horizon.
+    """Return a generator of labels that depend on each other within clusters, or near in time.
 
-    λ is one number, one for every row, or a pair of numbers for two columns of clusters.
-    ``couplings`` name what the shared draw of a column decides: the label, or whether the likeliest
-    label is right. For more than two classes both columns decide the same.
+    λ is one number, one for every row, or a pair for two columns of clusters. ``couplings`` name
+    what the shared draw of a column decides: the label, or whether the most likely label is right.
+    For more than two classes both columns decide the same.
 
     A series has offsets o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows join a
-    common draw with probability √λ: residuals have E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij
-    exactly, c_ij the value of a common draw. Clusters are a series with h = 1.
+    common draw with probability √λ. Then E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij exactly, with
+    c_ij the value of a common draw. Clusters are a series with h = 1.
     """
     couplings, horizon, degrees = couplings or ("label",), data.horizon or 1, np.asarray(dependence)
     if data.horizon is None:
@@ -691,7 +698,7 @@ def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Cou
 
 @dataclass(frozen=True, eq=False)
 class ClusterDrawer:
-    """Drawer of dependent label vectors for K > 2 classes; each depends on seed and number only.
+    """Generator of dependent label vectors for K > 2 classes; each depends on seed and number only.
 
     ``cluster`` (C, n) numbers the clusters of C = 1 or 2 columns, or holds times. ``sharing`` (C,
     n) has the probability √λ_i that row i joins the draw of its first cluster, and of either: see

@@ -45,9 +45,9 @@ def start(n_classes: int) -> FloatArray:
 
 
 def class_prior(n_classes: int) -> FloatArray:
-    """Return the prior shares of the flat experts for K > 2.
+    """Return the prior shares of the experts for K > 2 classes.
 
-    Powers, noise, and experts of a class.
+    Powers, noise, and single classes.
     """
     each = np.append(np.full(16, 0.15 / 16), np.full(6, 0.1 / 6)) / n_classes
     return np.concatenate([np.full(16, 0.25 / 16), np.full(6, 0.15 / 6), np.tile(each, n_classes)])
@@ -56,10 +56,10 @@ def class_prior(n_classes: int) -> FloatArray:
 def bet(
     probs: FloatArray, labels: IntArray, weights: FloatArray, mode: int, state: FloatArray
 ) -> FloatArray:
-    """Bet on every row, one after the other; return the log of the wealth after each, shape (n,).
+    """Bet on every row, one after the other; return the log wealth after each, (n,).
 
-    The state is moved on in place. A bet of weight w ≤ 1 stakes that share of the wealth. The event
-    of two classes is class 0. O(n (220 + 60 K)) after the first use, which compiles.
+    The state is updated in place. A bet of weight w ≤ 1 stakes that share of the wealth. For two
+    classes the event is class 0. O(n (220 + 60 K)) after the first use, which compiles.
     """
     n, n_classes = probs.shape
     if n > ROWS_BETWEEN_CHECKS:
@@ -114,9 +114,10 @@ def bet_at_times(
 
 
 def scalar(states: FloatArray, which: int) -> FloatArray:
-    """Return entry ``which`` of each state (h, size), shape (h,).
+    """Return entry ``which`` of the scalars of each state (h, size), shape (h,).
 
-    For K > 2 it is of the bets on all classes, which follow those on the top class.
+    For K > 2 these belong to the bets on all classes, which are stored after those on the top
+    class.
     """
     first = 0 if states.shape[1] == TWO_CLASSES else TWO_CLASSES
     return states[:, first + which]
@@ -141,7 +142,10 @@ def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
 
 
 def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
-    """Return the log wealth of each flat expert, shape (n_flat,), static and late pool together."""
+    """Return the log wealth of each expert outside the tree, (n_flat,).
+
+    It is the sum of the pool that bets from the first row on, and the pool of late starts.
+    """
     flat, late = state[SCALARS:][:n_flat], state[SCALARS + n_flat :][:n_flat]
     moved = np.log(late) + state[LATE_SCALE]
     if mode == CHANGE:
@@ -253,7 +257,10 @@ def _signed_powers(least: int, most: int) -> FloatArray:
 
 
 def _lines() -> FloatArray:
-    """Return the experts σ(bz + a) as rows (slope, shift, share), shape (L, 3), sorted by slope."""
+    """Return the experts σ(b z + a) as rows (slope b, shift a, prior share), (L, 3).
+
+    z is the log-odds of the prediction; rows are sorted by slope.
+    """
     # Shifts ± 2⁻⁸ … 2 and slopes exp(± 2⁻⁷ … 1): close together where errors are small.
     shifts, slopes = _signed_powers(-8, 1), np.exp(_signed_powers(-7, 0))
     rows = [(1.0, a, 0.2 / 20) for a in shifts]
@@ -343,10 +350,12 @@ def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
 def settled(
     s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray, rows: float
 ) -> None:
-    """Finish a batch of rows: start late experts every 32 rows, and keep pools from overflow.
+    """Finish a group of rows.
+
+    Start late experts every 32 rows, and rescale wealth against overflow.
 
     ``s`` are the scalars of the state, ``flat`` and ``late`` the wealth of both pools (changed in
-    place), ``prior`` the shares of new late experts, ``rows`` the number of rows of the batch.
+    place), ``prior`` the shares of new late experts, ``rows`` the number of rows of the group.
     """
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
@@ -427,7 +436,7 @@ def factors(
 
 @inlined
 def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> float:
-    """Update the shares of the tree by the factors of a row; return the factor of its wealth.
+    """Update the tree by the factors of one row; return the factor of the tree's wealth.
 
     ``tree`` (2 LEAVES, 11) has the shares of shifts at each node, ``stop`` (2 LEAVES,) the
     probability of stopping there, ``d`` (11,) the factors of the shifts for the row in ``leaf``.

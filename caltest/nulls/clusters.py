@@ -147,9 +147,10 @@ class SharedRedraws(LabelScheme):
         return [(each, TwoColumns(data, (a, b), of[a], of[b])) for each, (a, b) in pairs]
 
     def drawer(self, data: Predictions) -> Drawer:
-        """Prepare the rows; O(n K), and without ``dependence`` some 4000 label vectors.
+        """Return a generator of dependent label vectors.
 
-        Without ``coupling`` labels are shared.
+        Preparation costs O(n K), and without ``dependence`` some 4000 label vectors to estimate λ.
+        Without ``coupling`` rows share their label.
         """
         (scheme,) = replace(self, coupling=self.coupling or "label").each(data)
         if data.n_clusters is None:
@@ -160,11 +161,11 @@ class SharedRedraws(LabelScheme):
 
 @dataclass(frozen=True, repr=False)
 class WildSigns(Scheme):
-    """Multiply the residuals of every cluster by +1 or −1: for statistics of residuals.
+    """Null distribution by random signs: the residuals of every cluster are multiplied by +1 or −1.
 
-    It assumes that the sum of the residuals of a cluster is as likely positive as negative, which
-    few clusters and rare events violate: sizes of 0.2 to 0.7 at 0.05 were measured with ten
-    clusters of rare events. Rows without clusters change sign one by one. Cameron, Gelbach &
+    It assumes that the residual sum of a cluster is as likely positive as negative. Few clusters
+    and rare events violate this: tests at level 0.05 rejected 20 to 70 % of calibrated models with
+    ten clusters of rare events. Rows without clusters change sign one by one. Cameron, Gelbach &
     Miller, Review of Economics and Statistics 90, 2008.
     """
 
@@ -244,12 +245,12 @@ _DEGREES: Memo[float] = Memo()
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """Agreement of residuals of overlapping rows: N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j.
+    """Agreement of residuals of forecasts that overlap in time, for a horizon h.
 
-    x is the residual less its mean among the rows with about the same prediction (quarters by
-    rank); binary data have one component. A second N sums the pairs within these quarters: rows
-    that agree there and exclude each other elsewhere have an overall N near 0. O(n K) for a label
-    vector.
+    N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j, where x is the residual less its mean among the rows
+    with about the same prediction (quarters by rank); binary data have one component. A second N
+    sums the pairs within these quarters, because rows that agree there and exclude each other
+    elsewhere have an overall N near 0. O(n K) for a label vector.
     """
 
     data: Predictions
@@ -296,10 +297,12 @@ class Overlap:
         return total
 
     def degree(self, dependence: Degree | None) -> float:
-        """Return λ, given or at its upper confidence limit: see :class:`SharedRedraws`.
+        """Return λ: ``dependence`` if given, else its upper confidence limit.
 
-        The limit within quarters counts where labels agree there more than the limit of all allows.
-        The newest are remembered.
+        See :class:`SharedRedraws`.
+
+        The limit within quarters is used if labels agree there more than the overall limit allows.
+        Results are cached.
         """
         if isinstance(dependence, (int, float)):
             return dependence
@@ -409,9 +412,9 @@ def position(data: Predictions) -> FloatArray:
 
 
 def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
-    """Return residuals of class k.
+    """Return residuals of class k less their weighted mean in quarters of the prediction, (B, n).
 
-    The shape is (B, n), less their weighted mean in quarters of prediction.
+    ``labels`` (B, n) are label vectors and ``w`` (n,) weights.
     """
     quarter = quarters(position(data))
     share = np.zeros((data.n, 4))

@@ -122,10 +122,10 @@ class Batches:
         cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray],
         draw: Drawer | None = None,
     ) -> Batches:  # fmt: skip
-        """Prepare the draws of a scheme, unless a drawer is given.
+        """Return the resampler of a function of label vectors.
 
-        ``batch`` maps label vectors (b, n) to values (b,) or (b, S); it is called on as many at
-        once as fit in memory.
+        ``scheme`` draws them unless the generator ``draw`` is given. ``batch`` maps label vectors
+        (b, n) to values (b,) or (b, S); it is called on as many at once as fit in memory.
         """
         at_once = LABELS_AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
@@ -311,7 +311,7 @@ class Drawer(Protocol):
 
 
 class Scheme(ABC, Written):
-    """A way to draw data sets like the observed one.
+    """Base class of redraw schemes: ways to generate data sets like the observed one.
 
     A :class:`LabelScheme` keeps the predictions, a :class:`RowScheme` does not.
     """
@@ -332,7 +332,7 @@ class LabelScheme(Scheme):
 
     @abstractmethod
     def drawer(self, data: Predictions) -> Drawer:
-        """Return a drawer of label vectors, which threads may share."""
+        """Return a generator of label vectors for these data, which threads may share."""
 
 
 class RowScheme(Scheme):
@@ -352,10 +352,10 @@ class RowScheme(Scheme):
 
 @dataclass(frozen=True, repr=False)
 class RedrawLabels(LabelScheme):
-    """Keep the predictions, draw labels from them: what a calibrated model would have shown.
+    """Monte Carlo null: keep the predictions, and draw labels from them.
 
-    The p-value (1 + b) / (1 + B) is valid for every n, K, statistic and partition that looks at the
-    predictions only.
+    The p-value (1 + b) / (1 + B) is valid for every n, K and statistic, and for every partition
+    that depends on the predictions only.
     """
 
     def drawer(self, data: Predictions) -> Drawer:
@@ -463,10 +463,10 @@ LADDER_CLASSES = 40
 
 @dataclass(frozen=True, eq=False)
 class LabelSampler:
-    """Turns uniforms into labels by inversion, exactly.
+    """Map from uniform random numbers to labels by exact inversion.
 
-    Label k is drawn when u lies in [c_{k−1}, c_k), c the cumulative probabilities of the row, so
-    a label of probability 0 never is.
+    Label k is drawn when u lies in [c_{k−1}, c_k), with c the cumulative probabilities of the row;
+    a label of probability 0 is never drawn.
     """
 
     cumulative: FloatArray
@@ -477,9 +477,9 @@ class LabelSampler:
         return cls(np.ascontiguousarray(sums[:, :1]) if probs.shape[1] == 2 else sums)
 
     def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
-        """Return a label for every uniform, shape (m,).
+        """Return a label for every uniform number, (m,).
 
-        ``rows`` are its rows, by default 0 … m − 1. O(m K).
+        ``rows`` (m,) are the rows whose probabilities apply, by default 0 … m − 1. O(m K).
         """
         labels = np.zeros(uniforms.size, dtype=np.int64)
         for upto in self.cumulative.T:  # the number of cumulative probabilities passed
@@ -489,12 +489,14 @@ class LabelSampler:
 
 @dataclass(frozen=True, eq=False)
 class LabelDrawer:
-    """Draws label vectors of more than two classes: replicate r of a seed is always the same.
+    """Generator of label vectors for more than two classes.
 
-    Label k of row i is drawn when U(seed, r, i) lies in [c_{k−1}, c_k), c the cumulative
-    probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is never drawn.
-    O(n K) once; a label costs some 1 ns and 0.2 ns for each class, and 5 ns above 40 classes by
-    indexed search (Chen & Asau 1974).
+    Replicate r of a seed is always the same.
+
+    Label k of row i is drawn when the uniform U(seed, r, i) lies in [c_{k−1}, c_k), with c the
+    cumulative probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is
+    never drawn. O(n K) once; a label costs some 1 ns and 0.2 ns for each class, and 5 ns above 40
+    classes by indexed search (Chen & Asau 1974).
     """
 
     thresholds: IntArray = field(repr=False)

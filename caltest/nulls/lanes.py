@@ -27,11 +27,12 @@ MOST_BYTES, FEWEST = 2**27, 8
 
 @dataclass(frozen=True, eq=False)
 class Lanes(ABC):
-    """Draws of the outcomes of two classes: replicate r of a seed is always the same.
+    """Base class of generators of binary outcomes, many replicates side by side.
 
-    A block of lanes is an array (n, B): replicates lie side by side, so that the lanes of a row
-    fill a cache line, and kernels read the rows once, in sequence. Rows are drawn in the order that
-    the design needs, row j at ``place[j]`` of the block. No number depends on B.
+    A block is an array (n, B): a row for each observation and a lane (column) for each replicate,
+    so that kernels read the rows once, in sequence. Observations are drawn in the order that the
+    design needs; row j of that order is at ``place[j]`` of the block. Replicate r of a seed is the
+    same for every B.
     """
 
     place: IntArray = field(repr=False)
@@ -58,16 +59,16 @@ class Lanes(ABC):
         """
 
     def laid(self, order: IntArray) -> Self:
-        """Return lanes whose blocks hold the rows in this order."""
+        """Return the generator with the rows of its blocks in this order."""
         return replace(self, place=inverse(order)[self.place])
 
     def blocks(
         self, seed: Seed, first: int, count: int, at_once: int | None = None
     ) -> Iterator[tuple[IntArray, Any]]:
-        """Yield the replicates of the lanes of a block, and the block, for ``count`` replicates.
+        """Yield (replicate of each lane (B,), block (n, B)) until ``count`` replicates are drawn.
 
-        A block has at least two lanes, of which one may be beyond ``count``: NumPy adds up a
-        single column in another order than several.
+        A block has at least two lanes, of which one may be beyond ``count``, because NumPy adds up
+        a single column in another order than several.
         """
         at_once = min(self.at_once, at_once or self.at_once)
         for start in range(0, count, at_once):
@@ -128,14 +129,14 @@ NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class SharedLanes(Lanes):
-    """Draws of labels of two classes, 1 for the event (label 0).
+    """Generator of binary labels, 1 for the event (label 0), independent or shared within clusters.
 
-    Row j of these arrays joins the draw that its cluster shares if its word is below ``reach``, and
-    draws alone otherwise; of two columns of clusters it joins the first below ``first``. ``upto``
-    is the probability of the event, ``own`` what is left of it beyond ``reach``, all in units of
-    2⁻⁵³. Clusters are blocks of ``horizon`` times that begin anywhere: with ``horizon`` 1 the times
-    are the numbers of the clusters. ``turned`` rows read the common draw backwards. Without
-    ``reach`` rows are independent.
+    Every row has a random word. Row j joins the common draw of its cluster if its word is below
+    ``reach``, and draws alone otherwise; with two columns of clusters it joins the first below
+    ``first``. ``upto`` is the probability of the event, ``own`` the part of it beyond ``reach``,
+    all in units of 2⁻⁵³. Clusters are blocks of ``horizon`` times with a random start; with
+    ``horizon`` 1 the times are the numbers of the clusters. ``turned`` rows read the common draw
+    backwards. Without ``reach`` rows are independent.
     """
 
     row: IntArray = field(repr=False)
@@ -162,10 +163,10 @@ class SharedLanes(Lanes):
         cls, probs: FloatArray, cluster: IntArray, sharing: FloatArray, turned: BoolArray,
         horizon: int = 1,
     ) -> SharedLanes:  # fmt: skip
-        """Prepare rows that share draws, from arrays (C, n) for one column of clusters or two.
+        """Return a generator of rows that share draws within one column of clusters, or two.
 
-        ``sharing`` are the chances that a row takes part in the draw of its first cluster, and of
-        either. O(n log n).
+        ``cluster``, ``sharing`` and ``turned`` have shape (C, n) for C columns. ``sharing`` is the
+        probability that a row joins the draw of its first cluster, and of either. O(n log n).
         """
         order = np.argsort(cluster[0], kind="stable")
         upto, reach = cumulative(probs)[order, 0], sharing[-1][order]
@@ -275,13 +276,14 @@ GUIDE_BITS, PASS = 14, 512
 
 @dataclass(frozen=True, eq=False)
 class FollowLanes(Lanes):
-    """Draws of follow-up: W of a row with the event times ``hit``, −W without times ``miss``.
+    """Generator of censored outcomes under the null, many replicates side by side.
 
-    By default these are 1, and lanes hold signed weights; 0 stands for unknown rows. After
-    :meth:`residuals` lanes hold W (Y − p). ``times`` holds, for the slots of all strata
-    (:class:`~caltest.data.followup.Censoring`), the distribution functions of the place of an
-    event, of a competing event and of censoring, in 53 bits, and ``guide`` the first places for
-    equal parts of a word; rows are ordered by stratum.
+    An entry is W times ``hit`` for a row with the event and −W times ``miss`` for one without, with
+    W the inverse probability of a known outcome; 0 stands for unknown ones. By default hit and miss
+    are 1, so that entries are signed weights; after :meth:`residuals` they are W (Y − p). ``times``
+    holds, for the slots of all strata (:class:`~caltest.data.followup.Censoring`), the distribution
+    functions of the slot of an event, of a competing event and of censoring, in 53 bits; ``guide``
+    speeds up the search in them. Rows are ordered by stratum.
     """
 
     row: IntArray = field(repr=False)
@@ -299,7 +301,7 @@ class FollowLanes(Lanes):
 
     @classmethod
     def of(cls, p: FloatArray, censoring: Censoring) -> FollowLanes:
-        """Return lanes for predicted risks ``p`` (n,); O(n log n)."""
+        """Return the generator for predicted risks ``p`` (n,) and this censoring; O(n log n)."""
         status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
         rows, slots = np.argsort(groups, kind="stable"), censoring.starts
         row_starts = np.append(0, np.cumsum(np.bincount(groups)))
@@ -356,9 +358,9 @@ def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> Flo
 
 
 def _guides(times: IntArray, slots: IntArray) -> AnyArray:
-    """Return the first slot to search for each of equal parts of a word.
+    """Return a search table: the first slot to look at for each of equal parts of a random word.
 
-    The shape is (3, strata, parts).
+    The shape is (3, strata, parts), for events, competing events and censoring.
     """
     size = int(np.diff(slots).max())
     parts = 1 << max(4, min(GUIDE_BITS, (4 * size - 1).bit_length()))

@@ -21,10 +21,11 @@ from caltest.results.hypotheses import NullDistribution
 
 @dataclass(frozen=True, eq=False)
 class SimulatedNull(NullDistribution):
-    """A null distribution known through replicates; ``np.asarray`` gives them.
+    """Null distribution given by simulated replicates; ``np.asarray`` returns them.
 
-    ``values``, shape (B,), are in the order in which they were drawn; sequential stopping or Ctrl-C
-    may have ``ended`` the run early; ``clusters`` are those whose dependence the replicates have.
+    ``values`` (B,) are in the order in which they were drawn; sequential stopping or Ctrl-C may
+    have ``ended`` the run early; ``clusters`` describe the dependence that the replicates allow
+    for.
     """
 
     values: FloatArray = field(repr=False)

@@ -44,7 +44,7 @@ class SumError:
 
 @dataclass(frozen=True, eq=False)
 class RowResamples:
-    """An error of resampled rows: n pairs of a row and a label, drawn with replacement.
+    """Resampler of a binned error: n pairs of a row and a label are drawn with replacement.
 
     O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree.
     """
@@ -99,10 +99,10 @@ def resampled_cells(
     probs: FloatArray, outcomes: FloatArray, bins: Binning | None, order: IntArray,
     starts: IntArray, distance: str, combine: str, root: bool,
 ) -> RowResamples | None:  # fmt: skip
-    """Prepare a binned error; None where nothing is known of how its cells follow the sample.
+    """Return the resampler of a binned error; None if its cells cannot be found for a resample.
 
-    ``outcomes`` are the probabilities q_ik of the labels of every row; of the rows as they are,
-    ``order[starts[b]:starts[b + 1]]`` make up cell b.
+    ``outcomes`` (n, K) are the probabilities of the labels of every row; cell b of the rows
+    consists of ``order[starts[b]:starts[b + 1]]``.
     """
     code, largest = list(DISTANCES_BY_NAME).index(distance), combine == "max"
     if isinstance(bins, QuantileBins):
@@ -129,9 +129,10 @@ def resampled_classes(
     probs: FloatArray, outcomes: FloatArray, cell: NDArray[np.unsignedinteger], starts: IntArray,
     aggregate: Callable[[FloatArray], FloatArray],
 ) -> RowResamples:  # fmt: skip
-    """Prepare class-wise errors in fixed cells: ``cell[i, k]`` of row i for class k.
+    """Return the resampler of class-wise errors in fixed cells.
 
-    The cells of class k are those from ``starts[k]``; ``aggregate`` combines errors (B, K).
+    ``cell[i, k]`` is the cell of row i for class k; the cells of class k begin at ``starts[k]``;
+    ``aggregate`` combines errors (B, K).
     """
     rows = np.ascontiguousarray(probs, dtype=np.float64)
     value = partial(_every_class, starts, len(probs), aggregate)
@@ -295,7 +296,7 @@ class RowCounts:
         return cls(upto, rates, ladders, depths)
 
     def room(self, rows: int, lanes: int) -> DrawnCounts:
-        """Return zeros for the counts of ``rows`` rows; pairs with probability 0 stay 0."""
+        """Return zeros (rows, K, lanes) to hold the counts of (row, label) pairs."""
         return np.zeros((rows, self.upto.shape[1], lanes), dtype=np.uint8)
 
     def poisson(

@@ -135,9 +135,9 @@ GROWTH = {"paper": (1.0, 1.0), "screen": (2.0, 1.5), "talk": (2.6, 2.2)}
 
 
 def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Picture:
-    """Return a picture whose figure and words have another size, with or without its key.
+    """Return a picture with another size of figure and text, with or without its key.
 
-    A figure that was given keeps its size; its words grow.
+    A figure that the user passed keeps its size; only its text changes.
     """
     from matplotlib.artist import Artist
     from matplotlib.text import Text

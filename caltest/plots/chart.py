@@ -58,11 +58,11 @@ NAMES, AXIS = 0.4, 28.0
 
 @dataclass
 class Chart:
-    """A picture under way.
+    """Picture under construction: marks by name, and the entries of its key.
 
-    Every mark takes a name (under which the picture keeps its artist; "" keeps it not), what it
-    shows, ``words`` (what the key says of it, beside ``sign`` or the mark itself), and matplotlib's
-    settings of such artists.
+    Drawing methods take a ``name`` (under which the finished picture keeps the artist; "" for
+    none), data, ``words`` (the text in the key, beside ``sign`` or the mark itself), and
+    matplotlib's style options.
     """
 
     ax: Axes
@@ -400,7 +400,10 @@ class Frame:
             chart.line("truth", at, self.height(truth(p), p), "truth", **style)
 
     def labels(self, subject: str) -> tuple[str, str]:
-        """Return the axis labels (x, y) of a diagram of this subject."""
+        """Return the axis labels (x, y) of a reliability diagram.
+
+        ``subject`` is the lens's kind.
+        """
         xlabel = "Confidence" if subject == "top" else "Predicted probability"
         if not self.deviation:
             return xlabel, "Accuracy" if subject == "top" else "Observed event rate"

@@ -363,9 +363,10 @@ def simplex(
 
 
 def _edge(i: int, j: int, n_corners: int) -> Style:
-    """Return the look of an edge: of a tetrahedron, near ones are heavy and the hidden one dashed.
+    """Return the line style of the edge from corner i to corner j of the triangle or tetrahedron.
 
-    Corner 1 is nearest to the eye, and the edge from corner 0 to 2 lies behind the others.
+    In a tetrahedron near edges are heavy and the hidden one is dashed: corner 1 is nearest to the
+    eye, and the edge from corner 0 to 2 lies behind the others.
     """
     if n_corners == 3:
         return {}

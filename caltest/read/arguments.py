@@ -236,10 +236,9 @@ def _places(one_hot: AnyArray) -> IntArray:
 
 
 def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
-    """Return the requested columns of a table beside an array of labels.
+    """Return the requested columns of a table whose labels are given as an array.
 
-    Where no column is known by its name, all remaining columns are the probabilities, in their
-    order.
+    If no column is known by its name, all remaining columns are the probabilities, in their order.
     """
     schema = table.schema
     try:
@@ -334,9 +333,11 @@ def matched_by_index(models: Mapping[str, Any], labels: Any) -> MatchedRows:
 
 
 def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -> IntArray | None:
-    """Return where the labels of an index are in another one, None for those in the same order.
+    """Return the places of one index's labels in another index, (n,).
 
-    Rows of another number are refused where labels are matched to them.
+    None if the order is the same.
+
+    Indexes of another length are refused where labels are matched.
     """
     if other is None or len(other) != len(index) or index.equals(other):
         return None

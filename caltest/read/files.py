@@ -267,9 +267,9 @@ MOST_READINGS = 8
 
 
 def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
-    """Return a log with a note on its samples, and the columns to read.
+    """Return (table, wanted): a log with a note on repeated samples, and the columns to read.
 
-    Rows have ids; rows of one sample are its votes or a cluster.
+    Rows get ids. Rows of one sample are votes on it, or a cluster.
     """
     if not table.log:
         return table, wanted

@@ -87,12 +87,12 @@ WIDEST = 5000
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is open: its rows as a lazy frame, and how they came about.
+    """Open table: its rows as a lazy frame, and its origin.
 
-    ``text`` is the file of text with a delimiter from which ``frame`` is scanned, ``scan`` what to
-    scan it with; ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON;
-    ``parts`` are the files that it was pooled from, with their numbers of rows; ``seekable`` says
-    that rows far behind are found without reading those before them.
+    ``text`` is the delimited file from which ``frame`` is scanned, with the options ``scan``;
+    ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON; ``parts`` are the
+    files that were pooled, with their numbers of rows; ``seekable`` says that later rows can be
+    read without the earlier ones.
     """
 
     name: str
@@ -398,9 +398,9 @@ def _copied(path: Path, folder: Path, encoding: str) -> Path:
 
 
 def retyped(table: Table, columns: Sequence[str]) -> Table:
-    """Return a table of text whose first rows have misled about the types of some columns.
+    """Return a text table with corrected types of some columns, which its first rows misjudged.
 
-    Columns of numbers with other numbers later on become float64; those with text stay text.
+    Columns with other kinds of numbers later on become float64; those with text become text.
     """
     import polars as pl
 

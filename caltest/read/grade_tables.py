@@ -301,9 +301,9 @@ def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
 def _sums_of_others(
     cells: EvaluatedCells, names: Sequence[str], n: IntArray, events: IntArray, as_is: bool
 ) -> AnyArray:
-    """Return the rows (G,) without a probability that are the sum of the others in both counts.
+    """Return the rows (G,) that are totals: sums of all others in both counts, without probability.
 
-    DoubtfulInputError for such a row with a probability, unless ``as_is``.
+    DoubtfulInputError for a total with a probability, unless ``as_is``.
     """
     sums = (2 * n == n.sum()) & (2 * events == events.sum()) & (len(n) > 2) & bool(events.any())
     lacking = cells.frame["probability:0"].is_null().to_numpy()

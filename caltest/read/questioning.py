@@ -58,11 +58,12 @@ def questioned(
     table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Complete,
     data: Predictions,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Return notes on evidence against the reading; DoubtfulInputError for a question.
+    """Run all guards on a table that was read; return notes on doubts.
 
-    Guards see all rows of tables of up to 50 000. In larger tables they see the first 25 000 with
-    all columns, 50 000 evenly spread ones without other columns, and all rows of columns that may
-    number rows, or that say one part of a data set at first.
+    DoubtfulInputError for a question. Guards see all rows of tables of up to 50 000. In larger
+    tables they see the first 25 000 with all columns, 50 000 evenly spread ones without unused
+    columns, and all rows of columns that may identify rows or seem to name a single part of a data
+    set.
     """
     if wanted.multilabel:
         return ()
@@ -150,9 +151,9 @@ AROUND = " .,;:()*"
 def unlike_answers(
     table: Table, chosen: Chosen, wanted: Wanted, complete: Complete
 ) -> Question | None:
-    """Ask where answers equal the truth but for case, signs around them, or numbers.
+    """Ask whether answers equal the truth except for case, surrounding signs, or number formats.
 
-    They count as wrong where they are compared as they are.
+    Compared as they are, they would count as wrong.
     """
     import polars as pl
 
@@ -242,7 +243,8 @@ class _Codes(NamedTuple):
 def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
     """Return the values of the column that an option's expression tests for equality.
 
-    None unless the column has 3 to 12 distinct values.
+    None unless the column has 3 to 12 distinct values. A blank is one of them where the outcome is
+    known there.
     """
     import polars as pl
 
@@ -305,9 +307,9 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
 
 
 def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Question | None:
-    """Ask whether a column that is called a percentage holds percents below 1, or fractions.
+    """Ask whether a column called a percentage holds percentages below 1, or fractions.
 
-    Percents with signs say so, and labels that are 1000 times as likely if they are fractions.
+    Percent signs answer the question, and so do labels that are 1000 times as likely for fractions.
     """
     terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):

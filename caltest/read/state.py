@@ -77,9 +77,9 @@ def _checksum(text: str) -> str:
 
 @dataclass(frozen=True)
 class FileStamp:
-    """Size, time of the last change, number and device of a file: equal ones are one content.
+    """Size, time of change, inode and device of a file, by which unchanged files are recognised.
 
-    ``mtime_ns`` is None when the file was changed within two seconds before it was looked at: a
+    ``mtime_ns`` is None if the file was changed within two seconds before it was looked at: a
     second change could have the same time, so the content has to be compared.
     """
 

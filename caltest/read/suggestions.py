@@ -110,11 +110,11 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
 
 
 def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
-    """Return the reading by which a label of text is one of the options of its row.
+    """Return the reading in which a text label names one of the options of its row.
 
-    Options are as many columns of text ``name_0``, ``name_1``, … as there are probabilities, in
-    their order, all different in every row. Where they are the same words in all rows, these are
-    the classes; otherwise the places of the options are.
+    Options are columns ``name_0``, ``name_1``, … of text, as many as probabilities and in their
+    order, all different in every row. If they are the same words in all rows, these are the
+    classes; otherwise the classes are the positions of the options.
     """
     import polars as pl
 
@@ -777,9 +777,9 @@ class _Head:
         return found
 
     def endings(self, probs: Sequence[Options], place: Options, followed: str) -> list[Reading]:
-        """Return readings by which a value is the event, and each other end a competing one.
+        """Return readings in which a value of a column is the event and other ends are competing.
 
-        Columns of predictions stay a place where there would be too many readings.
+        If there would be too many, the columns of predictions stay a placeholder.
         """
         listed = [{}] if "probs" in self.given else probs
         first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
@@ -818,9 +818,10 @@ class _Head:
         return [f"{code:.0f}" for code in codes[1:]] if plain else []
 
     def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
-        """Return predictions (m,), outcomes 0 or 1 (m,), and the frame of the rows used.
+        """Return (predictions (m,), outcomes (m,), frame) of the rows that options select.
 
-        Rows that lack either are left out; None if a column is missing or not readable so.
+        Outcomes are 0 or 1. Rows that lack either are left out. None if a column is missing or
+        cannot be read.
         """
         import polars as pl
 

@@ -37,9 +37,9 @@ ROWS_A_PIECE = 2**22
 
 
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
-    """Return the chosen expressions as columns ``option:k``, of the rows that ``where`` keeps.
+    """Return a lazy frame with the chosen expressions as columns ``option:k``.
 
-    Rows are counted from ``first`` in refusals.
+    It has the rows that ``where`` keeps. Rows are counted from ``first`` in messages.
     """
     import polars as pl
 
@@ -134,9 +134,10 @@ def condition(chosen: Chosen) -> pl.Expr:
 def cells_of(
     table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool = False
 ) -> EvaluatedCells:
-    """Return all rows; where text has misled about types, it is read once more.
+    """Return the evaluated cells of all rows of a table.
 
-    Rows are counted from 1, of tables in memory (``frame_rows``) from 0.
+    If text columns turn out to have other types than their first rows suggest, it is read again. In
+    messages rows are counted from 1, or from 0 for tables in memory (``frame_rows``).
     """
     first = 0 if frame_rows else 1
     try:
@@ -198,9 +199,9 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
 def batches_of(
     table: Table, chosen: Chosen, wanted: Wanted, before: int = 0
 ) -> Iterator[EvaluatedCells]:
-    """Yield cells of some rows after the other; memory does not grow with the file.
+    """Yield evaluated cells batch by batch, with memory that does not grow with the file.
 
-    Rows are counted from ``before``, those that were read before.
+    Rows are counted from ``before``, the number of rows read earlier.
     """
     if table.seekable:
         import polars as pl

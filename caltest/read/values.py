@@ -152,10 +152,10 @@ class EvaluatedCells:
         return Complete(replace(self, frame=kept, rows=rows), counts, left)
 
     def _readings_of_gaps(self, gaps: Mapping[str, pl.Series]) -> list[Reading]:
-        """Return readings of rows without a value: they are left out, or a blank says something.
+        """Return readings for rows without a value: they are left out, or a blank has a meaning.
 
-        A blank says something where the prediction is there, and it is the answer or the truth of
-        it, a value of an expression, or beside a single value in all other rows.
+        A blank may mean something if the row has a prediction, and the blank is in the outcome, in
+        an expression, or in a column with a single other value.
         """
         drop = Reading({"drop_missing": True})
         known = ~np.any([gaps[c].to_numpy() for c in gaps if c.startswith("probs:")], axis=0)
@@ -536,7 +536,7 @@ class EvaluatedCells:
 
     @cached_property
     def naming(self) -> Any:
-        """Context in which messages name rows and columns as the table does."""
+        """Return a context manager in which messages name rows and columns as the table does."""
         columns = [self.name(column) for column in self.of("probs")]
         label = self.name("label:0") if self.of("label") else ""
         first, last = (int(self.rows[k]) if self.rows.size else 0 for k in (0, -1))

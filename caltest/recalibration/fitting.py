@@ -82,7 +82,7 @@ class Recalibration(ABC):
         )
 
     def __call__(self, *_: object, **__: object) -> Predictions:
-        """Refuse to map predictions: call the map that ``fit`` returns."""
+        """Raise StatisticError: the map that ``fit`` returns is called, not the method."""
         raise StatisticError(f"{self!r} is not fitted: call what its fit(probs, labels) returns")
 
     @abstractmethod

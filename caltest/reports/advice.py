@@ -219,5 +219,8 @@ RULES = (
 
 
 def recommendation(situation: Situation) -> str:
-    """Return the sentence of the first rule that holds; the last one always does."""
+    """Return the recommended next step, the sentence of the first rule that applies.
+
+    The last rule always applies.
+    """
     return next(rule.say(situation) for rule in RULES if rule.holds(situation))

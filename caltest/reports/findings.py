@@ -99,9 +99,9 @@ class AuditQuestion:
         cls, lens: Lens, kind: QuestionKind, words: str, *statistics: StatisticLike,
         suffix: str = "",
     ) -> AuditQuestion:  # fmt: skip
-        """Return the question that statistics of one lens answer; a suffix goes on with its name.
+        """Return a question that is answered by one lens.
 
-        ``words`` are the question as printed.
+        ``words`` are the question as printed, and ``suffix`` is appended to the name of the lens.
         """
         pairs = tuple((statistic, lens) for statistic in statistics)
         return cls(f"{lens!r}{suffix}", words, kind, pairs)

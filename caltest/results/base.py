@@ -90,10 +90,10 @@ def go_on(*ends: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A result, or a part of one: frozen, with a dictionary form and its inverse.
+    """Base class of results and their parts: frozen, with a dictionary form and its inverse.
 
-    Two records are equal if they are of one class and their dictionary forms are: NaN equals NaN,
-    arrays are compared by their values, and null distributions are left out. So pickling and JSON
+    Two records are equal if they have the same class and equal dictionary forms: NaN equals NaN,
+    arrays are compared by value, and null distributions are ignored. Pickling and JSON therefore
     give equal records.
     """
 

@@ -536,7 +536,10 @@ class ComparisonResult(Result):
         ]
 
     def _in_words(self) -> list[str]:
-        """Return the verdict, with a warning where the models' own p-values suggest a wrong one."""
+        """Return the verdict in sentences.
+
+        If only one model's own test rejects, a sentence warns that this alone shows no difference.
+        """
         # the name of a model stays as it is
         finding = self.finding if self.verdict.better is not None else self.finding.capitalize()
         sentences = [finding + self._because()]
@@ -580,9 +583,9 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
 
 
 def _with_root(square: float, spread: float) -> str:
-    """Return a square and its root as text.
+    """Return a square and its root as text, such as "0.0016 (root 0.04)".
 
-    The root's spread is the square's over twice the root.
+    ``spread`` is the standard error of the square; the root's is spread / (2 root).
     """
     root = sqrt(max(square, 0.0))
     words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "within noise"

@@ -105,7 +105,7 @@ def format_p(p: float, alpha: float = nan) -> str:
 
 
 def at_most(text: str, floor: bool) -> str:
-    """Return a printed p-value, with "≤" where it is the smallest of a simulation."""
+    """Return a printed p-value, with "≤" if it is at the ``floor`` of a simulation."""
     return f"≤ {text}" if floor and not text.startswith("<") else text
 
 
@@ -316,7 +316,7 @@ NARROWEST_CELL = 4
 
 
 def _spared(lines: list[Sequence[str]], width: int) -> list[list[str]]:
-    """Return a table without the columns that it can do without, as far as it is too wide."""
+    """Return a table without its dispensable columns, as far as it is too wide."""
     table = [list(line) for line in lines]
 
     def line_length() -> int:
@@ -332,9 +332,9 @@ def _spared(lines: list[Sequence[str]], width: int) -> list[list[str]]:
 
 
 def _broken(table: list[list[str]], width: int) -> list[list[str]]:
-    """Return a table at most so wide, whose widest cells and heads go on in the lines below.
+    """Return a table at most ``width`` wide, whose widest cells continue in lines below.
 
-    They are broken between words, and within a word only where there is no room for it.
+    Cells break between words, and within a word only if it does not fit.
     """
     wide = [max(map(len, column)) for column in zip(*table, strict=True)]
     words = [max(len(w) for cell in column for w in cell.split() or [""])
@@ -448,7 +448,7 @@ class Card:
 
     @property
     def said(self) -> str:
-        """The finding without the words of the verdict, where it begins with them."""
+        """Headline without the verdict, if it begins with the words of the verdict."""
         words = self.headline
         if not words.lower().startswith(self.verdict.lower()):
             return words

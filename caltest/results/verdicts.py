@@ -106,10 +106,10 @@ class GateVerdict(Verdict):
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
-    """A recalibration that predictions went through.
+    """Recalibration that predictions have gone through.
 
-    ``method`` is written as in Python, and was fitted on ``n_fitted`` rows; ``overlap``, bool of
-    shape (n,), says which of the rows at hand are among them.
+    ``method`` is its recipe, fitted on ``n_fitted`` rows; ``overlap`` (n,) marks the present rows
+    that were among them.
     """
 
     method: str

@@ -132,9 +132,10 @@ def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> Float
 
 
 def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> Estimand | None:
-    """Return the population error that the value estimates, or None.
+    """Return the population error that a binned statistic estimates; None if it estimates none.
 
-    For two classes a squared error counts the first component only.
+    ``combine`` and ``root`` are as in :meth:`BinnedError.of`. For two classes (``two``) a squared
+    error counts the first component only.
     """
     if root:
         return Estimand("squared", root=True)
@@ -155,7 +156,7 @@ def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> 
 
 @dataclass(frozen=True, repr=False)
 class _BinnedError(Statistic):
-    """Base class of ECE and MCE: a partition and a distance."""
+    """Base class of ECE and MCE, with the options ``bins`` (partition) and ``distance``."""
 
     bins: Binning | int = UniformBins(15)
     _: KW_ONLY
@@ -260,11 +261,12 @@ class Excess(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ClusterPairs(SumStatistic):
-    """Debiased sum without pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²).
+    """Debiased squared error of clustered rows with fixed predictions.
 
-    S_gb is the sum of the rows of cluster g in cell b, one of the ``parts``. With two columns of
-    clusters only pairs that share neither count: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² +
-    Σ_gh |S_ghb|²). Each of ``sets`` has the cell of every part, and a factor for its squared sum.
+    It leaves out pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²), with S_gb the residual sum
+    of cluster g in cell b, one of the ``parts``. With two columns of clusters only pairs that share
+    neither count: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² + Σ_gh |S_ghb|²). Each of ``sets``
+    has the cell of every part, and the sign of its squared sums.
     """
 
     parts: Cells = field(repr=False)
@@ -515,10 +517,10 @@ def merge(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class Scales(SumStatistic):
-    """Largest standardised excess over nested partitions, with fixed predictions.
+    """Multi-scale statistic with fixed predictions: the largest standardised error over partitions.
 
-    ``cells`` are the finest partition. The cells of a scale are runs of cells of the scale before:
-    ``first`` has the first of each run, ``pairs`` the weight of a pair of rows in each cell;
+    ``cells`` are the finest partition. Each coarser scale merges runs of cells of the one before:
+    ``first`` has the first cell of each run, ``pairs`` the weight of a pair of rows in each cell;
     ``deviations`` are the standard deviations of the debiased errors under calibration.
     """
 
@@ -704,11 +706,12 @@ class ClassCells(Prepared):
         cls, problem: Problem, bins: ClassBins, threshold: float, aggregate: Aggregate,
         fixed: bool = False,
     ) -> ClassCells:  # fmt: skip
-        """Bin the probabilities above the threshold, class by class; 0 keeps all of them.
+        """Return the class-wise error with fixed predictions.
 
-        ``bins(p, w)`` returns the cell of each prediction of a class and the weight of each cell in
-        the class error; ``aggregate`` is "mean" or "max" over classes; ``fixed`` says that any
-        sample of these rows has the same cells.
+        Probabilities above ``threshold`` are binned class by class; 0 keeps all. ``bins(p, w)``
+        returns the cell of each prediction of a class and the weight of each cell in the class
+        error; ``aggregate`` is "mean" or "max" over classes; ``fixed`` says that any sample of
+        these rows has the same cells.
         """
         data = problem.data
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)

@@ -59,10 +59,11 @@ def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: 
 
 @dataclass(frozen=True, eq=False)
 class Pools(LabelStatistic):
-    """A CORP miscalibration whose predictions are fixed: rows sorted, to be pooled by outcomes.
+    """CORP miscalibration with fixed predictions, as a function of the labels.
 
-    ``ends`` says where, in ``order``, each group of equal probabilities ends; ``hit`` and ``miss``
-    are the scores of the rows, in that order, when the event happens and when it does not.
+    Rows are sorted by prediction in ``order``; ``ends`` says where each group of equal
+    probabilities ends; ``hit`` and ``miss`` are the scores of the rows, in that order, if the event
+    happens and if it does not.
     """
 
     order: IntArray = field(repr=False)
@@ -216,11 +217,11 @@ ROUNDING_FALL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class SortedRows(LabelStatistic):
-    """The monotone sweep with the predictions fixed and sorted.
+    """Monotone sweep (:class:`Sweep`) with fixed predictions, as a function of the labels.
 
-    In ``order``, the rows that are tied with the i-th end at ``group_end[i]``; ``mass[i]`` is the
-    weight of the first i rows and ``predicted[i]`` the sum of their predictions. ``weights`` are in
-    the order of the rows; of rows that count alike they and ``mass`` are whole numbers.
+    Rows are sorted by prediction in ``order``. The rows tied with the i-th end at ``group_end[i]``;
+    ``mass[i]`` is the weight of the first i rows and ``predicted[i]`` the sum of their predictions.
+    ``weights`` are in the order of the rows; for equal weights they and ``mass`` are whole numbers.
     """
 
     order: IntArray = field(repr=False)

@@ -335,7 +335,7 @@ class LineError(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
-        """Group units of equal predictions; O(U log U). ``scale`` is Σ w_i w_j over pairs.
+        """Return the kernel error for a problem with its units grouped by prediction; O(U log U).
 
         ``rate`` is 1 / bandwidth; ``biased`` keeps the pairs of a row and itself.
         """

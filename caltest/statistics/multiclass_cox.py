@@ -155,11 +155,11 @@ class WorstClass(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class ClassScores(SumStatistic):
-    """Standardised combinations of the sums of all classes.
+    """Base class of standardised linear combinations of the residual sums of all classes.
 
-    ``basis`` has a row for each combination, and a column for each level, then for each score.
-    ``logits`` (n, K) are w log p where the slopes of more than two classes are wanted: they are
-    then counted by label, in place of a score table for every class.
+    ``basis`` (R, d + K) has a row for each combination, and a column for each level, then for each
+    slope. ``logits`` (n, K) are w log p where slopes of more than two classes are wanted: they are
+    counted by label, which is faster than a score table for every class.
     """
 
     cells: Cells = field(kw_only=True, repr=False)
@@ -290,10 +290,10 @@ def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: CoxPart)
 def _covariance(
     p: FloatArray, w: FloatArray, left: FloatArray | None = None, right: FloatArray | None = None
 ) -> FloatArray:
-    """Return Σ_i w_i Cov(f_j 1{y = j}, g_k 1{y = k}) for scores f, g (n, K), 1 where None; (K, K).
+    """Return Σ_i w_i Cov(f_j 1{y = j}, g_k 1{y = k}) over rows, (K, K).
 
-    p_j (1 − p_j) is added up as p_j times the other probabilities, so that sure predictions keep
-    their digits.
+    ``left`` f and ``right`` g are scores (n, K), 1 where None. p_j (1 − p_j) is computed as p_j
+    times the sum of the other probabilities, so that confident predictions keep their digits.
     """
     f = p if left is None else left * p
     g = p if right is None else right * p
@@ -332,9 +332,9 @@ def _of_two(problem: Problem, part: CoxPart) -> _Scores:
 
 
 def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
-    """Return R with R V R' = 1 on the range of V, shape (rank, T), and the rank.
+    """Return (R, rank) with R V Rᵀ = 1 on the range of the covariance V; R has shape (rank, T).
 
-    The rank is taken from the correlation matrix, so that scores of unlike sizes count alike.
+    The rank is taken from the correlation matrix, so that scores of different scales count equally.
     """
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale[scale == 0.0] = 1.0
@@ -344,7 +344,7 @@ def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
 
 
 def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
-    """Return a basis of levels (d) and of slopes given the level (K), shape (d + K, d + K).
+    """Return the matrix that standardises d levels, and K slopes given the levels, (d + K, d + K).
 
     Rows are 0 where a component cannot vary.
     """

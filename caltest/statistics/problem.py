@@ -91,11 +91,11 @@ class ResidualSums:
 
 @dataclass(frozen=True, eq=False)
 class LinearTerm:
-    """Σ w (g(y) − E g) for a score g of the units: a table for draws, and the numbers of the rows.
+    """Sum Σ w (g(y) − E g) of a score g of the outcomes, with its moments under calibration.
 
-    ``table`` (U, K) is the score of every unit under every label; ``observed``, ``promised``,
-    ``variance`` and ``covariance`` are Σ w (g(y) − E g), Σ w E g, Σ w² Var g and Σ w² Cov(y, g), y
-    the event, of the rows. ``remark`` says how the table is coarser than the rows.
+    ``table`` (U, K) is the score of every unit under every label, for redraws. ``observed``,
+    ``promised``, ``variance`` and ``covariance`` are Σ w (g(y) − E g), Σ w E g, Σ w² Var g and Σ w²
+    Cov(y, g) of the rows, with y the event. ``remark`` says how the table is coarser than the rows.
     """
 
     table: FloatArray
@@ -107,12 +107,13 @@ class LinearTerm:
 
 
 class Problem(ABC):
-    """Units whose outcomes are random, with their predictions fixed.
+    """Base class of problems: units with fixed predictions and random outcomes.
 
-    ``probs`` (U, K) are predictions, of a unit of several rows their mean; ``labels`` (U,) the
-    observed labels, or numbers of events; ``count`` (U,) the rows of a unit, None where each is
-    one; ``weight`` (U,) the weight of each of its rows, None where all count alike; ``n`` is the
-    number of rows, and ``data`` the origin: predictions, or the micro-cells of a tally.
+    A unit is a row, or a cell of a tally. ``probs`` (U, K) are the predictions, or the mean of a
+    cell; ``labels`` (U,) the observed labels, or numbers of events; ``count`` (U,) the rows of a
+    unit, None if each is one; ``weight`` (U,) the weight of each of its rows, None if all are
+    equal. ``n`` is the number of rows, and ``data`` the origin: predictions, or the cells of a
+    tally.
     """
 
     data: Any

@@ -82,12 +82,13 @@ class Redraws:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reader of a statistic's residual sums from blocks (n, B) with rows in a fixed order.
+    """Reader that computes a statistic's residual sums from blocks of redrawn outcomes.
 
-    Blocks hold events as 0 and 1 or, with ``residuals``, W (Y − p). Cell b has the rows
-    ``starts[b]:starts[b + 1]`` and ``expected[b]`` expected events. ``base``, (T, L) or (T, 1), has
-    the sums of squares and scores if no row has the event, and ``steps`` (T, n) the change if row i
-    has it; for residuals, scores are ``steps`` times residuals.
+    A block (n, B) holds B replicates with rows in a fixed order: events as 0 and 1 or, with
+    ``residuals``, W (Y − p). Cell b has the rows ``starts[b]:starts[b + 1]`` and ``expected[b]``
+    expected events. Sums of squares and scores start from ``base``, (T, L) or (T, 1), their value
+    if no row has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores
+    are ``steps`` times residuals.
     """
 
     statistic: SumStatistic = field(repr=False)
@@ -100,7 +101,9 @@ class Reader:
 
     @classmethod
     def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
-        """Prepare the rows of a partition in an order in which its cells are runs; O(n T).
+        """Return the reader of a statistic for rows in the given order, in which cells are runs.
+
+        O(n T).
 
         ``order`` (n,) is the order of rows in the blocks; with ``residuals`` blocks hold W (Y − p)
         in place of events.

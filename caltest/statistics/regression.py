@@ -47,10 +47,10 @@ def refuse_certain(statistic: object, varies: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGaps(CellStatistic):
-    """centre + Σ_g (O_g − E_g)^power / scale_g over cells of two classes, with fixed predictions.
+    """Sum of scaled gaps over the cells of a binary problem, with fixed predictions.
 
-    O_g is the number of events in cell g and E_g its expectation; a cell of infinite scale adds
-    nothing.
+    The value is centre + Σ_g (O_g − E_g)^power / scale_g, with O_g the number of events in cell g
+    and E_g its expectation; a cell of infinite scale adds nothing.
     """
 
     scale: FloatArray = field(repr=False)
@@ -251,9 +251,9 @@ def logit_table(probs: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Scores(SumStatistic):
-    """Cox's score test with the predictions fixed: two weighted sums of residuals, squared.
+    """Cox's score statistic with fixed predictions: two weighted sums of residuals, squared.
 
-    (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁, I₁ infinite when only the first can vary.
+    It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁; I₁ is infinite if all predictions are equal.
     """
 
     mean: float

@@ -164,9 +164,9 @@ class RowProblem(Problem):
 
     @cached_property
     def squares(self) -> FloatArray:
-        """w² |r|² of every row under every label, (n, K); for two classes of the event alone.
+        """Squared weighted residual w² |r|² of every row under every label, (n, K).
 
-        Written so that small probabilities keep their digits.
+        For two classes only the event counts. Small probabilities keep their digits.
         """
         p = self.probs
         if self.n_classes == 2:

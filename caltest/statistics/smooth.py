@@ -208,7 +208,7 @@ class KernelSmoother:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Equally spaced points of [0, 1], on which residuals are smoothed as heat spreads in a rod.
+    """Grid of equally spaced points of [0, 1] on which residuals are smoothed by cosine transforms.
 
     With c_k = 2 Σ_i r_i cos(πk p_i), the smoothed residuals Σ_i K_σ(t, p_i) r_i are
     c_0 / 2 + Σ_k c_k exp(−(πkσ)² / 2) cos(πkt).
@@ -229,9 +229,10 @@ class _Grid:
 
     @cached_property
     def spread(self) -> csr_array:
-        """Shares of the points in the rows, a cubic B-spline reflected at the ends: (n, steps + 1).
+        """Weights that distribute the rows over the grid points, sparse (n, steps + 1).
 
-        Against its four neighbours, two would cost six digits.
+        They are a cubic B-spline over four neighbours, reflected at the ends; two neighbours would
+        cost six digits.
         """
         n, place = self.p.size, self.p * self.steps
         cell = np.minimum(place.astype(np.int64), self.steps - 1)
@@ -639,9 +640,9 @@ def _local_line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[
 
 
 def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first of the nearest rows, and their weights (m,).
+    """Return (first, weights): the first of the nearest rows, and the weights of the window, (m,).
 
-    W times a tricube of distance.
+    They are W times a tricube function of the distance to ``at``.
     """
     half = float(np.partition(np.abs(x - at), nearest - 1)[nearest - 1])
     first, last = np.searchsorted(x, [at - half, at + half], side="left")

@@ -191,7 +191,10 @@ def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return each row's class of probability above ½ or −1, (n,), and residuals for it, (n, K)."""
+    """Return (top, residuals): each row's class of probability above ½, or −1, and its residuals.
+
+    The shapes are (n,) and (n, K); residuals are those if every row has its reference class.
+    """
     top = np.where(largest(probs) > 0.5, probs.argmax(axis=1), -1)
     residuals = -probs
     residuals[top >= 0, top[top >= 0]] += 1.0

@@ -97,10 +97,10 @@ class ClusteredTally(AnyTally):
         n_cells: int = CLUSTER_CELLS,
         **facts: Unpack[Facts],
     ) -> Self:
-        """Add up rows, which ``clusters`` names the clusters of; O(n log n).
+        """Tally rows by cluster; O(n log n).
 
-        ``clusters`` is an array, as names are kept: no column by its name, nor two columns.
-        StatisticError without clusters, with weights or subgroups, and for more than two classes.
+        ``clusters`` is an array of names or numbers. StatisticError without clusters, with weights
+        or subgroups, and for more than two classes.
         """
         whole("n_cells", n_cells)
         if isinstance(facts.get("clusters"), (str, type(None))):
@@ -249,10 +249,11 @@ class ClusteredTally(AnyTally):
         return self._added(names, group, cell, columns, *head)
 
     def warn(self, stack: int = 3) -> None:
-        """Warn where sums of residuals are skewed, if all rows of a cluster share their label.
+        """Warn if residual sums of clusters are so skewed that random signs fail.
 
-        With p_g the mean prediction of a cluster and v_g = p_g (1 − p_g), they are as skewed as a
-        count of (Σ n_g² v_g)³ / (Σ n_g³ v_g |1 − 2 p_g|)² rare events, of which it takes 10.
+        This is checked for clusters whose rows all share their label. With p_g the mean prediction
+        of a cluster and v_g = p_g (1 − p_g), the sums are as skewed as a count of (Σ n_g² v_g)³ /
+        (Σ n_g³ v_g |1 − 2 p_g|)² rare events, of which at least 10 are needed.
         """
         n, p = (np.bincount(self.cluster, column) for column in self.sums[:, :2].T)
         skew = p / n * (1.0 - p / n) * n**2

@@ -47,12 +47,12 @@ TOTALS = ("cut_rz", "cut_vz_low", "cut_vz_high", "cut_vzz", "rz", "vzz", "log_sc
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers of micro-cells and where they lie.
+    """Fine cells of [0, 1] over which a tally sums: their numbers and places.
 
-    ``size`` = G cells of equal width; each inner edge j / G is a cell of its own, of values within
-    1e-12 of it, so that bins closed on either side are made of cells. The first and the last cell
-    are cut at h/2, h/4, …, h/2⁴⁷; exact 0 and 1 are cells of their own. Number j and number
-    ``last`` − j mirror each other.
+    ``size`` = G cells have equal width h. Each inner edge j / G is a cell of its own, for values
+    within 1e-12 of it, so that bins closed on either side consist of whole cells. The first and the
+    last cell are cut at h/2, h/4, …, h/2⁴⁷; exact 0 and 1 are cells of their own. Numbers j and
+    ``last`` − j are mirror images.
     """
 
     size: int = GRID_CELLS
@@ -67,9 +67,9 @@ class Grid:
 
     @cached_property
     def places(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Centre, half the width, and the position in units of 1/G, of the cells up to the middle.
+        """(centre, half width, position in units of 1/G) of the cells up to the middle.
 
-        An edge has a whole position, all other cells one between whole numbers.
+        The position of an edge is a whole number, that of other cells lies between whole numbers.
         """
         h, inner = 1.0 / self.size, np.arange(1, self.size)
         upper = h * 2.0 ** -np.arange(OCTAVES - 1.0, -1.0, -1.0)
@@ -214,11 +214,12 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 def add_up(
     p: FloatArray, rest: FloatArray, events: BoolArray, size: int
 ) -> tuple[IntArray, IntArray]:
-    """Return sums by cell and outcome, shape (cells, 2, 6), and totals, shape (7, 2).
+    """Return (sums, totals) of rows: sums by cell and outcome, (cells, 2, 6), and totals, (7, 2).
 
-    The sums are n, Σt, …, Σt⁴ and the rounding remainder of Σt. The totals, in multiples of 2⁻²⁰
-    and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the entropy, Σ v z², Σ r z, and the last two
-    again for logits that are not cut off.
+    With t the position of a prediction in its cell, the sums are n, Σt, …, Σt⁴ and the rounding
+    remainder of Σt. With v = p (1 − p), z the log-odds and r the residual, the totals, in multiples
+    of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the entropy, Σ v z², Σ r z, and the
+    last two again for log-odds that are not cut off.
     """
     cells = 2 * OCTAVES + 2 * size - 1
     sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)

@@ -164,10 +164,10 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class TallyProblem(MicroCells):
-    """Sums over micro-cells in place of rows.
+    """Problem of a tally: its cells are the units, with numbers of events as outcomes.
 
     ``labels`` (U,) are the observed numbers of events. Observed sums know the rows by their
-    moments; drawn events have the mean prediction of their micro-cell.
+    moments; drawn events have the mean prediction of their cell.
     """
 
     tally: Tally = field(repr=False)
@@ -377,13 +377,11 @@ class TallyProblem(MicroCells):
         return (f"from sums over micro-cells of like predictions (Tally, grid {self.grid})",)
 
     def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
-        """Return weighted rows that stand for the tally.
+        """Return (rows, times, cell): weighted rows that stand for the tally.
 
-        One for events, one for non-events, of each cell.
-
-        Their prediction is the mean of the events or of the non-events; with ``tied`` the mean of
-        the cell. Returns the rows, how many observations each stands for (m,), and its micro-cell
-        (m,).
+        Each cell has a row for its events and one for its non-events. Their prediction is the mean
+        of the events or of the non-events; with ``tied`` the mean of the cell. ``times`` (m,) is
+        the number of observations each row stands for, and ``cell`` (m,) its cell.
         """
         events = np.concatenate([self.labels, self.count - self.labels])
         (some,) = np.nonzero(events)
@@ -603,13 +601,13 @@ LAWS_AT_ONCE = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Predictions that stand for the rows of C micro-cells: one or two a cell, with multiplicities.
+    """Predictions that stand for the rows of C cells of a tally: one or two in each, with counts.
 
-    Two atoms have the moments 0 to 3 of the rows; one or two rows are their own atoms. ``p``,
-    ``rest`` = 1 − p and ``times`` have the shape (2, C). ``fourth`` and ``second`` (C,) bound what
-    atoms leave open: Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 with the
-    rounding of squares. ``half`` (C,) is half the width of cells of several atoms, 0 of others;
-    ``rounding`` (C,) is how far predictions may have been rounded, in all.
+    Two atoms match the moments 0 to 3 of the rows; one or two rows are their own atoms. ``p``,
+    ``rest`` = 1 − p and ``times`` (the counts) have shape (2, C). ``fourth`` and ``second`` (C,)
+    bound the error: Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 with the
+    rounding of squares. ``half`` (C,) is half the width of cells with several atoms, 0 for others;
+    ``rounding`` (C,) is the total rounding of predictions.
     """
 
     p: FloatArray
@@ -696,7 +694,7 @@ class Atoms:
         return low + int(window[0]), pmf, lost + 2.0 * float(pmf.max()) * rounding
 
     def _left(self, omega: FloatArray, modulus: FloatArray, p: FloatArray) -> float:
-        """Bound what the rows may change in any tail probability, beyond their moments.
+        """Return a bound on the change of any tail probability if atoms replace the rows.
 
         With z = e^{iω} and u = (z − 1) / (1 − c + c z), log φ of a cell has an error of at most
         |u|⁴ fourth (1 − half |u|)⁻⁴ + |u|² second (1 − half |u|)⁻²; tails change by at most the

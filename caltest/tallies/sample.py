@@ -36,15 +36,16 @@ UIntArray = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """The rows of smallest rank, at most 50 000 (2²³ / K of many classes).
+    """Random sample of rows that does not depend on batches.
 
-    The rank of a row is a hash of its number in its part and of the first labels of the part:
-    whatever else is in the sample, every row is as likely to be chosen. It does not depend on
-    predictions, so that two models on the same rows have the same rows in their samples.
+    Those of smallest rank, at most 50 000.
 
-    ``n`` is the number of rows of weight above 0 from which it was taken, ``rank`` (m,) are the
-    ranks, increasing, and ``weights`` None where all count alike. O(n) for the ranks, O(m log m)
-    for a sum of two samples.
+    For many classes at most 2²³ / K rows are kept. The rank of a row is a hash of its number in its
+    file and of the first labels of the file, so that every row is equally likely to be chosen. It
+    does not depend on predictions: the samples of two models on the same rows have the same rows.
+    ``n`` is the number of rows of positive weight from which it was taken, ``rank`` (m,) are the
+    ranks, increasing, and ``weights`` is None if all are equal. O(n) for the ranks, O(m log m) to
+    add two samples.
     """
 
     n: int
@@ -61,9 +62,10 @@ class RowSample:
         part: np.uint64 | None = None,
         bound: np.uint64 = UNBOUNDED,
     ) -> Self:
-        """Sample rows, of which the first has the number ``first`` in its ``part``.
+        """Return a sample of rows, of which the first has the number ``first`` in its file.
 
-        Rows above the ``bound`` of a sample to which this one will be added are left out.
+        ``part`` is the hash of the file. Rows with ranks above ``bound``, that of a sample to which
+        this one will be added, are left out.
         """
         number = np.arange(first, first + data.n, dtype=np.uint64)
         rank = mixed(number * GAMMA + (part_of(data.labels) if part is None else part))
@@ -93,9 +95,9 @@ class RowSample:
         return "" if whole else f"a sample of {self.rank.size} of {self.n} rows"
 
     def _smallest(self) -> Self:
-        """Return the rows of smallest rank.
+        """Return the sample cut to the rows of smallest rank.
 
-        Equal ranks are sorted by content, whatever their order.
+        Equal ranks are ordered by content, so that the order of batches does not matter.
         """
         content = self.labels.astype(np.uint64)
         for column in np.ascontiguousarray(self.probs.T).view(np.uint64):
@@ -149,7 +151,7 @@ class RowSample:
 
 
 def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
-    """Return the places (i, j) in two samples of the rows that both have, arrays of shape (m,).
+    """Return (i, j), (m,) each: the places of the rows that two samples have in common.
 
     StatisticError for samples of other observations.
     """

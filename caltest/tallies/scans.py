@@ -146,10 +146,7 @@ def scan(
 
 @dataclass
 class _Run:
-    """State of a running scan.
-
-    Its parts, the content hashes of counted parts, and the tally so far.
-    """
+    """State of a scan: its files, the hashes of files already counted, and the tally so far."""
 
     parts: list[Path]
     reading: TallyReading
@@ -262,7 +259,10 @@ class _Run:
         self.counted = names, tally
 
     def _identify(self, names: dict[str, Any]) -> None:
-        """Hash the parts that may have been counted before; other parts are hashed when read."""
+        """Hash the files that may have been counted by an earlier run; others are hashed when read.
+
+        ``names`` are the records of counted files by hash.
+        """
         stamps = {mark: _stamp_in(record) for mark, record in names.items()}
         sizes = {stamp.size for stamp in stamps.values()}
         for part in self.parts:

@@ -450,9 +450,10 @@ class Tallies(AnyTally):
         part: np.uint64 | None = None,
         bound: np.uint64 = UNBOUNDED,
     ) -> Self:
-        """Tally the rows of a batch of a part, with their ranks in the sample.
+        """Tally one batch of a file, whose first row has the number ``first``.
 
-        See ``RowSample.of``.
+        ``part`` is the hash of the file and ``bound`` the largest rank of interest; see
+        ``RowSample.of``.
         """
         chosen = usual_lenses(data) if lenses is None else list(lenses)
         if not chosen:
@@ -691,7 +692,7 @@ class TallyReading:
 
     @property
     def question(self) -> dict[str, str]:
-        """Everything that decides what is counted, as text by name."""
+        """Everything that decides what is counted, as text by name; a resumed scan compares it."""
         counted = (f.name for f in fields(Wanted) if f.name != "as_is")
         given = {name: repr(getattr(self.wanted, name)) for name in counted}
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
