@@ -176,7 +176,8 @@ def test_compare_by_enumerated_pairs():
             each = [debiased(p, a, b, column != g) for g in range(column.max() + 1)]
             assert left == pytest.approx(each, abs=1e-12)
         errors.append(error)
-        models.append(SimpleNamespace(data=data, rows=data, times=None))
+        model = SimpleNamespace(analysis=SimpleNamespace(data=data), rows=data, times=None)
+        models.append(model)
     brier = _score_differences(*models, True, 0.95)[0]
     d = (Y - P) ** 2 - (Y - q) ** 2
     columns = ((a, 3), (b, 4), (np.arange(12), 12))

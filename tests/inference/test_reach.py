@@ -158,7 +158,7 @@ def test_score_differences_against_scipy(paired, n):
     rng = np.random.default_rng(n)
     a, b = (scored(rng.random(m), rng.integers(0, 2, m)) for m in (n, n if paired else n + 3))
     for found in _score_differences(a, b, paired, 0.9):
-        rows = [COMPARED_SCORES[found.score].per_row(m.data) for m in (a, b)]
+        rows = [COMPARED_SCORES[found.score].per_row(m.rows) for m in (a, b)]
         if paired:
             expected = scipy.stats.ttest_rel(*rows)
         else:
@@ -170,7 +170,7 @@ def test_score_differences_against_scipy(paired, n):
 
 def scored(p, labels):
     data = Predictions.of(np.asarray(p), np.asarray(labels))
-    return SimpleNamespace(data=data, rows=data, times=None)
+    return SimpleNamespace(analysis=SimpleNamespace(data=data), rows=data, times=None)
 
 
 def test_score_differences_without_spread():
