@@ -45,7 +45,7 @@ from caltest.nulls import (
 from caltest.nulls.laws import SimulatedNull
 from caltest.results import CalibrationTestResult, JointTestResult, ending
 from caltest.statistics import Outcomes, Problem, RowProblem
-from caltest.statistics.prepared import Prepared, SumStatistic
+from caltest.statistics.prepared import Prepared
 from caltest.statistics.statistic import StatisticLike
 from caltest.tallies import AnyTally, RowsOrTally, problem_of_tally
 
@@ -194,7 +194,7 @@ class _Jointly:
     maps: Maps | None
 
     @property
-    def counted(self) -> tuple[SumStatistic, ...]:
+    def counted(self) -> tuple[Prepared, ...]:
         """The statistics, if all of them can count redrawn labels as drawn; () otherwise."""
         each = [part.counted for part in self.parts]
         return () if self.maps is not None or not all(each) else sum(each, ())

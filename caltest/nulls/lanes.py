@@ -67,14 +67,15 @@ class Lanes(ABC):
     ) -> Iterator[tuple[IntArray, Any]]:
         """Yield (replicate of each lane (B,), block (n, B)) until ``count`` replicates are drawn.
 
-        A block has at least two lanes, of which one may be beyond ``count``, because NumPy adds up
-        a single column in another order than several.
+        A block is overwritten by the next. It has at least two lanes, of which one may be beyond
+        ``count``, because NumPy adds up a single column in another order than several.
         """
         at_once = min(self.at_once, at_once or self.at_once)
+        block: AnyArray = np.empty((0, 0))
         for start in range(0, count, at_once):
-            block: AnyArray = np.empty(
-                (self.n, max(2, min(at_once, count - start))), dtype=self.kind
-            )
+            lanes = max(2, min(at_once, count - start))
+            if block.shape[1] != lanes:
+                block = np.empty((self.n, lanes), dtype=self.kind)
             yield start + self.draw(seed, first + start, block), block
 
     def gathered(

@@ -41,19 +41,30 @@ class WalkReader(Reader):
 
 @lane_kernel
 def walk_on(block, starts, weights, expected, lowest, highest):  # type: ignore[no-untyped-def]
-    # O(n) per lane; all walks start from 0.
-    lanes, weighted = block.shape[1], weights.size > 0
+    # O(n) per lane; all walks start from 0. Four cells of one row each share the loads and stores.
+    lanes, weighted, n_cells = block.shape[1], weights.size > 0, starts.size - 1
     walk, mass = np.zeros(lanes), np.empty(lanes)
-    for b in range(starts.size - 1):
-        first, last, less = starts[b], starts[b + 1], expected[b]
-        if not weighted and last - first == 1:
-            row = block[first]
+    b = 0
+    while b < n_cells:
+        first = starts[b]
+        if not weighted and b + 4 <= n_cells and starts[b + 4] == first + 4:
+            r0, r1, r2, r3 = block[first], block[first + 1], block[first + 2], block[first + 3]
+            e0, e1, e2, e3 = expected[b], expected[b + 1], expected[b + 2], expected[b + 3]
             for q in range(lanes):
-                place = walk[q] + (row[q] - less)
-                walk[q] = place
-                lowest[q] = place if place < lowest[q] else lowest[q]
-                highest[q] = place if place > highest[q] else highest[q]
+                w0 = walk[q] + (r0[q] - e0)
+                w1 = w0 + (r1[q] - e1)
+                w2 = w1 + (r2[q] - e2)
+                w3 = w2 + (r3[q] - e3)
+                walk[q] = w3
+                low, other = w0 if w0 < w1 else w1, w2 if w2 < w3 else w3
+                low = low if low < other else other
+                lowest[q] = low if low < lowest[q] else lowest[q]
+                high, other = w0 if w0 > w1 else w1, w2 if w2 > w3 else w3
+                high = high if high > other else other
+                highest[q] = high if high > highest[q] else highest[q]
+            b += 4
             continue
+        last, less = starts[b + 1], expected[b]
         for q in range(lanes):
             mass[q] = 0.0
         for i in range(first, last):
@@ -65,6 +76,7 @@ def walk_on(block, starts, weights, expected, lowest, highest):  # type: ignore[
             walk[q] = place
             lowest[q] = place if place < lowest[q] else lowest[q]
             highest[q] = place if place > highest[q] else highest[q]
+        b += 1
 
 
 @dataclass(frozen=True, eq=False)

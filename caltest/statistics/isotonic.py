@@ -7,17 +7,18 @@ equal-mass ECE of Roelofs et al. (2022); :func:`isotonic_fit` returns the curve 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, by_value, one_of
-from caltest.nulls.compiled import kernel
+from caltest.nulls.compiled import kernel, lane_kernel
 from caltest.read.arguments import read_arguments
 from caltest.results.estimates import IsotonicFit
 from caltest.statistics.prepared import LabelStatistic
-from caltest.statistics.problem import Problem
+from caltest.statistics.problem import Cells, Problem
 from caltest.statistics.rows import RowProblem
 from caltest.statistics.statistic import Statistic, rows_of
 
@@ -99,16 +100,37 @@ class Pools(LabelStatistic):
         recalibrated = best_score(fit.observed * fit.count, fit.count, self.score)
         return self.mean_score(labels) - recalibrated
 
-    def batch(self, labels: IntArray) -> FloatArray:
+    @property
+    def counted(self) -> tuple[Pools, ...]:  # type: ignore[override]
         # The kernel compares whole numbers; weighted sums are pooled vector by vector.
+        return (self,) if self.data.weights is None else ()
+
+    @cached_property
+    def sum_cells(self) -> Cells:
+        """Distinct predictions, whose rows are pooled first."""
+        return Cells.levels(self.problem)
+
+    def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> PoolReader:
+        return PoolReader(self)
+
+    def batch(self, labels: IntArray) -> FloatArray:
         if self.data.weights is not None:
             return super().batch(labels)
-        count = np.diff(self.ends, prepend=0)
-        tied = np.column_stack([self.ends - count, self.ends])[count > 1]
-        fixed = (self.order, tied, self.hit, self.miss, self.score == "log")
-        results = np.empty(len(labels))
-        _miscalibrations(labels, *fixed, results)
-        return results
+        happened = np.take(labels, self.order, axis=1) == 0
+        scores = np.where(happened, self.hit, self.miss).sum(axis=1)
+        block = np.ascontiguousarray(happened.T).view(np.uint8)
+        return np.asarray((scores - self.pooled(block, np.zeros(self.order.size))[0]) / len(block))
+
+    def pooled(self, block: AnyArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the total scores (B,) of recalibrated predictions, and Σ steps · y, (B,).
+
+        ``block`` (n, B) holds events as 0 and 1, rows in order of the predictions.
+        """
+        n, lanes = block.shape
+        words, (scores, pooled) = np.empty((lanes, -(-n // 64)), np.uint64), np.zeros((2, lanes))
+        _pack(block, self.ends, steps, words, scores)
+        _pool(words, n, SET_BITS, HOW_MANY, self.score == "log", pooled)
+        return pooled, scores
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,70 +167,107 @@ class CORP(Statistic):
             return Pools(problem, order, ends, -np.log(p), -np.log(q), self.score)
 
 
+#: Where the bits of every byte are set, the places first, and how many are.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+SET_BITS = np.argsort(_BITS == 0, axis=1, kind="stable")
+HOW_MANY = _BITS.sum(axis=1, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PoolReader:
+    """Reader of CORP miscalibrations from blocks of events in order of the predictions."""
+
+    pools: Pools = field(repr=False)
+    at_once: ClassVar[int] = 64
+
+    @cached_property
+    def _scores(self) -> tuple[FloatArray, float]:
+        """Changes of the scores by an event, (n,), and the total score without any."""
+        pools = self.pools
+        p, q = pools.data.probs[pools.order].T
+        # A label of probability 0 is never drawn, and may have an infinite score.
+        hit, miss = np.where(p > 0.0, pools.hit, 0.0), np.where(q > 0.0, pools.miss, 0.0)
+        return hit - miss, float(miss.sum())
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,); pooled labels know no ``factor``."""
+        steps, without = self._scores
+        pooled, scores = self.pools.pooled(block, steps)
+        return np.asarray((without + scores - pooled) / block.shape[0])
+
+
+@lane_kernel
+def _pack(block, ends, steps, words_out, scores_out):  # type: ignore[no-untyped-def]
+    # O(n) per lane: events become bits, 64 rows a word, those of tied rows before the others; and
+    # the steps of rows with events are added up.
+    n, lanes = block.shape
+    word, events, first = np.zeros(lanes, np.uint64), np.zeros(lanes, np.int64), 0
+    for last in ends:
+        tied = last - first > 1
+        for q in range(lanes):
+            events[q] = 0
+        for i in range(first, last):
+            row, step = block[i], steps[i]
+            for q in range(lanes):
+                scores_out[q] += step * row[q]
+            if tied:
+                for q in range(lanes):
+                    events[q] += row[q]
+        for i in range(first, last):
+            row, shift = block[i], np.uint64(i & 63)
+            if tied:
+                for q in range(lanes):
+                    word[q] |= np.uint64(i - first < events[q]) << shift
+            else:
+                for q in range(lanes):
+                    word[q] |= np.uint64(row[q]) << shift
+            if i & 63 == 63 or i == n - 1:
+                for q in range(lanes):
+                    words_out[q, i >> 6], word[q] = word[q], np.uint64(0)
+        first = last
+
+
 @kernel
-def _miscalibrations(  # type: ignore[no-untyped-def]
-    labels, order, tied, hit, miss, log, results_out
-):
-    # Neighbours (1, 0) always share a block, so blocks can only begin where 0 turns to 1: these
-    # places are collected without branches, and the stack of blocks starts with runs 1…10…0; a new
-    # one swallows those before it that are not below it.
-    n = order.size
-    happened = np.empty(n, dtype=np.uint8)
-    row = np.empty(n, dtype=np.uint8)
-    rise = np.empty(n + 2, dtype=np.int64)
-    fall = np.empty(n + 2, dtype=np.int64)
-    events = np.empty(n, dtype=np.int64)
-    size = np.empty(n, dtype=np.int64)
-    for r in range(labels.shape[0]):
-        outcomes = labels[r]
-        for i in range(n):
-            happened[i] = outcomes[i] == 0
-        for i in range(n):
-            row[i] = happened[order[i]]
-        for g in range(tied.shape[0]):  # with its events first, a tied group is one run as well
-            first, last, s = tied[g, 0], tied[g, 1], np.int64(0)
-            for i in range(first, last):
-                s += np.int64(row[i])  # a sum of bytes would wrap at 256
-            for i in range(first, last):
-                row[i] = i - first < s
-        s0 = s1 = s2 = s3 = 0.0  # four sums, because one would wait for itself
-        for i in range(0, n - 3, 4):
-            s0 += hit[i] if row[i] else miss[i]
-            s1 += hit[i + 1] if row[i + 1] else miss[i + 1]
-            s2 += hit[i + 2] if row[i + 2] else miss[i + 2]
-            s3 += hit[i + 3] if row[i + 3] else miss[i + 3]
-        for i in range(n - n % 4, n):
-            s0 += hit[i] if row[i] else miss[i]
-        score = s0 + s1 + s2 + s3
-        rise[0] = 0
-        rises, falls, before = 1, 0, 1
-        for i in range(n):
-            now = int(row[i])
-            rise[rises], fall[falls] = i, i
-            rises += now > before
-            falls += now < before
-            before = now
-        rise[rises] = n
-        if falls < rises:
-            fall[falls] = n
-        b = -1
-        for k in range(rises):
-            s, w = fall[k] - rise[k], rise[k + 1] - rise[k]
+def _pool(words, n, set_bits, how_many, log, scores_out):  # type: ignore[no-untyped-def]
+    # O(n) per lane: the total score of the pooled frequencies. Neighbours (1, 0) always share a
+    # block, so blocks can only begin where 0 turns to 1. The places where bits change are looked up
+    # byte by byte, without branches; the stack of blocks starts with runs 1…10…0, and a new one
+    # swallows those before it that are not below it.
+    place = np.empty(n + 16, np.int64)
+    events, size = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    one, last_bit, of_byte = np.uint64(1), np.uint64(63), np.uint64(255)
+    for r in range(words.shape[0]):
+        changes, before = 0, one
+        for g in range(words.shape[1]):
+            word = words[r, g]
+            turned = word ^ ((word << one) | before)
+            before = word >> last_bit
+            for j in range(8):
+                byte = (turned >> np.uint64(8 * j)) & of_byte
+                for m in range(8):
+                    place[changes + m] = 64 * g + 8 * j + set_bits[byte, m]
+                changes += how_many[byte]
+        place[changes] = place[changes + 1] = n
+        b, start = -1, 0
+        for k in range(0, changes + 1, 2):
+            s, w = place[k] - start, place[k + 1] - start
+            start = place[k + 1]
             while b >= 0 and events[b] * w >= s * size[b]:
                 s += events[b]
                 w += size[b]
                 b -= 1
             b += 1
             events[b], size[b] = s, w
+        pooled = 0.0
         for block in range(b + 1):
             s, w = events[block], size[block]
             if 0 < s < w:
                 share = s / w
                 if log:
-                    score += s * np.log(share) + (w - s) * np.log1p(-share)
+                    pooled -= s * np.log(share) + (w - s) * np.log1p(-share)
                 else:
-                    score -= s * (1.0 - share)
-        results_out[r] = score / n
+                    pooled += s * (1.0 - share)
+        scores_out[r] = pooled
 
 
 #: Part by which a weighted frequency may fall by rounding and still count as not falling.

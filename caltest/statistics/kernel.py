@@ -290,11 +290,27 @@ class LineReader(Reader):
 def pair_up(  # type: ignore[no-untyped-def]
     block, starts, weights, expected, decay, steps, unbiased, pairs, squares
 ):
-    # O(n) per lane. Residuals come without steps, and are squared.
+    # O(n) per lane. Residuals come without steps, and are squared. Two cells of one row each, with
+    # steps or none, share the loads and stores.
     lanes, weighted, squared = block.shape[1], weights.size > 0, steps.size == 0
-    before, gap = np.zeros(lanes), np.empty(lanes)
-    for b in range(starts.size - 1):
-        fade = decay[b]
+    before, gap, n_cells = np.zeros(lanes), np.empty(lanes), starts.size - 1
+    plain, b = not weighted and not (unbiased and squared), 0
+    while b < n_cells:
+        fade, first = decay[b], starts[b]
+        if plain and b + 2 <= n_cells and starts[b + 2] == first + 2:
+            row, after, fade_after = block[first], block[first + 1], decay[b + 1]
+            less, less_after = expected[b], expected[b + 1]
+            step, step_after = (steps[first], steps[first + 1]) if unbiased else (0.0, 0.0)
+            for q in range(lanes):
+                one, two = row[q] - less, after[q] - less_after
+                faded = before[q] * fade
+                total = pairs[q] + one * (2.0 * faded + one)
+                faded = (faded + one) * fade_after
+                pairs[q] = total + two * (2.0 * faded + two)
+                before[q] = faded + two
+                squares[q] += step * row[q] + step_after * after[q]
+            b += 2
+            continue
         for q in range(lanes):
             gap[q] = -expected[b]
         for i in range(starts[b], starts[b + 1]):
@@ -312,6 +328,7 @@ def pair_up(  # type: ignore[no-untyped-def]
             faded = before[q] * fade
             pairs[q] += gap[q] * (2.0 * faded + gap[q])
             before[q] = faded + gap[q]
+        b += 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -193,7 +193,7 @@ class ClassScores(SumStatistic):
         return np.array(counted) - (self.logits * self.problem.probs).sum(axis=0)
 
     @property
-    def counted(self) -> tuple[SumStatistic, ...]:  # type: ignore[override]
+    def counted(self) -> tuple[Prepared, ...]:  # type: ignore[override]
         return super().counted if self.logits is None else ()
 
 

@@ -27,7 +27,7 @@ from caltest.nulls import CHUNK, RowScheme, Scheme, Shortcut
 from caltest.nulls.draws import LADDER_CLASSES
 from caltest.results.hypotheses import NullDistribution
 from caltest.statistics.problem import ABSENT, Cells, Estimand, Problem, ResidualSums, Squares
-from caltest.statistics.readers import Reader
+from caltest.statistics.readers import BlockReader, Reader
 
 #: Numbers in an array of sums, and cells, that are looked at together.
 SUMS_AT_ONCE, CELLS_AT_ONCE = 2**17, 256
@@ -74,8 +74,8 @@ class Prepared(ABC):
     inflatable: ClassVar[bool] = True
     #: Replicates that are evaluated together, so that an early stop wastes few.
     replicates_at_once: ClassVar[int] = CHUNK
-    #: Itself, where redrawn labels can be counted as they are drawn.
-    counted: ClassVar[tuple[SumStatistic, ...]] = ()
+    #: Itself, where redrawn labels can be counted or read as they are drawn.
+    counted: ClassVar[tuple[Prepared, ...]] = ()
 
     @abstractmethod
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -116,6 +116,19 @@ class Prepared(ABC):
         """Remarks for results: the source of the numbers, and in which ways they are coarser."""
         of_cells = "" if self.cells is None else self.cells.remark
         return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
+
+    @property
+    def sum_cells(self) -> Cells | None:
+        """The partition in whose order drawn rows are read; its residuals may be added up."""
+        return self.cells
+
+    def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> BlockReader:
+        """Return a reader of blocks of two classes, for statistics that are ``counted``.
+
+        The rows of a block lie in this ``order`` (n,), in which each of the ``cells`` is a run; it
+        holds events, or residuals W (Y − p) with ``residuals``.
+        """
+        raise NotImplementedError
 
     def cell_law(self) -> CellStatistic | None:
         """Return the cell statistic whose exact distribution equals this one's.
@@ -170,14 +183,6 @@ class SumStatistic(Prepared):
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         """Return the values (B,) from the residual sums of B sets of outcomes."""
 
-    @property
-    def sum_cells(self) -> Cells | None:
-        """Partition of the rows in whose cells residuals are added up.
-
-        None for sums over all rows only.
-        """
-        return self.cells
-
     @cached_property
     def tables(self) -> FloatArray | None:
         """Score tables centred and weighted, w (g(y) − E g), shape (T, n, K).
@@ -223,13 +228,16 @@ class SumStatistic(Prepared):
         return self.observed - float(self.of_sums(sums.normed(self.norm))[0])
 
     @property
-    def counted(self) -> tuple[SumStatistic, ...]:  # type: ignore[override]
+    def counted(self) -> tuple[Prepared, ...]:  # type: ignore[override]
         problem = self.problem
         # With more, labels are looked up, which takes as long as counting them: nothing is gained.
         few = problem.n_classes <= LADDER_CLASSES
         plain = problem.weight is None and self.squares is None and self.scores is None
         counted = problem.n_classes == 2 or (few and plain and self.sum_cells is not None)
         return (self,) if counted else ()
+
+    def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> BlockReader:
+        return self.reader.of(self, cells, order, residuals)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,14 @@
-"""Readers of sum statistics from lanes: many replicates side by side, for two classes.
+"""Readers of statistics from lanes: many replicates side by side, for two classes.
 
 :class:`Redraws` is the shortcut that the engine runs; a :class:`Reader` sums a statistic's cells
-from blocks of lanes in one pass.
+from blocks of lanes in one pass. Other statistics bring a :class:`BlockReader` of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -19,16 +19,27 @@ from caltest.nulls.lanes import Lanes, Seed
 from caltest.statistics.problem import ABSENT, Cells, ResidualSums
 
 if TYPE_CHECKING:
-    from caltest.statistics.prepared import SumStatistic
+    from caltest.statistics.prepared import Prepared, SumStatistic
 
 #: Numbers that the sums of a block of replicates may take, so that they stay in a near cache, and
 #: the fewest replicates of a block.
 NUMBERS_A_BLOCK, FEWEST_LANES = 2**17, 16
 
 
+class BlockReader(Protocol):
+    """Protocol: reads a statistic from blocks (n, B) of outcomes with rows in a fixed order."""
+
+    @property
+    def at_once(self) -> int:
+        """Replicates in a block that it can read with its sums in a near cache."""
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,), residuals inflated by √factor."""
+
+
 @dataclass(frozen=True, eq=False)
 class Redraws:
-    """Resampler of statistics of sums: outcomes are drawn once and read by every statistic.
+    """Resampler of several statistics: outcomes are drawn once and read by every statistic.
 
     Statistics whose cells are runs of the sorted predictions read the same block of outcomes; for
     others the same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes
@@ -36,30 +47,30 @@ class Redraws:
     each reader. Values are (B, S) where ``joint``.
     """
 
-    groups: list[tuple[Lanes, list[tuple[int, Reader]]]]
+    groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]]
     factor: float
     joint: bool
 
     @classmethod
     def of(
-        cls, draw: Lanes, statistics: Sequence[SumStatistic], factor: float, joint: bool,
+        cls, draw: Lanes, statistics: Sequence[Prepared], factor: float, joint: bool,
         residuals: bool = False,
     ) -> Redraws:  # fmt: skip
         """Return the resampler of several statistics; rows are laid out in the order they are read.
 
         With ``residuals`` the lanes hold W (Y − p), as for censored outcomes, in place of events.
         """
-        groups: list[tuple[Lanes, list[tuple[int, Reader]]]] = []
-        shared: list[tuple[int, Reader]] = []
+        groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]] = []
+        shared: list[tuple[int, BlockReader]] = []
         probs = statistics[0].problem.probs[:, 0]
         by_prediction = np.argsort(probs, kind="stable") if len(statistics) > 1 else None
         for column, statistic in enumerate(statistics):
             cells = statistic.sum_cells or Cells.whole(statistic.problem)
             if by_prediction is not None and (np.diff(cells.of_unit[by_prediction]) >= 0).all():
-                reader = statistic.reader.of(statistic, cells, by_prediction, residuals)
+                reader = statistic.lane_reader(cells, by_prediction, residuals)
                 shared.append((column, reader))
             else:
-                reader = statistic.reader.of(statistic, cells, cells.order, residuals)
+                reader = statistic.lane_reader(cells, cells.order, residuals)
                 groups.append((draw.laid(cells.order), [(column, reader)]))
         if by_prediction is not None and shared:
             groups.append((draw.laid(by_prediction), shared))

@@ -6,6 +6,7 @@ measure the distance to a lowess or loess curve; :class:`KernelSmoother` draws c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, cached_property
 from typing import ClassVar, Literal
@@ -15,11 +16,12 @@ from scipy.fft import dct
 from scipy.sparse import csr_array
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import ComplexArray, number, one_of
+from caltest._base.arrays import AnyArray, ComplexArray, number, one_of
 from caltest.errors import StatisticError
+from caltest.nulls.compiled import dense_kernel, lane_kernel
 from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, ResidualStatistic
-from caltest.statistics.problem import Problem
+from caltest.statistics.problem import Cells, Problem
 from caltest.statistics.rows import RowProblem
 from caltest.statistics.statistic import Statistic, rows_of
 
@@ -101,6 +103,19 @@ class SmoothResiduals(ResidualStatistic):
     def grids(self) -> tuple[_Grid, ...]:
         return tuple(_Grid(self.p, steps) for steps in SMOOTH_STEPS)
 
+    @property
+    def counted(self) -> tuple[SmoothResiduals, ...]:  # type: ignore[override]
+        return (self,)
+
+    @cached_property
+    def sum_cells(self) -> Cells:
+        """Distinct predictions: neighbours in this order lie near each other on the grids."""
+        return Cells.levels(self.problem)
+
+    def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> SmoothReader:
+        w = np.ones(self.p.size) if self.problem.weight is None else self.problem.weight
+        return SmoothReader(replace(self, p=self.p[order]), w[order], residuals)
+
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
         return np.asarray(factor**0.5 * self.of_residuals(*self.problem.residuals(outcomes)))
 
@@ -114,15 +129,25 @@ class SmoothResiduals(ResidualStatistic):
 
         ``residuals`` (B, n) are weighted where rows are.
         """
+        return self.solve_on_grids(lambda grid, part: grid.binned(residuals[part]), len(residuals))
+
+    def solve_on_grids(
+        self, binned: Callable[[_Grid, IntArray], FloatArray], count: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return (errors, widths), (B,) each, for ``count`` sets of residuals.
+
+        ``binned`` maps a grid and the indices of b sets to their residuals on its points, (b,
+        steps + 1).
+        """
         weights = self.data.weights
         mass = self.p.size if weights is None else weights.sum()
-        error, width = np.ones(len(residuals)), np.ones(len(residuals))
-        left = np.arange(len(residuals))
+        error, width = np.ones(count), np.ones(count)
+        left = np.arange(count)
         # An error below the smallest width of a grid goes on to the next, which is finer.
         for grid in self.grids:
             finer = []
             for part in np.array_split(left, -(-left.size * grid.steps // GRID_A_BATCH)):
-                spectra = grid.spectra(residuals[part] / mass)
+                spectra = grid.spectra(binned(grid, part) / mass)
                 width[part] = grid.least
                 error[part] = grid.errors(spectra, width[part])
                 wider = error[part] >= grid.least
@@ -133,6 +158,54 @@ class SmoothResiduals(ResidualStatistic):
             if not left.size:
                 break
         return error, width
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothReader:
+    """Reader of smooth errors from blocks of events, or of residuals W (Y − p).
+
+    The predictions ``p`` of the statistic and ``weights`` (n,) are in the order of the blocks.
+    """
+
+    statistic: SmoothResiduals = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    residuals: bool
+    at_once: ClassVar[int] = 64
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,), residuals inflated by √factor."""
+
+        @cache
+        def on(grid: _Grid) -> FloatArray:
+            return self._binned(block, grid)
+
+        solution = self.statistic.solve_on_grids(lambda grid, part: on(grid)[part], block.shape[1])
+        return np.asarray(factor**0.5 * solution[0])
+
+    def _binned(self, block: AnyArray, grid: _Grid) -> FloatArray:
+        """Return the residuals on the points of a grid, (B, steps + 1)."""
+        cell, shares = grid.places
+        sums = np.zeros((grid.steps + 3, block.shape[1]))
+        _spread_out(block, cell, shares if self.residuals else self.weights * shares, sums)
+        sums = grid.folded(sums)
+        if not self.residuals:
+            sums -= grid.binned((self.weights * self.statistic.p)[None, :]).T
+        return np.ascontiguousarray(sums.T)
+
+
+@lane_kernel
+def _spread_out(block, cell, shares, sums_out):  # type: ignore[no-untyped-def]
+    # O(n) per lane: a row is spread over the four points around its cell.
+    for i in range(cell.size):
+        row, c = block[i], cell[i]
+        one, two, three, four = sums_out[c], sums_out[c + 1], sums_out[c + 2], sums_out[c + 3]
+        s1, s2, s3, s4 = shares[0, i], shares[1, i], shares[2, i], shares[3, i]
+        for q in range(row.size):
+            x = row[q]
+            one[q] += s1 * x
+            two[q] += s2 * x
+            three[q] += s3 * x
+            four[q] += s4 * x
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,7 +272,8 @@ class KernelSmoother:
 
     def _smoothed(self, values: FloatArray) -> FloatArray:
         mean = 1.0 if self.weights is None else self.weights.mean()
-        return np.asarray(self._grid.spectra(values / mean) @ self._waves)
+        grid = self._grid
+        return np.asarray(grid.spectra(grid.binned(values / mean)) @ self._waves)
 
     def __call__(self, residuals: FloatArray) -> FloatArray:
         """Return the smoothed residuals (B, m) of weighted residuals (B, n)."""
@@ -228,28 +302,43 @@ class _Grid:
         return np.arange(self.steps // 4 + 1.0)
 
     @cached_property
-    def spread(self) -> csr_array:
-        """Weights that distribute the rows over the grid points, sparse (n, steps + 1).
+    def places(self) -> tuple[IntArray, FloatArray]:
+        """Cell of each row, (n,), and its shares of the four points around it, (4, n).
 
-        They are a cubic B-spline over four neighbours, reflected at the ends; two neighbours would
-        cost six digits.
+        The shares are a cubic B-spline; a line between two points would cost six digits.
         """
-        n, place = self.p.size, self.p * self.steps
+        place = self.p * self.steps
         cell = np.minimum(place.astype(np.int64), self.steps - 1)
         u = place - cell
         shares = ((1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, 3 * u + 3 * u**2 - 3 * u**3 + 1, u**3)
-        point = np.abs(cell + np.arange(-1, 3)[:, None])
-        point = self.steps - np.abs(self.steps - point)
-        # The ends of the rod are their own mirror images.
-        values = np.stack(shares) / 6 * np.where(point % self.steps == 0, 2.0, 1.0)
-        rows = np.broadcast_to(np.arange(n), point.shape)
-        shape = (n, self.steps + 1)
-        return csr_array((values.ravel(), (rows.ravel(), point.ravel())), shape=shape)
+        return cell, np.stack(shares) / 6
 
-    def spectra(self, values: FloatArray) -> FloatArray:
-        """Return the cosine coefficients c_k (B, K) of B vectors of residuals (B, n)."""
+    @cached_property
+    def spread(self) -> csr_array:
+        """Shares of the points from −1 to steps + 1 in the rows, (n, steps + 3)."""
+        cell, shares = self.places
+        n, points = cell.size, cell + np.arange(4)[:, None]
+        rows = np.broadcast_to(np.arange(n), points.shape)
+        entries = (shares.ravel(), (rows.ravel(), points.ravel()))
+        return csr_array(entries, shape=(n, self.steps + 3))
+
+    def folded(self, sums: FloatArray) -> FloatArray:
+        """Reflect sums at the points from −1 to steps + 1, the first axis, at both ends."""
+        sums[2] += sums[0]
+        sums[-3] += sums[-1]
+        # The ends of the rod are their own mirror images.
+        sums[1] *= 2.0
+        sums[-2] *= 2.0
+        return sums[1:-1]
+
+    def binned(self, values: FloatArray) -> FloatArray:
+        """Return values (B, n) of the rows on the points of the grid, (B, steps + 1)."""
+        return np.ascontiguousarray(self.folded((values @ self.spread).T).T)
+
+    def spectra(self, binned: FloatArray) -> FloatArray:
+        """Return the cosine coefficients c_k (B, K) of values on the grid, (B, steps + 1)."""
         k = self.frequencies
-        spectra = dct(np.ascontiguousarray(values @ self.spread), type=1)[:, : k.size]
+        spectra = dct(binned, type=1)[:, : k.size]
         # The B-spline's own transform, sinc⁴, is divided out.
         return np.asarray(spectra / np.sinc(0.5 * k / self.steps) ** 4)
 
@@ -262,7 +351,12 @@ class _Grid:
         """
         damped = spectra * np.exp(-0.5 * (np.pi * width[:, None] * self.frequencies) ** 2)
         smoothed = 0.5 * dct(damped, type=1, n=self.steps + 1)
-        size, negative = np.abs(smoothed), np.signbit(smoothed)
+        if len(smoothed) > 1:
+            totals = np.empty(len(smoothed))
+            _integrate(smoothed, totals)
+            return totals / self.steps
+        # One set of residuals needs no compiled code, which takes half a second to load.
+        size, negative = np.abs(smoothed), smoothed < 0.0
         row, left = np.nonzero(negative[:, 1:] != negative[:, :-1])
         a, b = size[row, left], size[row, left + 1]
         kinks = (a + b) / 6 - a * b / np.maximum(a + b, np.finfo(float).tiny)
@@ -296,6 +390,22 @@ class _Grid:
         return error, width
 
 
+@dense_kernel
+def _integrate(smoothed, totals_out):  # type: ignore[no-untyped-def]
+    # Σ |f| with half of the ends, corrected where f crosses zero, for each row of f.
+    last = smoothed.shape[1] - 1
+    for r in range(smoothed.shape[0]):
+        f = smoothed[r]
+        total, crossed = 0.0, 0.0
+        for j in range(last + 1):
+            total += abs(f[j])
+        for j in range(last):
+            if (f[j] < 0.0) != (f[j + 1] < 0.0):
+                a, b = abs(f[j]), abs(f[j + 1])
+                crossed += (a + b) / 6.0 - a * b / (a + b)
+        totals_out[r] = total - 0.5 * (abs(f[0]) + abs(f[last])) + crossed
+
+
 # ------------------------------------------------------------------------------
 # The smooth calibration error as relplot rounds it.
 
@@ -323,6 +433,7 @@ class RelplotResiduals(SmoothResiduals):
     A function of the residuals.
     """
 
+    counted: ClassVar[tuple[SmoothResiduals, ...]] = ()
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
@@ -436,6 +547,10 @@ def _smoothed(transforms: ComplexArray, width: float, t: FloatArray) -> FloatArr
 ICI_AT_ONCE = 64
 
 
+#: Rows that are multiplied by the weights of windows together: 32 kB of floats.
+ROWS_OF_WINDOWS = 64
+
+
 #: What is made of the distances: their mean, mean square, that relative to a constant prediction,
 #: or a quantile.
 Summary = Literal["mean", "square", "relative"] | float
@@ -460,6 +575,18 @@ class SmoothGaps(LabelStatistic):
     smoother: csr_array = field(repr=False)
     summary: Summary
 
+    @property
+    def counted(self) -> tuple[SmoothGaps, ...]:  # type: ignore[override]
+        return (self,)
+
+    @cached_property
+    def sum_cells(self) -> Cells:
+        """Distinct predictions, whose order the smoother takes."""
+        return Cells.levels(self.problem)
+
+    def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> GapReader:
+        return GapReader(self)
+
     def curve(self, labels: IntArray) -> FloatArray:
         """Return the smoothed event frequency at each prediction (n,), in increasing order."""
         return self._curves(labels[None, :])[0]
@@ -483,6 +610,28 @@ class SmoothGaps(LabelStatistic):
         values, slopes = np.split(fitted, 2)
         return np.asarray(CubicHermiteSpline(self.anchors, values, slopes)(self.ordered).T)
 
+    def pieces(self, fitted: FloatArray) -> FloatArray:
+        """Return the curve between anchors as cubics of the distance to the left one.
+
+        ``fitted`` (A, B) or (2A, B) is what the smoother makes of outcomes; the coefficients have
+        shape (A, 4, B), the constant first. A line has zeros in the last two.
+        """
+        n_anchors = self.anchors.size
+        values, coefficients = fitted[:n_anchors], np.zeros((n_anchors, 4, fitted.shape[1]))
+        coefficients[:, 0] = values
+        if n_anchors == 1:
+            return coefficients
+        width = np.diff(self.anchors)[:, None]
+        rise = np.diff(values, axis=0) / width
+        coefficients[:-1, 1] = rise
+        if len(fitted) > n_anchors:
+            left, right = fitted[n_anchors:-1], fitted[n_anchors + 1 :]
+            bend = (left + right - 2.0 * rise) / width
+            coefficients[:-1, 1] = left
+            coefficients[:-1, 2] = (rise - left) / width - bend
+            coefficients[:-1, 3] = bend / width
+        return coefficients
+
     def _summaries(self, curves: FloatArray, labels: IntArray) -> FloatArray:
         gaps = np.abs(curves - self.ordered)
         w = None if self.data.weights is None else self.data.weights[self.order]
@@ -491,12 +640,109 @@ class SmoothGaps(LabelStatistic):
         if self.summary == "mean":
             return np.asarray(np.average(gaps, axis=1, weights=w))
         squares = np.average(gaps**2, axis=1, weights=w)
+        frequencies = np.average(labels == 0, axis=1, weights=self.data.weights)
+        return np.asarray(self.relative(squares, frequencies))
+
+    def relative(self, squares: FloatArray, frequencies: FloatArray) -> FloatArray:
+        """Return mean squares (B,), over those of a constant prediction where these are wanted.
+
+        ``frequencies`` (B,) are shares of events.
+        """
         if self.summary == "square":
-            return np.asarray(squares)
+            return squares
+        w = None if self.data.weights is None else self.data.weights[self.order]
         mean = np.average(self.ordered, weights=w)
-        constant = np.average(labels == 0, axis=1, weights=self.data.weights) - mean
         spread = np.average((self.ordered - mean) ** 2, weights=w)
-        return np.asarray(squares / (constant**2 + spread))
+        return np.asarray(squares / ((frequencies - mean) ** 2 + spread))
+
+
+@dataclass(frozen=True, eq=False)
+class GapReader:
+    """Reader of summaries of |p − smooth(p)| from blocks of events in order of the predictions."""
+
+    statistic: SmoothGaps = field(repr=False)
+    at_once: ClassVar[int] = ICI_AT_ONCE
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """Weights of the rows in order, of sum 1, (n,)."""
+        gaps = self.statistic
+        w = np.ones(gaps.order.size) if gaps.data.weights is None else gaps.data.weights
+        return w[gaps.order] / w.sum()
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,); the curve of labels knows no ``factor``."""
+        gaps, summary = self.statistic, self.statistic.summary
+        smoother, lanes = gaps.smoother, block.shape[1]
+        fitted = np.zeros((smoother.shape[0], lanes))
+        first = smoother.indices[smoother.indptr[:-1]].astype(np.int64)
+        _fit_lanes(block, smoother.data, first, smoother.indptr.astype(np.int64), fitted)
+        segments = np.searchsorted(gaps.anchors, gaps.ordered, side="right") - 1
+        fixed = (gaps.ordered, gaps.anchors, segments, gaps.pieces(fitted))
+        if isinstance(summary, float):
+            found = np.empty((gaps.order.size, lanes))
+            _read_gaps(*fixed, self._weights, 0, found)
+            w = None if gaps.data.weights is None else self._weights
+            return _row_quantiles(np.ascontiguousarray(found.T), summary, w)
+        sums = np.zeros((1, lanes))
+        _read_gaps(*fixed, self._weights, 1 if summary == "mean" else 2, sums)
+        return sums[0] if summary == "mean" else gaps.relative(sums[0], self._weights @ block)
+
+
+@lane_kernel
+def _fit_lanes(block, weights, first, starts, fitted_out):  # type: ignore[no-untyped-def]
+    # O(nonzeros) per lane. Window a has the rows from first[a] on, and the weights
+    # starts[a] : starts[a + 1]. Some rows become floats at a time, in the nearest cache, and each
+    # window takes eight of them together; two targets in a loop would keep it from being vectors.
+    n, lanes = block.shape
+    some = np.empty((ROWS_OF_WINDOWS, lanes))
+    for begin in range(0, n, ROWS_OF_WINDOWS):
+        end = min(n, begin + ROWS_OF_WINDOWS)
+        for i in range(begin, end):
+            row, copy = block[i], some[i - begin]
+            for q in range(lanes):
+                copy[q] = row[q]
+        for a in range(first.size):
+            shift, target = starts[a] - first[a], fitted_out[a]
+            i, last = max(begin, first[a]), min(end, starts[a + 1] - shift)
+            while i + 8 <= last:
+                at, j = shift + i, i - begin
+                w0, w1, w2, w3 = weights[at], weights[at + 1], weights[at + 2], weights[at + 3]
+                w4, w5, w6, w7 = weights[at + 4], weights[at + 5], weights[at + 6], weights[at + 7]
+                x0, x1, x2, x3 = some[j], some[j + 1], some[j + 2], some[j + 3]
+                x4, x5, x6, x7 = some[j + 4], some[j + 5], some[j + 6], some[j + 7]
+                for q in range(lanes):
+                    left = (w0 * x0[q] + w1 * x1[q]) + (w2 * x2[q] + w3 * x3[q])
+                    right = (w4 * x4[q] + w5 * x5[q]) + (w6 * x6[q] + w7 * x7[q])
+                    target[q] += left + right
+                i += 8
+            while i < last:
+                x0, w0 = some[i - begin], weights[shift + i]
+                for q in range(lanes):
+                    target[q] += w0 * x0[q]
+                i += 1
+
+
+@lane_kernel
+def _read_gaps(  # type: ignore[no-untyped-def]
+    x, anchors, segment, pieces, weights, power, out
+):
+    # O(n) per lane: all gaps (n, B), or their weighted sum, or the sum of their squares, (1, B).
+    for i in range(x.size):
+        piece, at, p, w = pieces[segment[i]], x[i] - anchors[segment[i]], x[i], weights[i]
+        constant, slope, bend, cube = piece[0], piece[1], piece[2], piece[3]
+        target = out[i if power == 0 else 0]
+        if power == 0:
+            for q in range(target.size):
+                target[q] = abs(constant[q] + at * (slope[q] + at * (bend[q] + at * cube[q])) - p)
+        elif power == 1:
+            for q in range(target.size):
+                gap = constant[q] + at * (slope[q] + at * (bend[q] + at * cube[q])) - p
+                target[q] += w * abs(gap)
+        else:
+            for q in range(target.size):
+                gap = constant[q] + at * (slope[q] + at * (bend[q] + at * cube[q])) - p
+                target[q] += w * gap * gap
 
 
 def _row_quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
@@ -644,12 +890,16 @@ def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int,
 
     They are W times a tricube function of the distance to ``at``.
     """
-    half = float(np.partition(np.abs(x - at), nearest - 1)[nearest - 1])
+    # The nearest rows are neighbours, of which the furthest ends the window.
+    middle = int(np.searchsorted(x, at))
+    low, high = max(0, middle - nearest), min(middle, x.size - nearest) + 1
+    half = float(np.maximum(at - x[low:high], x[low + nearest - 1 :][: high - low] - at).min())
     first, last = np.searchsorted(x, [at - half, at + half], side="left")
     last = max(last, np.searchsorted(x, at, side="right"))
     near = x[first:last]
-    distance = np.abs(near - at)
-    weight = (1.0 - np.minimum(distance / half, 1.0) ** 3) ** 3 if half else np.ones(near.size)
+    share = np.minimum(np.abs(near - at) / half, 1.0) if half else np.zeros(near.size)
+    rest = 1.0 - share * share * share
+    weight = rest * rest * rest
     if not weight.any():  # all of them at one distance
         rows = np.flatnonzero(np.abs(x - at) <= half)
         first, weight = rows[0], np.ones(rows.size)

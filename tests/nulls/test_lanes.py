@@ -20,7 +20,11 @@ STATISTICS = [
     *(ct.ECE(), ct.ECE(ct.QuantileBins(7)), ct.MCE(), ct.Kuiper(), ct.KolmogorovSmirnov()),
     *(ct.ATB(), ct.MultiScale(), ct.DebiasedL2(), ct.CoxScore(), ct.ScoreGap("log")),
     *(ct.SKCE(ct.LaplaceKernel(0.2)), ct.SKCE(ct.LaplaceKernel(0.2), estimator="biased")),
-    *(ct.MMCE(), ct.ECE(lambda probs: np.arange(len(probs)) % 5)),
+    *(ct.MMCE(), ct.ECE(lambda probs: np.arange(len(probs)) % 5), ct.SmoothECE()),
+]
+OF_LABELS = [
+    *(ct.CORP(), ct.CORP(score="log"), ct.ICI(), ct.ICI(delta=0.001), ct.ICI(curve="loess")),
+    *(ct.E50(), ct.E90(curve="loess"), ct.Emax(), ct.ECI(), ct.ECI(relative=False)),
 ]
 DESIGNS = ["independent", "weights", "clusters", "weighted clusters", "two columns", "series"]
 
@@ -92,6 +96,31 @@ def test_readers_find_the_values_of_drawn_labels(design, statistic):
         values = redraws.replicates(SEED, 5, 70)
         np.testing.assert_allclose(values, expected, rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(redraws.replicates(SEED, 40, 1), values[35:36], rtol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS + OF_LABELS, ids=repr)
+def test_readers_find_the_values_of_distinct_predictions(statistic):
+    rng = np.random.default_rng(3)
+    p, u = rng.random((2, 301))
+    p[:9] = [0.0, 0.0, 1.0, *[0.5] * 6]  # runs of ties between rows that are read side by side
+    prepared = prepare(statistic, ct.OneVsRest(1)(ct.Predictions.of(p, (u < p).astype(int))))
+    labels = ct.RedrawLabels().drawer(prepared.data)(SEED, 0, 70)
+    values = prepared.redraws(ct.RedrawLabels()).replicates(SEED, 0, 70)
+    expected = [prepared(row) for row in labels]
+    np.testing.assert_allclose(values, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("statistic", OF_LABELS, ids=repr)
+@pytest.mark.parametrize("design", DESIGNS[:3])
+def test_readers_find_the_values_of_statistics_of_labels(design, statistic):
+    prepared = prepare(statistic, predictions(design))
+    labels = scheme(design).drawer(prepared.data)(SEED, 5, 70)
+    redraws = prepared.redraws(scheme(design))
+    assert isinstance(redraws, Redraws) or (design == "weights" and isinstance(statistic, ct.CORP))
+    values = redraws.replicates(SEED, 5, 70)
+    np.testing.assert_allclose(values, prepared.batch(labels), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(values, [prepared(row) for row in labels], rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(redraws.replicates(SEED, 40, 1), values[35:36], rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::caltest.errors.ShortFollowupWarning")
