@@ -6,6 +6,7 @@ outputs and returns the exit code. Refusals carry readings, which become ``run:`
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
@@ -221,6 +222,7 @@ def read_models(
     labels takes the labels of the same ids in another.
     """
     from caltest.read.files import lent_labels
+    from caltest.read.model_rows import common_rows
 
     lent = lent_labels(files.values()) if options["ids"] and options["label"] is None else {}
     data: dict[str, Any] = {}
@@ -245,7 +247,21 @@ def read_models(
             "--from-logits out, each file is read as what it holds",
             Reading({"from_logits": None}),
         )
-    return {name: data[name] for name in files}
+    data = {name: data[name] for name in files}
+    return common_rows(data) if options["ids"] and options["drop_missing"] else data
+
+
+def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.Predictions]:
+    """Return a function that reads a file with the ids of a column, and asks nothing."""
+
+    def rows(path: object, ids: str | None) -> ct.Predictions:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = leniency(options) | {"ids": ids, "as_is": True}
+            found: ct.Predictions = read_file(path, asked)
+        return found
+
+    return rows
 
 
 def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:

@@ -134,6 +134,10 @@ IDS_OPTION = column(
     "--ids", "--id", "ids", group="Design", help="Names of rows: match files by them."
 )
 
+MODELS = column(
+    "--models", metavar="COLUMN", help="Column that says whose prediction a row of one file is."
+)
+
 ORDERED_FLAG = flag(
     "--ordered", group="Design", rare=True, help="Classes have an order, such as grades."
 )

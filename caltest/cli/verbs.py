@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from caltest.cli.inputs import (
     read,
     read_file,
     read_models,
+    reader_of_ids,
     settings,
     this_command,
     utility_of,
@@ -369,6 +371,7 @@ TEST_METHODS = ("auto", *HYPOTHESES)
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROW_OPTIONS
+@o.MODELS
 @o.flag("--unpaired", help="The two files hold different observations.")
 @o.IDS_OPTION
 @o.BY
@@ -377,7 +380,8 @@ TEST_METHODS = ("auto", *HYPOTHESES)
 @o.statistic(default="DebiasedL2(15)")
 @o.choice("--method", TEST_METHODS, "How the difference is tested; swap has another hypothesis.")
 @o.LEVEL_OPTION
-@option("--margin", type=click.FloatRange(0, 1), default=0.02, help="Closer errors are a tie.")
+@option("--margin", type=click.FloatRange(0, 1), help="Closer errors are a tie.",
+        show_default="0.02, at most a fifth of the rarer outcome's frequency")  # fmt: skip
 @o.RESAMPLES_OPTION
 @o.OUTPUT
 @o.flag("--fail-if-worse", "gate", group="Output", help="Exit with 1 if the last model is worse.")
@@ -386,35 +390,21 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 
     Each of FILES, two or more, holds the probabilities of one model and the labels. Rows are
     matched by --ids, or a column such as id that names them in all files, else by their order.
-    Models in columns of one FILE are named by --probs A,B,…; with --drop-missing they are compared
-    on the rows that all of them have.
+    Models in columns of one FILE are named by --probs A,B,…, with --label Y,Z,… where each has its
+    own outcome; models in rows of one FILE by --models COLUMN. With --drop-missing models are
+    compared on the rows that all of them have.
     """
-    from caltest.read.files import read_forecasters, shared_ids
-
     check_out(options | {"files": files})
-    if len(files) == 1 and options["probs"] is not None:
-        data = read_file(files[0], options, read_forecasters)
-        names = list(data)
-    elif len(files) < 2:
-        other = "or the models in columns of one: --probs A,B,…"
-        raise Refusal(f"compare needs two files or more, {other}", _other(files[0], options))
-    else:
-        names = names_of(files)
-        if unpaired and options["ids"]:
-            raise Refusal(
-                "--unpaired rows have no ids to match",
-                Reading({"ids": None}, "the rows are of different observations"),
-                Reading({"unpaired": None}, "the rows are of the same observations"),
-            )
-        options["ids"] = options["ids"] or (None if unpaired else shared_ids(files))
-        data = read_models(dict(zip(names, files, strict=True)), options)
+    names, data = _models_of(files, unpaired, options)
     arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
+    own = any(not np.array_equal(data[first].labels, data[name].labels) for name in names)
+    arguments["own_labels"] = len(files) == 1 and own and "," in (options["label"] or "")
     if len(names) == 2:
         arguments |= {"paired": not unpaired, "names": (first, last)}
         pair = ct.compare(data[first], data[last], **arguments)
         if pair.lens == "TopK(1)" and data[last].n_classes > 2 and len(files) == 2:
-            calls = " and ".join(shlex.join(["caltest", "audit", str(file)]) for file in files)
+            calls = " and ".join(_audit_of(file, options) for file in files)
             note = "compared was the confidence of the predicted class (TopK(1)); every class"
             pair = replace(pair, notes=(*pair.notes, f"{note}: {calls}"))
         return finish(pair, pair.verdict is FIRST_BETTER, options)
@@ -426,15 +416,86 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     return finish(table, worse or verdicts.get((last, first)) is SECOND_BETTER, options)
 
 
-def _other(path: Path, options: dict[str, Any]) -> Reading:
-    """Return the suggestion for a second model: two columns of the file, or another file."""
+def _models_of(
+    files: tuple[Path, ...], unpaired: bool, options: dict[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the names and the rows of models in columns, in rows, or in files."""
+    from caltest.read.files import shared_ids
+    from caltest.read.model_rows import read_each, read_forecasters, refuse_other_rows
+
+    models = options.pop("models")
+    if models is not None and (len(files) > 1 or unpaired):
+        raise Refusal("--models is for one file, whose rows are of several models",
+                      Reading({"models": None}))  # fmt: skip
+    if models is not None:
+        data = read_file(files[0], options, partial(_after_models, read_each, models))
+        return [*data], data
+    if len(files) == 1 and options["probs"] is not None:
+        data = read_file(files[0], options, read_forecasters)
+        if len(data) > 1:
+            return [*data], data
+    if len(files) < 2:
+        other = "or the models in one: in columns, --probs A,B,…, or in rows, --models COLUMN"
+        raise Refusal(f"compare needs two files or more, {other}", *_other(files[0], options))
+    names = names_of(files)
+    if unpaired and options["ids"]:
+        raise Refusal(
+            "--unpaired rows have no ids to match",
+            Reading({"ids": None}, "the rows are of different observations"),
+            Reading({"unpaired": None}, "the rows are of the same observations"),
+        )
+    read_with = reader_of_ids(options)
+    if unpaired:
+        _refuse_shared(files, options)
+    else:
+        options["ids"] = options["ids"] or shared_ids(files)
+    data = read_models(dict(zip(names, files, strict=True)), options)
+    if not unpaired and options["ids"] is None:
+        refuse_other_rows(names, files, [*data.values()], read_with)
+    return names, data
+
+
+def _after_models(
+    read_each: Callable[..., Any], models: str, path: Path, *columns: Any, **arguments: Any
+) -> Any:
+    """Call a reader with the column of models as its second argument."""
+    return read_each(path, models, *columns, **arguments)
+
+
+def _refuse_shared(files: Sequence[Path], options: dict[str, Any]) -> None:
+    """Ask about files that are said to hold other observations, and share some."""
+    from caltest.read.model_rows import refuse_shared
+
+    if not options["as_is"]:
+        refuse_shared(files, reader_of_ids(options))
+
+
+def _audit_of(file: Path, options: dict[str, Any]) -> str:
+    """Return the command that audits one file of a comparison, as it was read there."""
+    words = ["caltest", "audit", str(file)]
+    for name in ("probs", "label", "where", "predicted_label", "classes", "clusters", "weights"):
+        if options[name]:
+            words += [f"--{name.replace('_', '-')}", str(options[name])]
+    return shlex.join(words + ["--from-logits"] * bool(options["from_logits"]))
+
+
+def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
+    """Return the readings by which one file holds several models, or with another file."""
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:
-        named = [str(r.options["probs"]) for r in error.readings if "probs" in r.options]
-        if len(columns := [*dict.fromkeys(named)]) > 1 and "COLUMN" not in named:
-            return Reading({"probs": ", ".join(columns)}, "each is the probability of one model")
-    return Reading({"": "FILE"})
+        listed = [reading.options for reading in error.readings]
+        if models := [str(each["by"]) for each in listed if "by" in each]:
+            when = f"{models[0]} says whose prediction a row is"
+            return [Reading({"models": models[0]}, when)]
+        columns = [*dict.fromkeys(str(each["probs"]) for each in listed if "probs" in each)]
+        labels = {str(each["label"]) for each in listed if "label" in each}
+        if len(columns) > 1 and "COLUMN" not in columns and not any("," in c for c in columns):
+            found: dict[str, object] = {"probs": ", ".join(columns)}
+            if len(labels) == 1 and options["label"] is None:
+                found["label"] = labels.pop()
+            return [Reading(found, "each is the probability of one model")]
+    return [Reading({"": "FILE"})]
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:
@@ -473,6 +534,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     FILE, --probs NEW,OLD names the new one first. --out summary.md writes Markdown.
     """
     from caltest.read.files import shared_ids
+    from caltest.read.model_rows import refuse_other_rows
 
     check_out(options | {"file": file, "against": against})
     data: dict[str, Any]
@@ -485,6 +547,8 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
         if options["ids"]:
             words = "--ids match the rows of two files: there is nothing to match"
             raise Refusal(words, Reading({"ids": None}))
+        if against is not None and len(file) == 1:
+            _refuse_shared(files, options)
         parts = dict(zip(names, (file, (against,)), strict=False))
         data = read_models(
             parts, options, lambda part, choices: read({**choices, "file": part}, True)
@@ -495,6 +559,8 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     else:
         options["ids"] = options["ids"] or shared_ids(files)
         data = read_models(dict(zip(names, files, strict=True)), options)
+        if options["ids"] is None:
+            refuse_other_rows(names, files, [*data.values()], reader_of_ids(options))
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     arguments: dict[str, Any] = {"paired": not unpaired, "names": (names[0], names[-1])}
     result = ct.gate(**sides, **arguments, **settings(ct.gate, options))
@@ -503,11 +569,11 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 
 
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the new model and the one in use, read from two columns of one file."""
-    text = options["probs"] or _other(file, options).options.get("probs", "")
+    """Return the new model and the one in use, which are columns of one file."""
+    text = options["probs"] or _other(file, options)[0].options.get("probs", "")
     names = [name.strip() for name in str(text).split(",")]
     if len(names) == 2 and options["probs"]:
-        from caltest.read.files import read_forecasters
+        from caltest.read.model_rows import read_forecasters
 
         data: dict[str, Any] = read_file(file, options, read_forecasters)
         new, old = data.values()

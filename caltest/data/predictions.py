@@ -853,11 +853,10 @@ def as_sampled(data: Predictions) -> Predictions:
 # Predictions of several models for the same rows, brought into one order.
 
 
-def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
-    """Return all predictions in the row order of the first, matched by ids.
+def match_rows(data: dict[str, Predictions], own_labels: bool = False) -> dict[str, Predictions]:
+    """Return all predictions in the row order of the first, if all have ids.
 
-    Without ids everywhere they are returned unchanged. InvalidPredictionsError for repeated or
-    missing ids.
+    With ``own_labels`` outcomes of one id may differ between models.
     """
     if any(d.ids is None for d in data.values()):
         return data
@@ -874,30 +873,37 @@ def match_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
             (first, name, [i for i in reference if i not in place]),
         ):
             advice = f"a paired comparison needs the same rows of both: leave these out of {a}"
-            _refuse(f"{b} lacks ids of {a}", less, advice)
+            _refuse(f"{b} lacks ids of {a}", less, advice, [Reading({"drop_missing": True})])
         rows = np.array([place[i] for i in reference])
         moved = listed != reference
         notes += [f"rows of {name} brought into the order of {first} by their ids"] * moved
         matched[name] = data[name].take(rows) if moved else data[name]
         (unlike,) = np.nonzero(matched[name].labels != data[first].labels)
         differ = [reference[i] for i in unlike]
-        _refuse(f"{name} and {first} have different labels of ids", differ, "one of them is wrong")
+        if not own_labels:
+            labels = f"{name} and {first} have different labels of ids"
+            _refuse(labels, differ, "one of them is wrong")
     return {**matched, first: replace(data[first], notes=tuple(notes))}
 
 
-def _refuse(what: str, ids: list[str], advice: str) -> None:
+def _refuse(what: str, ids: list[str], advice: str, ways: Sequence[Reading] = ()) -> None:
     if ids:
-        raise InvalidPredictionsError(f"{what}: {first_of(ids)} ({len(ids)} in all); {advice}")
+        listed = f"{first_of(ids)} ({len(ids)} in all)"
+        raise InvalidPredictionsError(f"{what}: {listed}; {advice}", ways)
 
 
-def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "") -> None:
-    """Raise InvalidPredictionsError if two models' predictions are of different rows.
+def refuse_unlike(
+    names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "",
+    own_labels: bool = False,
+) -> None:  # fmt: skip
+    """Refuse two models' predictions of different rows.
 
-    ``names`` are the models', ``remedy`` is the advice for rows that are meant to differ.
+    ``remedy`` is for rows that are to differ; with ``own_labels`` outcomes may.
     """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)
-    ways = [Reading({"ids": "COLUMN"}), *[Reading({"unpaired": True})] * bool(remedy)]
+    different = Reading({"unpaired": True}, "they hold different observations")
+    ways = [Reading({"ids": "COLUMN"}), *[different] * bool(remedy)]
     if a.probs.shape != b.probs.shape:
         raise InvalidPredictionsError(
             f"{first} has {a.n} rows of {a.n_classes} classes, {name} has {b.n} of "
@@ -924,7 +930,7 @@ def refuse_unlike(names: tuple[str, str], a: Predictions, b: Predictions, remedy
         if not np.array_equal(np.asarray(one), np.asarray(other)):
             raise InvalidPredictionsError(f"{both} have different {fact}: {advice}", ways)
     (unlike,) = np.nonzero(a.labels != b.labels)
-    for i in unlike[:1]:
+    for i in unlike[: 0 if own_labels else 1]:
         if np.array_equal(np.bincount(a.labels), np.bincount(b.labels)):
             advice = "each label is as frequent in both, as in another order of the rows: "
             advice, ways = advice + IN_ORDER, ways[:1]

@@ -437,15 +437,21 @@ def rows_where_needed(
 
 
 def take_models(
-    verb: str, models: Mapping[str, object], labels: object, facts: Facts, remedy: str = ""
-) -> dict[str, Predictions]:
+    verb: str, models: Mapping[str, object], labels: object, facts: Facts, remedy: str = "",
+    own_labels: bool = False,
+) -> dict[str, Predictions]:  # fmt: skip
     """Return the rows of several models by name, in the order of the first, by ids or indexes.
 
     A model that is :class:`Predictions`, or a table with labels, gives the labels for all.
-    ``remedy`` names the option for rows that are to differ. InvalidPredictionsError names the
-    model.
+    ``remedy`` names the option for rows that are to differ; with ``own_labels`` the models are
+    :class:`Predictions` that may have other outcomes of the same rows. InvalidPredictionsError
+    names the model.
     """
     tables, notes = models, dict[str, str]()
+    if own_labels and not all(isinstance(model, Predictions) for model in models.values()):
+        raise InvalidPredictionsError(
+            "own_labels=True is for models that are Predictions, each with its labels"
+        )
     if not all(isinstance(model, (np.ndarray, Predictions)) for model in models.values()):
         tables = {name: opened(model, f"model {name}") for name, model in models.items()}
         facts = with_ids(list(tables.values()), labels, facts)
@@ -463,10 +469,10 @@ def take_models(
         data[str(name)] = take_model(verb, name, model, own, facts)
         if name in notes:
             data[str(name)] = noted(data[str(name)], notes[name])
-    data = match_rows(data)
+    data = match_rows(data, own_labels)
     (first, a), *others = data.items()
     for name, b in others:
-        refuse_unlike((first, name), a, b, remedy)
+        refuse_unlike((first, name), a, b, remedy, own_labels)
     return data
 
 

@@ -79,8 +79,9 @@ def compare(
     paired: bool = True,
     labels_b: object = None,
     method: ComparisonMethod = "auto",
+    own_labels: bool = False,
     level: float = INTERVAL_LEVEL,
-    margin: float = 0.02,
+    margin: float | None = None,
     names: tuple[str, str] = ("A", "B"),
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
@@ -114,10 +115,16 @@ def compare(
         corrected jackknife variance and allowances for errors that the rows cannot show.
         ``"swap"``: exact for the much stronger hypothesis that the models could change places in
         every row; it also rejects equally calibrated models.
-    level, margin : float, default 0.95 and 0.02
-        Level of the intervals, with differences called at 1 − ``level``; and a difference of root
-        mean squared errors that does not matter: models are tied when the interval lies within ±
-        ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|.
+    own_labels : bool, default False
+        Whether each model, a :class:`Predictions`, has outcomes of its own for the same
+        observations, such as whether its answer to a question is right.
+    level : float, default 0.95
+        Level of the intervals, with differences called at 1 − ``level``.
+    margin : float, optional
+        A difference of root mean squared errors that does not matter: models are tied when the
+        interval lies within ± ``margin``\ ², because \|√s − √t\| ≤ √\|s − t\|. By default 0.02, but
+        at most a fifth of the frequency of the rarer outcome, so that errors as large as a rare
+        event's frequency are no tie.
     names : tuple of str, default ("A", "B")
         Names of the models.
 
@@ -167,7 +174,7 @@ def compare(
         data = _of_tallies(tallies, names, labels, paired, method, facts, lens)
     elif paired and labels_b is None:
         both_models = dict(zip(names, (probs_a, probs_b), strict=True))
-        data = take_models("compare", both_models, labels, facts, UNPAIRED)
+        data = take_models("compare", both_models, labels, facts, UNPAIRED, own_labels)
     else:
         paired = False
         if labels_b is None and not isinstance(probs_b, Predictions):
@@ -183,7 +190,8 @@ def compare(
             raise StatisticError("by is of two models on the same rows: compare them two by two")
 
         def compare_rows(*parts: Predictions) -> ComparisonResult:
-            again = take_models("compare", dict(zip(names, parts, strict=True)), None, {}, UNPAIRED)
+            both = dict(zip(names, parts, strict=True))
+            again = take_models("compare", both, None, {}, UNPAIRED, own_labels)
             settings, models = _tested(again, statistic, lens, method, True, level, margin, run)
             return compared(settings, *models)
 
@@ -201,8 +209,9 @@ def compare_models(
     *,
     lens: LensLike | None = None,
     method: ComparisonMethod = "auto",
+    own_labels: bool = False,
     level: float = INTERVAL_LEVEL,
-    margin: float = 0.02,
+    margin: float | None = None,
     n_resamples: int = N_RESAMPLES,
     rng: RNG = None,
     workers: Workers = None,
@@ -214,7 +223,7 @@ def compare_models(
     ----------
     models : mapping of str to array_like of shape (n,) or (n, K), or Predictions
         What the models predict for the same observations, by name.
-    labels, statistic, lens, method, level, margin, n_resamples, rng, workers, **facts
+    labels, statistic, lens, method, own_labels, level, margin, n_resamples, rng, workers, **facts
         As in :func:`compare`; ``by`` is refused.
 
     Raises
@@ -236,7 +245,9 @@ def compare_models(
             f"compare_models takes a mapping, name to predictions, not a {type(models).__name__}: "
             'write {"new": …, "old": …}'
         )
-    data = take_models("compare_models", dict(models), labels, facts) if models else {}
+    data = (
+        take_models("compare_models", dict(models), labels, facts, "", own_labels) if models else {}
+    )
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     method = "z" if method == "auto" else method
     settings, members = _tested(data, statistic, lens, method, True, level, margin, run)
@@ -277,17 +288,20 @@ SHARED_BY_PAIRS = [
 ]
 
 
-def _refuse_settings(verb: str, level: float, margin: float, method: str, facts: Facts) -> None:
+def _refuse_settings(
+    verb: str, level: float, margin: float | None, method: str, facts: Facts
+) -> None:
     if facts:
         refuse_unknown_facts(verb, facts)
     fraction("level", level)
-    number("margin", margin, 0.0, 1.0, "[]")
+    if margin is not None:
+        number("margin", margin, 0.0, 1.0, "[]")
     one_of("method", method, ("auto", *HYPOTHESES))
 
 
 def _tested(
     data: Mapping[str, RowsOrTally], statistic: StatisticLike, lens: LensLike | None,
-    method: ComparisonMethod, paired: bool, level: float, margin: float, run: Run,
+    method: ComparisonMethod, paired: bool, level: float, margin: float | None, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
     """Return the settings, and every model behind the lens of the first with its own test.
 
@@ -298,8 +312,29 @@ def _tested(
         raise StatisticError("a comparison needs two models with different names")
     # One lens for all: where none is named, the usual one of the first model
     first = Analysis.through(lens, next(iter(data.values())))
-    settings = Settings(statistic, first.lens, method, paired, level, margin, run)
-    return settings, [Model.of(name, model, settings) for name, model in data.items()]
+    settings = Settings(statistic, first.lens, method, paired, level, USUAL_MARGIN, run)
+    models = [Model.of(name, model, settings) for name, model in data.items()]
+    tie = usual_margin(models[0].rows, models[0].times) if margin is None else margin
+    return replace(settings, margin=tie), models
+
+
+#: A difference of root mean squared errors that does not matter, unless the user says otherwise,
+#: and its largest share of the frequency of the rarer outcome.
+USUAL_MARGIN, MARGIN_SHARE = 0.02, 0.2
+
+
+def usual_margin(rows: Predictions, times: FloatArray | None = None) -> float:
+    """Return the margin of a comparison behind a lens: 0.02, or less where an outcome is rare.
+
+    Each of ``rows`` stands for ``times`` (n,) observations, None for one.
+    """
+    if rows.n_classes > 2:
+        return USUAL_MARGIN
+    w = np.ones(rows.n) if rows.weights is None else rows.weights
+    if times is not None and times.size == rows.n:
+        w = w * times
+    rate = float(np.average(rows.labels == 1, weights=w))
+    return min(USUAL_MARGIN, float(f"{MARGIN_SHARE * min(rate, 1.0 - rate):.1g}"))
 
 
 def _of_tallies(

@@ -10,7 +10,6 @@ import glob
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import reduce
 from itertools import combinations
 from os import PathLike, fspath
 from pathlib import Path
@@ -26,7 +25,7 @@ from caltest.data.followup import Recorded
 from caltest.data.rounded import without_rounded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
-from caltest.read.expressions import key, listing, quoted, split, terms_of
+from caltest.read.expressions import key, listing, quoted, terms_of
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import of_repeated_samples, read_log
 from caltest.read.majority import majority_note
@@ -659,30 +658,7 @@ def with_labels(table: Table, other: Table) -> Table:
 
 
 # ------------------------------------------------------------------------------
-# Several models of the same rows, and files that are still being written.
-
-
-def read_forecasters(
-    source: object, probs: str, label: Expressions | None = None, **options: Any
-) -> dict[str, Predictions]:
-    """Read several forecasters from one table, each a column or an expression.
-
-    As :func:`read_predictions`; with ``drop_missing``, the rows are those that all of them have.
-    """
-    wanted = Wanted(probs=probs, label=label, **options)
-    with table_of(source, wanted) as (table, wanted), naming(table.name):
-        parts = {part: part for part in split(probs)}
-        if len(parts) == 1:  # a pattern of names, of one forecaster each
-            parts = {term.name: term.sql for term in terms_of(probs, table.schema)}
-        read = {n: read_table(table, replace(wanted, probs=p)) for n, p in parts.items()}
-    common = reduce(np.intersect1d, [rows for _, rows in read.values()])
-    if common.size == 0:
-        raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
-    note = f"paired on the {several(len(common), 'row')} that all forecasters have"
-    return {
-        name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
-        for name, (data, rows) in read.items()
-    }
+# Files that are still being written, and columns that files share.
 
 
 class Growing(NamedTuple):

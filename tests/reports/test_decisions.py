@@ -339,7 +339,7 @@ def files(tmp_path, monkeypatch):
         ("gate new.csv new-2.csv --probs p --tolerance .06", 0),
         ("gate n*.csv --probs p --tolerance .06", 0),
         ("gate new.csv new-2.csv --probs p --tolerance .06 --against old.csv --margin .01", 2),
-        ("gate new.csv --probs p --against old.csv --margin .05 --unpaired", 0),
+        ("gate new.csv --probs p --against old.csv --margin .05 --unpaired --as-is", 0),
         ("gate n*.csv --probs p --against o*.csv --margin .05 --unpaired", 0),
         ("gate new.csv --probs p --against old.csv --margin .05 --unpaired --id id", 2),
         ("gate new.csv --probs p", 2),

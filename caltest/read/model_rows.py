@@ -1,0 +1,276 @@
+"""Several models of the same rows: in columns or rows of one file, or in files with common ids.
+
+:func:`read_forecasters` reads columns, :func:`read_each` rows; :func:`common_rows` keeps the rows
+that all models have. :func:`refuse_shared` asks about rows that are said to be others in each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+
+from caltest._base.written import first_of, several
+from caltest.data import Predictions
+from caltest.data.likelihoods import LIKELIER
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
+from caltest.read.contract import Wanted
+from caltest.read.expressions import key, quoted, split, terms_of
+from caltest.read.files import Expressions, naming, read_table, table_of
+from caltest.read.formats import Table
+from caltest.read.values import literal, words_of
+
+#: Models in the rows of one file, at most.
+MOST_MODELS = 50
+
+#: Ids that files share, at least, before their rows are taken to be the same.
+FEWEST_SHARED = 5
+
+
+def read_forecasters(
+    source: object, probs: str, label: str | None = None, **options: object
+) -> dict[str, Predictions]:
+    """Read several forecasters from one table, each a column or an expression.
+
+    As :func:`read_predictions`; ``label`` may be one expression for all forecasters, or one each.
+    With ``drop_missing``, the rows are those that all of them have.
+    """
+    wanted = Wanted(probs=probs, label=label, **options)  # type: ignore[arg-type]
+    with table_of(source, wanted) as (table, wanted), naming(table.name):
+        parts = {part: part for part in split(probs)}
+        if len(parts) == 1:  # a pattern of names, of one forecaster each
+            parts = {term.name: term.sql for term in terms_of(probs, table.schema)}
+        labels = split(label) if isinstance(label, str) and wanted.label == label else []
+        if len(labels) < 2 and len(parts) > 1:
+            _refuse_outcome_of_another(table, wanted, [*parts.values()])
+        each = labels if len(labels) == len(parts) > 1 else [wanted.label] * len(parts)
+        read = {}
+        for k, (name, part) in enumerate(parts.items()):
+            read[name] = read_table(table, replace(wanted, probs=part, label=each[k]))
+    common = reduce(np.intersect1d, [rows for _, rows in read.values()])
+    if common.size == 0:
+        raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
+    note = f"paired on the {several(len(common), 'row')} that all forecasters have"
+    return {
+        name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
+        for name, (data, rows) in read.items()
+    }
+
+
+def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str]) -> None:
+    """Refuse one outcome for models that each have their own, by what names of columns share.
+
+    A model has its own outcome where a column of two values shares a word with its predictions that
+    no other model's predictions have.
+    """
+    names = [" ".join(root for term in terms_of(part, table.schema) for root in term.roots)
+             for part in parts]  # fmt: skip
+    own = own_outcomes(table, names)
+    if own is None:
+        return
+    said = wanted.label
+    roots = [] if said is None else [r for t in terms_of(said, table.schema) for r in t.roots]
+    if roots and not {*roots} & {*own}:
+        return
+    text = "each model has an outcome of its own: " + ", ".join(
+        f"{outcome} beside {part}" for part, outcome in zip(parts, own, strict=True)
+    )
+    labels = ", ".join(map(quoted, own))
+    reading = Reading({"probs": ", ".join(parts), "label": labels})
+    if said is None:
+        raise InvalidPredictionsError(text, [reading])
+    if not wanted.as_is:
+        raise DoubtfulInputError(f"{text}; {said} is that of one", [reading])
+
+
+def own_outcomes(table: Table, models: Sequence[str]) -> list[str] | None:
+    """Return the column of outcomes of each model, by a word that only the two share; else None.
+
+    Outcomes are columns of two values, such as whether an answer is right.
+    """
+    words = [{*key(name).split("_")} for name in models]
+    alone = [w.difference(*words[:k], *words[k + 1 :]) for k, w in enumerate(words)]
+    head = table.frame.head(10_000).collect()
+    taken = " ".join(models).split()
+    two = [n for n in head.columns if n not in taken and head[n].drop_nulls().n_unique() == 2]
+    found = [[n for n in two if {*key(n).split("_")} & mine] for mine in alone]
+    if any(len(one) != 1 for one in found) or len({one[0] for one in found}) < len(models):
+        return None
+    return [one[0] for one in found]
+
+
+def read_each(
+    source: object,
+    models: str,
+    probs: Expressions | None = None,
+    label: Expressions | None = None,
+    *,
+    ids: str | None = None,
+    where: str | None = None,
+    drop_missing: bool | float = False,
+    **options: object,
+) -> dict[str, Predictions]:
+    """Read several models from one table, in which a column says whose prediction a row is.
+
+    As :func:`read_predictions`; ``models`` is the column. Rows of the models are matched by
+    ``ids``, or by a column that names the rows of each model and has the same values for all.
+    """
+    wanted = Wanted(probs=probs, label=label, ids=ids, where=where, **options)  # type: ignore[arg-type]
+    wanted = replace(wanted, drop_missing=drop_missing)
+    with table_of(source, wanted) as (table, wanted), naming(table.name):
+        column = terms_of(models, table.schema)[0].column
+        if column is None:
+            raise InvalidPredictionsError(f"{models} is no column: name one, as in --models model")
+        values = table.frame.select(column).collect()[column]
+        listed = values.drop_nulls().unique(maintain_order=True)
+        if not 2 <= len(listed) <= MOST_MODELS:
+            raise InvalidPredictionsError(
+                f"{column} has {several(len(listed), 'value')}: a column of models has 2 to "
+                f"{MOST_MODELS}"
+            )
+        each = {str(v): f"{quoted(column)} = {literal(v, listed)}" for v in listed.to_list()}
+        wanted = replace(wanted, ids=ids or _ids_within(table, column, each))
+        data = {}
+        for name, condition in each.items():
+            kept = condition if where is None else f"({where}) AND {condition}"
+            data[name] = read_table(table, replace(wanted, where=kept))[0]
+    return data
+
+
+def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | None:
+    """Return the column that names the rows of every model with the same values, quoted."""
+    import polars as pl
+
+    frame = table.frame.collect()
+    for name in (n for n in frame.columns if n != column and not n.startswith("::")):
+        words = words_of(frame[name])
+        if words is None or words.null_count():
+            continue
+        pair = pl.DataFrame({"model": frame[column], "id": words})
+        sizes = pair.group_by("id").agg(pl.len(), pl.col("model").n_unique().alias("k"))
+        if sizes["len"].min() == sizes["len"].max() == sizes["k"].min() == len(each):
+            return quoted(name)
+    return None
+
+
+# ------------------------------------------------------------------------------
+# Files of several models: the rows that they share.
+
+
+def common_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
+    """Return the rows of models whose ids all of them have, with a note on how many."""
+    ids = {n: np.asarray(d.ids).astype(str) for n, d in data.items() if d.ids is not None}
+    if len(ids) < len(data):
+        return data
+    common = reduce(np.intersect1d, ids.values())
+    if all(len(common) == len(listed) for listed in ids.values()):
+        return data
+    if not common.size:
+        raise InvalidPredictionsError(f"{first_of([*data])} have no ids in common")
+    note = f"compared on the {several(len(common), 'row')} whose ids all files have"
+    kept = {}
+    for name, d in data.items():
+        left = f"{note}, of {d.n} rows"
+        kept[name] = replace(d.take(np.isin(ids[name], common)), notes=(*d.notes, left))
+    return kept
+
+
+def common_ids(sources: Sequence[object]) -> dict[str, int]:
+    """Return columns that name rows in all tables, with the number of values that all have.
+
+    They hold words or whole numbers, each once in a table, of which at least five are in all.
+    """
+    found = {}
+    with ExitStack() as stack:
+        tables = [stack.enter_context(table_of(s, Wanted()))[0] for s in sources]
+        schemas = [table.schema for table in tables]
+        for name in (n for n in schemas[0] if all(n in schema for schema in schemas)):
+            words = [words_of(t.frame.select(name).collect()[name]) for t in tables]
+            sets = [{*w.drop_nulls().to_list()} for w in words if w is not None]
+            unique = [len(s) == len(w) for s, w in zip(sets, words, strict=False) if w is not None]
+            if len(sets) == len(tables) and all(unique):
+                shared = len(set.intersection(*sets))
+                if shared >= FEWEST_SHARED:
+                    found[name] = shared
+    return found
+
+
+def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
+    """Say whether rows of the same ids have the same labels, beyond chance.
+
+    False where labels of one id differ, None where they could agree by chance (probability above
+    1 / (1000 columns) if labels were drawn at the frequencies of the first rows).
+    """
+    labels = [dict(zip(np.asarray(d.ids).astype(str), d.labels, strict=True)) for d in rows]
+    common = set.intersection(*({*one} for one in labels))
+    if any(labels[0][i] != one[i] for one in labels[1:] for i in common):
+        return False
+    share = np.bincount(rows[0].labels) / rows[0].n
+    chance = len(common) * float(np.log((share**2).sum()))
+    return True if chance <= -LIKELIER - np.log(n_columns) else None
+
+
+def refuse_shared(
+    sources: Sequence[object], read: Callable[[object, str | None], Predictions]
+) -> None:
+    """Ask about files of other observations that have rows in common, or labels in one order.
+
+    ``read`` returns the rows of a source with the ids of a column.
+    """
+    columns = common_ids(sources)
+    for column, shared in columns.items():
+        rows = [read(source, quoted(column)) for source in sources]
+        if agree(rows, len(columns)):
+            part = any(shared < d.n for d in rows)
+            options: dict[str, object] = {"unpaired": None, "ids": quoted(column)}
+            options |= {"drop_missing": True} if part else {}
+            raise DoubtfulInputError(
+                f"{several(shared, 'value')} of {column} are in both files, each with the same "
+                "outcome in both: these rows are no independent observations",
+                [Reading(options, f"rows of one {column} are the same observation")],
+            )
+    rows = [read(source, None) for source in sources]
+    numbered = [replace(d, ids=np.arange(d.n)) for d in rows]
+    if len({d.n for d in rows}) == 1 and agree(numbered):
+        raise DoubtfulInputError(
+            f"both files have {rows[0].n} rows with the same outcomes in the same order, as two "
+            "models of the same observations have",
+            [Reading({"unpaired": None}, "they are the same observations in the same order")],
+        )
+
+
+def refuse_other_rows(
+    names: Sequence[str], sources: Sequence[object], data: Sequence[Predictions],
+    read: Callable[[object, str | None], Predictions],
+) -> None:  # fmt: skip
+    """Refuse files of different rows, with the commands that are true for the ids they share."""
+    if len({d.n for d in data}) == 1 and all(
+        np.array_equal(data[0].labels, d.labels) for d in data[1:]
+    ):
+        return
+    sizes = " and ".join(f"{several(d.n, 'row')} in {n}" for n, d in zip(names, data, strict=True))
+    others = Reading({"unpaired": True}, "the files hold different observations")
+    unpaired = [others] * (len(sources) == 2)
+    columns = common_ids(sources)
+    for column, shared in columns.items():
+        rows = [read(source, quoted(column)) for source in sources]
+        same = agree(rows, len(columns))
+        if same is not False:
+            options = {"ids": quoted(column), "drop_missing": True}
+            when = "" if same else f"rows of one {column} are the same observation"
+            raise InvalidPredictionsError(
+                f"there are {sizes}, and {several(shared, 'value')} of {column} in all: a paired "
+                "comparison needs the same observations",
+                [Reading(options, when), *([] if same else unpaired)],
+            )
+    counts = {tuple(np.bincount(d.labels).tolist()) for d in data}
+    if columns and len(counts) > 1:  # else the comparison itself says what it lacks
+        raise InvalidPredictionsError(
+            f"there are {sizes}, and rows of one {' or '.join(columns)} have different outcomes: a "
+            "paired comparison needs the same observations in the same order, or a column that "
+            "names them",
+            unpaired or [Reading({"ids": "COLUMN"})],
+        )
