@@ -32,6 +32,7 @@ ASKING = (
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
     *("one event each", "unused weights", "several models", "percent below one"),
     *("other events", "kinds of event", "several forecasts"),
+    "permuted classes",
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.
@@ -39,6 +40,7 @@ OF_TABLES = {
     "further codes of an event": "other_ends",
     "marks of missing values": "missing_marks",
     "percents by name": "percents_by_name",
+    "unknown outcomes": "unknown_outcomes",
     "horizon in another unit": "horizon",
 }
 LIMIT = 0.001
@@ -284,6 +286,17 @@ def marked(cells, name, mark, rng):
     return cells
 
 
+def one_of_three(rng, unknown=0.0):
+    """The highest of three grades in order, and its probability; some grades are not known."""
+    n = size(rng, 60, 5000)
+    level = rng.normal(0, 1.5, n)
+    cut = rng.uniform(-1.0, 1.0) + np.array([0.0, rng.uniform(0.3, 2.0)])
+    grade = np.digitize(level + rng.logistic(size=n), cut)
+    words = np.array(["G1", "G2", "G3"])[grade]
+    words = np.where(rng.random(n) < unknown, "xx", words)
+    return {"p": expit(level - cut[1]), "grade": words}, {"label": "grade = 'G3'"}
+
+
 def by_status(rng, codes=(0, 1)):
     """Follow-up with one code a way to end, of which 1 is the event; horizon in its unit."""
     n = size(rng, 60, 5000)
@@ -328,6 +341,7 @@ def asked_of_table(cells, options):
     if wanted.event is None:
         rows = Rows(p, whole.complete().cells.predictions().labels)
         asked = [questioning.missing_marks(table, chosen, wanted, "label")]
+        asked.append(questioning.unknown_outcomes(table, chosen, wanted, rows))
     else:
         event = cells["status"] == 1
         seen = ct.Followup(cells["months"], event, horizon=wanted.horizon)
@@ -370,6 +384,13 @@ def two_ends(rng, n):
     code = times.argmin(axis=1)
     seen = ct.Followup(times.min(axis=1), code == 1, horizon=1.0)
     return p, seen, {"other": (code == 2) * 1}
+
+
+def reversed_classes(rng, n):
+    """Probabilities of three classes in the reverse of their order."""
+    probs = rng.dirichlet((2.0, 1.0, 3.0), n)
+    y = (probs.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return labelled(probs[:, ::-1], y, rng)
 
 
 def own_class(rng, n):
@@ -455,6 +476,7 @@ MISREAD = {
     "survival for risk, follow-up": (survival, "against the outcomes"),
     "swapped censoring": (swapped, "swapped censoring"),
     "competing event in another column": (two_ends, "other events"),
+    "three classes in the reverse order": (reversed_classes, "permuted classes"),
     "predicted class for the label": (own_class, "predicted class"),
     "confidence for the probability": (of_answers, "confidences"),
     "three models pooled": (three_models, "several predictions of a row"),
@@ -472,6 +494,7 @@ TABLES = {
     "status 0 and 1, horizon in months": Kind(by_status),
     "status 0 and 1, horizon of a month": Kind(soon),
     "fractions in a column risk_pct": Kind(called_percent),
+    "the highest of three grades": Kind(one_of_three),
 }
 MISREAD_TABLES = {
     "rain, −99.9 where none was measured": Kind(rain, more=(-99.9,)),
@@ -480,6 +503,7 @@ MISREAD_TABLES = {
     "laboratory value, −99": Kind(laboratory, more=(-99.0,)),
     "status 0, 1 and 2, a competing event": Kind(by_status, more=((0, 1, 2),)),
     "horizon of 2 years beside months": Kind(in_years),
+    "the highest of three grades, 15 % unknown": Kind(one_of_three, more=(0.15,)),
     "percents below 1 in a column risk_pct": Kind(called_percent, more=(100.0,)),
 }
 DATA = (

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import lgamma
 
 import numpy as np
 
@@ -53,10 +54,10 @@ def doubts_of_arrays(
 ) -> tuple[Question, ...]:  # fmt: skip
     """Return the questions that arrays raise, which have no other columns to look at.
 
-    The guards are ``predicted_class`` and ``against_outcomes``; with follow-up
-    ``swapped_censoring`` and ``against_outcomes``. Above 50 000 rows an evenly spread subset is
-    examined. One pass over plain rows tells whether any guard can ask. Cumulative rows are no
-    probabilities: :func:`cumulative` is for the check of them.
+    The guards are ``predicted_class``, ``permuted_classes`` and ``against_outcomes``; with
+    follow-up ``swapped_censoring`` and ``against_outcomes``. Above 50 000 rows an evenly spread
+    subset is examined. One pass over plain rows tells whether any guard can ask. Cumulative rows
+    are no probabilities: :func:`cumulative` is for the check of them.
 
     Parameters
     ----------
@@ -90,9 +91,14 @@ def doubts_of_arrays(
         if not apart and weights is None and gain < LIKELIER - 1e-6:
             return ()
     elif (probs[:MOST_FIRST].argmax(axis=1) != labels[:MOST_FIRST]).any():
-        return ()
+        first = labels[:MOST_FIRST]
+        own = np.maximum(probs[np.arange(first.size), first], ROUNDED_OFF)
+        share = np.bincount(first)[first] / first.size
+        if np.log(own).sum() >= np.log(share).sum():
+            return ()
     rows = Rows(probs, labels, weights, clusters, said=words, arrays=True)
-    return tuple(filter(None, (predicted_class(rows), against_outcomes(rows))))
+    asked = (predicted_class(rows), permuted_classes(rows), against_outcomes(rows))
+    return tuple(filter(None, asked))
 
 
 def doubts_of_sums(
@@ -230,11 +236,24 @@ def _against(rows: Rows, area: float, z: float) -> Question:
         f"{rarer} higher (area under the ROC curve {area:.2f}, {abs(z):.1f} standard errors below "
         "0.5)"
     )
-    readings = [_other_event(rows, probs)]
+    readings = [*_confidence(rows, probs), _other_event(rows, probs)]
     if not rows.followed and (options := _other_outcome(rows)):
         marks = "mark" if rows.arrays else "marks"
         readings.append(Reading(options, f"{outcome} {marks} the other outcome"))
     return Question("against the outcomes", text, tuple(readings))
+
+
+def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
+    """Return the reading of numbers of 0.5 or more as confidences in a predicted class."""
+    p = rows.risks
+    if p is None or rows.followed or rows.answers or p.min() < 0.5 - ROUNDED_OFF:
+        return ()
+    when = (
+        f"{probs} {'are' if rows.arrays else 'is'} the confidence that a predicted class is right"
+    )
+    if rows.arrays:
+        return (Reading({"label": f"predicted == {rows.words('label')}"}, when),)
+    return (Reading({"predicted_label": "COLUMN"}, when),)
 
 
 def _other_event(rows: Rows, probs: str) -> Reading:
@@ -296,6 +315,78 @@ def _follows_from_predictions(rows: Rows) -> Question:
         "not the observed outcome"
     )
     return Question("predicted class", text, (Reading({"label": "COLUMN"}),))
+
+
+#: Classes up to which another order of the columns is sought, and rows that it takes.
+MOST_ORDERED, FEWEST_ORDERED = 100, 20
+
+
+def permuted_classes(rows: Rows) -> Question | None:
+    """Ask where the columns of three or more classes fit the labels in another order.
+
+    The order of the largest likelihood is 1000 K! times as likely as the given one, as there are K!
+    orders; the shares of the classes are 1000 times as likely as the given order, and the other
+    order 1000 times as likely as these. Logarithms are divided by the largest design effect.
+    """
+    p, y, w = rows.probs, rows.labels, rows.weights
+    if p.ndim == 1 or not 3 <= p.shape[1] <= MOST_ORDERED or rows.n < FEWEST_ORDERED:
+        return None
+    k = p.shape[1]
+    weights = np.ones(rows.n) if w is None else w
+    logs = np.log(np.clip(p, ROUNDED_OFF, 1.0))
+    score = np.zeros((k, k))  # of column i as the probability of class j
+    for j in range(k):
+        score[:, j] = weights[y == j] @ logs[y == j]
+    counts = np.bincount(y, weights, minlength=k)
+    seen = counts[counts > 0]
+    least = LIKELIER * mean_weight(weights)
+    shares = float(seen @ np.log(seen / seen.sum()))
+    if float(np.trace(score)) > shares - least:
+        return None
+    from scipy.optimize import linear_sum_assignment
+
+    column, kind = linear_sum_assignment(score, maximize=True)
+    kind[column] = kind.copy()
+    own, other = logs[np.arange(rows.n), y], logs[np.arange(rows.n), np.argsort(kind)[y]]
+    gain = weights * (other - own)
+    effect = design_effect(gain - gain.mean(), groups_of(rows))
+    orders = mean_weight(weights) * lgamma(k + 1.0)
+    enough = (
+        gain.sum() >= (least + orders) * effect
+        and shares - float(np.trace(score)) >= least * effect
+        and float(score[np.arange(k), kind].sum()) - shares >= least * effect
+    )
+    return _of_permuted(rows, kind) if enough else None
+
+
+def _of_permuted(rows: Rows, kind: IntArray) -> Question:
+    """Return the question of columns whose i-th is the probability of class ``kind[i]``."""
+    moved = np.flatnonzero(kind != np.arange(len(kind)))
+    top = rows.probs.argmax(axis=1)
+    right, then = (100 * np.mean(found == rows.labels) for found in (top, kind[top]))
+    text = (
+        "the outcomes are far likelier if the columns of probabilities are in another order: the "
+        f"label is the likeliest class in {right:.0f}\u00a0% of rows, and in {then:.0f}\u00a0% "
+        "with the other order"
+    )
+    if rows.arrays:
+        order = ", ".join(map(str, np.argsort(kind).tolist()))
+        when = f"column {moved[0]} is the probability of class {kind[moved[0]]}"
+        options = {"probs": f"{rows.words('probs')}[:, [{order}]]"}
+        return Question("permuted classes", text, (Reading(options, when),))
+    given = rows.said.get("classes", "").split(",")
+    if len(given) == len(kind) or len(rows.classes) != len(kind):
+        order = ",".join(given[i] for i in kind) if len(given) == len(kind) else "A,B,C"
+        reading = Reading({"classes": order}, "the columns are of the classes in this order")
+        return Question("permuted classes", text, (reading,))
+    names, label = rows.classes, rows.words("label")
+    cases = " ".join(f"WHEN {label} = {names[kind[i]]} THEN {names[i]}" for i in moved)
+    rest = f" ELSE {label}" if len(moved) < len(kind) else ""
+    holds = " and ".join(f"that of {names[i]} is of {names[kind[i]]}" for i in moved[:4])
+    when = f"the columns are not as they are called: {holds}{', …' if len(moved) > 4 else ''}"
+    return Question(
+        "permuted classes", text, (Reading({"label": f"CASE {cases}{rest} END"}, when),)
+    )
 
 
 def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Question | None:

@@ -17,6 +17,9 @@ from caltest.data.likelihoods import LIKELIER, ROUNDED_OFF, constant_gain, log_l
 from caltest.data.questions import PLAIN_NAME, Column, Question, Rows
 from caltest.errors import Reading
 
+#: Rows from which on numbers of 0.5 or more may be confidences in a class that is in no column.
+FEWEST_ALONE = 20
+
 
 def confidences(rows: Rows) -> Question | None:
     """Ask whether p is the confidence in a predicted class, which is in an unused column.
@@ -26,6 +29,7 @@ def confidences(rows: Rows) -> Question | None:
     number of columns. If the column agrees with the label more often than p says, by two standard
     errors, it may be a copy of the label. Then one number for all rows must also be 1000 √n times
     as likely as p.
+    Without such a column, the latter is enough if labels do not say whether answers were right.
     """
     p, y = rows.probs, rows.labels
     if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
@@ -48,7 +52,14 @@ def confidences(rows: Rows) -> Question | None:
             if not again:
                 words = column.coded[1]
                 return _of_confidences(rows, column, words[zero], words[one])
-    return None
+    alone = rows.n >= FEWEST_ALONE and rows.answers is False
+    if not alone or rows.weights is not None or constant_gain(p, y) < LIKELIER:
+        return None
+    text = (
+        f"all values of {rows.words('probs')} are at least 0.5, and one number for all rows is "
+        "1000 times as likely: they look like the confidence that a predicted class is right"
+    )
+    return Question("confidences", text, (Reading({"predicted_label": "COLUMN"}),))
 
 
 def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:

@@ -140,6 +140,10 @@ class Rows:
         Options by name, as they are written: ``{"probs": "risk", "label": "died"}``.
     named : frozenset of str
         Options that the user gave; others were found by the names of columns.
+    classes : tuple of str
+        Names of more than two classes, in order, as literals of SQL; empty if not known.
+    answers : bool or None
+        Whether labels say if an answer was right; None if they may.
     followed : bool
         Whether follow-up stands in the place of labels.
     arrays : bool
@@ -154,6 +158,8 @@ class Rows:
     unused: tuple[Column, ...] = ()
     said: Mapping[str, str] = field(default_factory=dict)
     named: frozenset[str] = frozenset()
+    classes: tuple[str, ...] = ()
+    answers: bool | None = False
     followed: bool = False
     arrays: bool = False
 

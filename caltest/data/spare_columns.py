@@ -12,7 +12,7 @@ from string import ascii_letters, digits
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
-from caltest.data.doubts import against_outcomes, predicted_class
+from caltest.data.doubts import against_outcomes, permuted_classes, predicted_class
 from caltest.data.likelihoods import design_effect, groups_of, rankdata
 from caltest.data.predicted_classes import confidences
 from caltest.data.questions import Column, Question, Rows, key_of
@@ -656,6 +656,7 @@ GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     unused_weights,
     second_set,
     predicted_class,
+    permuted_classes,
     confidences,
     against_outcomes,
     follow_up,

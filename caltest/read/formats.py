@@ -29,6 +29,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray
 from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.contract import LABELS
 from caltest.read.expressions import key
 from caltest.read.line_widths import checked_lines, refuse_long_lines
 
@@ -198,7 +199,9 @@ def _table(path: Path, name: str, kind: str, folder: Path, sheet: str | None) ->
     if kind == "excel":
         return _excel(path, name, sheet)
     if kind in ("npz", "npy"):
-        return Table(name, of_arrays(_arrays(path, kind)).lazy())
+        arrays = _arrays(path, kind)
+        notes = tuple(ONE_HOT.format(n) for n, array in arrays.items() if _is_one_hot(n, array))
+        return Table(name, of_arrays(arrays).lazy(), notes)
     if kind == "inspect" and zipfile.is_zipfile(path):
         return Table(name, pl.LazyFrame(), log="inspect", content=path)
     return _json(path, name, "" if kind == "json" else kind)
@@ -546,12 +549,12 @@ def flat(table: Table) -> Table:
 
     A struct ``s`` with a field ``f`` becomes ``s.f``; a list or array of numbers in a column called
     ``probs`` or the like becomes p0, p1, …, under other names, and of words, ``name_0``, …; lists
-    of a word and a
-    number, such as ``[{"label": "cat", "score": 0.9}, …]``, become ``p_<word>``.
+    of a word and a number, such as ``[{"label": "cat", "score": 0.9}, …]``, become ``p_<word>``;
+    lists of one 1 and otherwise 0 in a column called ``label`` or the like become its place.
     """
     import polars as pl
 
-    frame = table.frame
+    frame, notes = table.frame, [*table.notes]
     for name, kind in dict(frame.collect_schema()).items():
         if isinstance(kind, pl.Struct):
             fields = [
@@ -569,7 +572,9 @@ def flat(table: Table) -> Table:
                 inner.is_numeric() or (inner == pl.String and key(name) not in NAMES_OF_ARRAYS)
             ):
                 frame = _of_lists(frame, name)
-    return replace(table, frame=frame)
+                if name in frame.collect_schema() and not frame.collect_schema()[name].is_nested():
+                    notes.append(ONE_HOT.format(name))
+    return replace(table, frame=frame, notes=tuple(notes))
 
 
 def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
@@ -586,6 +591,11 @@ def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
     sizes = lengths.to_list()
     if len(sizes) != 1 or not 0 < sizes[0] <= WIDEST:
         return frame
+    if sizes[0] > 1 and key(name) in LABELS and str(kind.inner) != "String":  # type: ignore[attr-defined]
+        cells = pl.col(name).list
+        single = (cells.sum() == 1) & (cells.max() == 1) & (cells.min() == 0)
+        if frame.select((single & (pl.col(name).is_not_null())).all()).collect().item():
+            return frame.with_columns(cells.arg_max().cast(pl.Int64).alias(name))
     places = [pl.col(name).list.get(k).alias(member(name, k)) for k in range(sizes[0])]
     return frame.with_columns(places).drop(name)
 
@@ -631,7 +641,10 @@ def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
                 raise InvalidPredictionsError(
                     f"{name} has {array.shape[1]} columns: at most {WIDEST} are read"
                 )
-            columns |= {member(name, k): array[:, k] for k in range(array.shape[1])}
+            if _is_one_hot(name, array):
+                columns[name] = array.argmax(axis=1)
+            else:
+                columns |= {member(name, k): array[:, k] for k in range(array.shape[1])}
         else:
             columns[name] = array
     lengths = {name: len(array) for name, array in columns.items()}
@@ -639,6 +652,20 @@ def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
         listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
         raise InvalidPredictionsError(f"columns are not of one length: {listed}")
     return pl.DataFrame([_series(name, array) for name, array in columns.items()])
+
+
+#: Note on labels with one column a class.
+ONE_HOT = "{} has a single 1 in every row and otherwise 0, and is read as the number of its column"
+
+
+def _is_one_hot(name: str, array: AnyArray) -> bool:
+    """Return whether an array called a label has a column for each class, and one 1 in each row."""
+    if key(name) not in LABELS or array.ndim != 2 or array.shape[1] < 2 or not len(array):
+        return False
+    if array.dtype.kind not in "biuf":
+        return False
+    one = array == 1
+    return bool((one | (array == 0)).all() and (one.sum(axis=1) == 1).all())
 
 
 def _series(name: str, array: AnyArray) -> pl.Series:

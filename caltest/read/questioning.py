@@ -15,10 +15,16 @@ import numpy as np
 from caltest._base.arrays import BoolArray, IntArray
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import against_outcomes, answered, doubts_of_followup, predicted_class
+from caltest.data.doubts import (
+    against_outcomes,
+    answered,
+    doubts_of_followup,
+    permuted_classes,
+    predicted_class,
+)
 from caltest.data.ends import other_events
 from caltest.data.followup import Censoring, Followup
-from caltest.data.likelihoods import LIKELIER, log_likelihood
+from caltest.data.likelihoods import LIKELIER, ROUNDED_OFF, log_likelihood
 from caltest.data.predicted_classes import decided_class
 from caltest.data.questions import Column, Question, Rows
 from caltest.data.spare_columns import (
@@ -28,9 +34,10 @@ from caltest.data.spare_columns import (
     split_parts,
     train_rows,
 )
+from caltest.data.times import without_accents
 from caltest.errors import Reading
-from caltest.read.contract import Chosen, Wanted
-from caltest.read.expressions import compared, compared_columns, quoted, says_percent
+from caltest.read.contract import LABELS, Chosen, Wanted
+from caltest.read.expressions import compared, compared_columns, key, quoted, says_percent
 from caltest.read.formats import Table, retyped
 from caltest.read.tables import FILE_COLUMN, column_of_cells, columns_of, condition, over
 from caltest.read.values import Complete, EvaluatedCells, literal, words_of
@@ -80,10 +87,12 @@ def questioned(
         kept = kept[data.places]  # a row for each vote
     said = {option: chosen.sql(option) for option in chosen.terms}
     said |= {"from_logits": "True"} if wanted.from_logits else {}
+    if wanted.classes and data.n_classes > 2 and {*wanted.classes} != {*(chosen.classes or ())}:
+        said["classes"] = ",".join(map(str, wanted.classes))
     p = data.probs[:, 1] if len(chosen.terms["probs"]) == 1 else data.probs
     every = Rows(
         p, data.labels, data.weights, data.clusters, data.by, (), said, chosen.named,
-        data.followup is not None,
+        _class_literals(complete, data), _about_answers(chosen), data.followup is not None,
     )  # fmt: skip
     asked: list[Question | None] = [
         percents_by_name(whole, chosen, every),
@@ -104,9 +113,12 @@ def questioned(
         asked += questions(beside)
         spread = _some(every, np.linspace(0, data.n - 1, 2 * SEEN).astype(np.int64))
         if data.followup is None:
-            asked += [predicted_class(spread), against_outcomes(spread)]
+            guards = predicted_class, permuted_classes, against_outcomes
+            asked += [guard(spread) for guard in guards]
         if kept.size == n:
             asked += _far_apart(table, chosen, wanted, others, every)
+    if data.followup is None:
+        asked.append(unknown_outcomes(table, chosen, wanted, every))
     if data.followup is not None:
         asked.append(_other_events(beside, data.followup))
         asked += doubts_of_followup(p, data.followup, data.clusters, said)
@@ -115,6 +127,25 @@ def questioned(
     found.sort(key=lambda question: not question.asks)
     notes = answered(found, wanted.as_is)
     return tuple(dict.fromkeys(notes))
+
+
+def _about_answers(chosen: Chosen) -> bool | None:
+    """Return whether labels say if an answer was right; None for those of other names."""
+    label = chosen.terms["label"][0].column if "label" in chosen.terms else None
+    known = label is not None and key(label) in LABELS
+    return chosen.about_answers or (False if known else None)
+
+
+def _class_literals(complete: Complete, data: Predictions) -> tuple[str, ...]:
+    """Return the labels of more than two classes as SQL; () if one class has several or none."""
+    if data.n_classes < 3 or not complete.cells.of("label"):
+        return ()
+    cells = complete.cells.frame["label:0"]
+    words = words_of(cells)
+    k, first = np.unique(data.labels, return_index=True)
+    if words is None or len(k) < data.n_classes or words.n_unique() != data.n_classes:
+        return ()
+    return tuple(literal(words[int(row)], cells) for row in first)
 
 
 def _other_events(rows: Rows, followup: Followup) -> Question | None:
@@ -204,19 +235,87 @@ def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
     return np.asarray(equal["equal"].to_numpy())
 
 
+#: Words, without accents and signs, that say that something is not known.
+UNKNOWN_WORDS = frozenset(
+    (
+        *("", "unknown", "unk", "unclear", "undetermined", "indeterminate", "uncertain", "missing"),
+        *("na", "n_a", "nd", "k_a", "ka", "not_available", "not_known", "not_done", "pending"),
+        *("not_assessed", "not_reported", "none", "null", "unbekannt", "unklar", "offen", "fehlt"),
+        *("desconocido", "no_consta", "inconnu", "sconosciuto", "onbekend", "desconhecido"),
+    )
+)
+
+
+def unknown_outcomes(
+    table: Table, chosen: Chosen, wanted: Wanted, rows: Rows
+) -> Question | None:  # fmt: skip
+    """Ask about values of a compared label that may say that the outcome is not known.
+
+    Rows of other values count as rows without the event. A value is asked about if its word says
+    so; or if it is not the most frequent, its rows have predictions like all others (1000 times as
+    likely as like those of rows without the event), and outcomes are 1000 times as likely if it is
+    unknown at random.
+    """
+    if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
+        return None
+    found = _compared_codes(table, chosen, wanted, "label")
+    if found is None or len(found.others) + found.blank < 2 or rows.followed:
+        return None
+    doubtful = [c for c in found.others if without_accents(str(c)) in UNKNOWN_WORDS]
+    if not doubtful and rows.weights is None and not found.blank:
+        values = _kept(table, chosen, wanted).select(found.name).collect()[found.name]
+        if len(values) == rows.n:
+            least = LIKELIER + float(np.log(len(found.others)))
+            masks = {c: (values == c).to_numpy() for c in found.others}
+            usual = max(masks, key=lambda c: int(masks[c].sum()))  # the other outcome itself
+            rest = ((c, here) for c, here in masks.items() if c != usual)
+            doubtful = [c for c, here in rest if _is_at_random(rows, here, least)]
+    if not doubtful:
+        return None
+    wheres = " AND ".join(f"{quoted(found.name)} <> {found.others[c]}" for c in doubtful)
+    shown = ", ".join(map(str, found.all))
+    where = _kept_where(wanted, wheres, found.blank)
+    readings = [Reading({"where": where}, "the outcome is not known there")]
+    return Question(
+        "unknown_outcomes",
+        f"{found.name} has the values {shown}: rows where it is {' or '.join(map(str, doubtful))} "
+        f"count as rows without the event",
+        tuple(readings),
+    )
+
+
+def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
+    """Return whether rows of a value look like rows of any outcome, not like those without event.
+
+    ``least`` is the logarithm of how many times likelier this must be.
+    """
+    p, y = rows.risks, rows.labels
+    assert p is not None
+    share = float(here.mean())
+    if not 0.0 < share < 0.5 or (y[here] == 1).any():
+        return False
+    q = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
+    seen = (1.0 - share) * q  # probability of an event that is known
+    gain = np.where(y == 1, np.log1p(-share), np.log((1.0 - seen) / (1.0 - q))).sum()
+    of_free = np.clip((1.0 - q) * here.sum() / (1.0 - q).sum(), 1e-9, 1.0 - 1e-9)
+    like_all = np.where(here, np.log(share / of_free), np.log((1.0 - share) / (1.0 - of_free)))
+    return bool(gain >= least and like_all.sum() >= least)
+
+
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     """Ask about further codes of an event column, which would silently count as censored."""
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
         return None
-    equal = ((code, f"{quoted(found.name)} = {word}") for code, word in found.others.items())
-    readings = [
-        Reading(
-            {"competing": f"coalesce({sql}, FALSE)" if found.blank else sql},
-            f"{code} is a competing event",
-        )
-        for code, sql in equal
-    ]
+    readings = []
+    for code, word in found.others.items():
+        if without_accents(str(code)) in UNKNOWN_WORDS:
+            where = _kept_where(wanted, f"{quoted(found.name)} <> {word}", found.blank)
+            readings.append(Reading({"where": where}, f"it is not known how rows of {code} ended"))
+            continue
+        sql = f"{quoted(found.name)} = {word}"
+        competing = f"coalesce({sql}, FALSE)" if found.blank else sql
+        readings.append(Reading({"competing": competing}, f"{code} is a competing event"))
     values = ", ".join(map(str, found.all)) + " and blanks" * found.blank
     return Question(
         "other_ends",
@@ -225,6 +324,12 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
         "from another cause",
         tuple(readings),
     )
+
+
+def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:
+    """Return a condition, also true of blanks, joined with the user's own ``where``."""
+    condition = f"coalesce({condition}, TRUE)" if blank else condition
+    return condition if wanted.where is None else f"({wanted.where}) AND {condition}"
 
 
 class _Codes(NamedTuple):

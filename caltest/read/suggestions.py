@@ -537,6 +537,8 @@ class _Head:
         ]
         ends = {key(e) for names in families if len(names) > 1 for e in (*ends_of(names), *names)}
         family = any(len(names) > 1 for names in families)
+        if flags := self.one_hot([names for names in families if len(names) > 1]):
+            return [({"label": flags}, "")]
         many = [n for n in self.words if ends and self.keys(n) <= ends]
         found = [({"label": quoted(n)}, "") for n in many]
         for n in (n for n in self.two if n not in many):
@@ -552,6 +554,24 @@ class _Head:
             return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
         return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
+
+    def one_hot(self, families: Sequence[Sequence[str]]) -> str:
+        """Return the label of columns of which one holds 1 and the others 0, "" if none are so."""
+        flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
+        for names in self.stems(flags):
+            ends = {key(end): name for end, name in zip(ends_of(names), names, strict=True)}
+            for family in families:
+                classes = {key(end): end for end in ends_of([*family])}
+                sums = np.sum([self.numbers[n] for n in names], axis=0)
+                if classes.keys() != ends.keys() or not (sums == 1.0).all():
+                    continue
+                numbers = all(end.isdecimal() for end in classes)
+                cases = (
+                    f"WHEN {quoted(ends[k])} = 1 THEN {end if numbers else _text(end)}"
+                    for k, end in classes.items()
+                )
+                return f"CASE {' '.join(cases)} END"
+        return ""
 
     def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return (options, condition) for columns whose blanks may mean "no event".

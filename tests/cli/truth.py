@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 450 tables of 45 kinds, names known and foreign.
+"""Files whose right reading is known: 490 tables of 49 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 450
+FILES = 490
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -124,6 +124,30 @@ class Draw:
 
 def plain(d: Draw) -> Case:
     return d.case("plain", d.risk, d.y, answers=True)
+
+
+def unknown_word(d: Draw) -> Case:
+    """The outcome in words, one of which says that it is not known, in no language in some."""
+    d.n, d.risk = 1000, np.round(d.rng.beta(1.5, 1.5, 1000), 4)
+    d.y = (d.rng.random(d.n) < d.risk).astype(int)
+    d.features = {"sexo": d.rng.choice(["m", "w"], d.n)}
+    mark = str(d.rng.choice(["unknown", "k. A.", "?", "zzz"]))
+    lost = d.rng.random(d.n) < 0.2
+    case = d.case("unknown word", d.risk, np.where(lost, mark, np.where(d.y, "krank", "gesund")))
+    case.first = d.base | {"label": f"{quoted(d.y_name)} = 'krank'"}
+    case.probs, case.labels = d.risk[~lost], d.y[~lost]
+    case.holds = ("the outcome is not known there",)
+    return case
+
+
+def lone_confidence(d: Draw) -> Case:
+    """Confidences in a predicted class that is in no column, beside the outcome."""
+    d.n, d.risk = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 4)
+    d.y = (d.rng.random(d.n) < d.risk).astype(int)
+    d.p_name, d.y_name = "prob", str(d.rng.choice(["y_true", "label", "outcome"]))
+    d.base = {"probs": d.p_name, "label": d.y_name}
+    d.features = {"alter": d.rng.integers(20, 90, d.n)}
+    return d.case("lone confidence", np.maximum(d.risk, 1 - d.risk), d.y)
 
 
 def booleans(d: Draw) -> Case:
@@ -410,6 +434,33 @@ def family(d: Draw) -> Case:
     )
 
 
+def permuted(d: Draw) -> Case:
+    """Columns of three classes that are called by each other's names."""
+    d.n = 1000
+    P, k = _classes(d, 3)
+    ends, order = (
+        np.array(["home", "draw", "away"]),
+        np.array([[2, 1, 0], [1, 2, 0]][d.rng.integers(2)]),
+    )
+    numbers = bool(d.rng.integers(2))
+    ends = np.array([0, 1, 2]) if numbers else ends
+    cells = {f"p_{ends[j]}": P[:, order[j]] for j in range(3)} | {"label": ends[k]}
+    case = Case("permuted", cells, P[:, order], np.argsort(order)[k], {})
+    case.holds = ("not as they are called",)
+    return case
+
+
+def one_hot(d: Draw) -> Case:
+    """A column of 0 and 1 for each class in the place of a label."""
+    P, k = _classes(d, 3)
+    ends = [["rot", "blau", "gelb"], ["0", "1", "2"]][d.rng.integers(2)]
+    cells = {f"p_{end}": P[:, j] for j, end in enumerate(ends)}
+    cells |= {f"ist_{end}": (k == j).astype(int) for j, end in enumerate(ends)}
+    case = Case("one-hot", cells, P, k, {})
+    case.holds = ("",)
+    return case
+
+
 def numbered(d: Draw) -> Case:
     P, k = _classes(d, 12)
     order = d.rng.permutation(12)
@@ -570,7 +621,8 @@ KINDS: list[Callable[[Draw], Case]] = [
     missing, followed_called_label, competing, said_right, train_flag, pipeline, numbered,
     shuffled_names, options_in_json, semicolons, answers_of_numbers, followed_months, boxes,
     free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
-    competing_column, causes, status_words, parts, leads,
+    competing_column, causes, status_words, parts, leads, unknown_word,
+    lone_confidence, permuted, one_hot,
 ]  # fmt: skip
 
 

@@ -478,3 +478,47 @@ def test_candidates_of_one_race_are_asked_about():
     assert options_of(question) == [{"clusters": "race"}]
     assert spare_columns.one_event_each(rows_of(*both, other=np.tile(np.arange(100), 2))) is None
     assert spare_columns.one_event_each(rows_of(p, won * 1, race=np.arange(100))) is None
+
+
+def three_classes(n=400, seed=5):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet((3.0, 1.0, 2.0), n)
+    return probs, (probs.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("order", [[2, 1, 0], [1, 2, 0]])
+def test_columns_in_another_order_than_the_classes_are_asked_about_with_that_order(order):
+    probs, y = three_classes()
+    assert doubts.permuted_classes(rows_of(probs, y)) is None
+    rows = Rows(probs[:, order], y, arrays=True, said={"probs": "P"})
+    (reading,) = doubts.permuted_classes(rows).readings
+    back = np.argsort(order).tolist()
+    assert reading.options == {"probs": f"P[:, {back}]"}
+    assert (probs[:, order][:, back] == probs).all()
+    (question,) = doubts.doubts_of_arrays(probs[:, order], y)
+    assert question.guard == "permuted classes"
+
+
+def test_a_useless_model_of_three_classes_has_no_other_order():
+    probs, y = three_classes()
+    shuffled = np.random.default_rng(0).permutation(probs)
+    assert doubts.permuted_classes(rows_of(shuffled, y)) is None
+    assert doubts.permuted_classes(rows_of(shuffled[:, ::-1], y)) is None
+    assert doubts.doubts_of_arrays(probs, y) == ()
+
+
+def test_numbers_of_one_half_and_more_are_confidences_where_a_constant_is_likelier():
+    p, y, _ = drawn()
+    sure = np.maximum(p, 1.0 - p)
+    question = predicted_classes.confidences(rows_of(sure, y))
+    assert options_of(question) == [{"predicted_label": "COLUMN"}]
+    high = 0.5 + p / 2.0
+    right = np.random.default_rng(2).random(400) < high
+    assert predicted_classes.confidences(rows_of(high, right.astype(int))) is None
+
+
+def test_events_that_are_rarer_where_confidences_are_high_may_be_of_another_class():
+    p, y, _ = drawn()
+    rare = (y == 1) & (p < 0.6)
+    question = doubts.against_outcomes(rows_of(np.maximum(p, 1.0 - p), rare.astype(int)))
+    assert options_of(question)[0] == {"predicted_label": "COLUMN"}

@@ -250,3 +250,20 @@ def test_a_line_that_is_wrong_far_down_is_named_by_its_number(tmp_path):
 )
 def test_damaged_json(tmp_path, text, message):
     refused(written(tmp_path / "f.json", text), message)
+
+
+def test_labels_with_a_column_for_each_class_are_read_with_a_note(tmp_path):
+    P3, rows = (
+        [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.2, 0.6, 0.2]],
+        [[1, 0, 0], [0, 0, 1], [0, 1, 0]],
+    )
+    np.savez(tmp_path / "a.npz", probs=np.array(P3), labels=np.array(rows, dtype=float))
+    records = [json.dumps({"probs": p, "label": y}) for p, y in zip(P3, rows, strict=True)]
+    (tmp_path / "a.jsonl").write_text("\n".join(records))
+    for name in ("a.npz", "a.jsonl"):
+        data = read_predictions(tmp_path / name)
+        assert data.labels.tolist() == [0, 2, 1]
+        assert "a single 1 in every row" in data.notes[1]
+    np.savez(tmp_path / "b.npz", probs=np.array(P3), labels=np.array([[1, 1, 0]] * 3))
+    with pytest.raises(InvalidPredictionsError, match="no column is known by its name"):
+        read_predictions(tmp_path / "b.npz")
