@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from typing import Any
 
 import click
@@ -150,7 +150,9 @@ def _answer(words: list[str]) -> None:
         shown = error
         if isinstance(error, click.NoSuchOption) and (more := advice(error, cli)):
             shown = click.UsageError(f"{error.message}{more}", error.ctx)
-        shown.show(sys.stderr)
+        said = StringIO()
+        shown.show(said)
+        _complain(said.getvalue().rstrip("\n"))
         _show_ways_on(error, words)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
@@ -161,9 +163,17 @@ def _answer(words: list[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(outcome[1])
     except (InvalidPredictionsError, StatisticError, OSError, ImportError) as error:
-        print(printable(f"caltest: {error}"), file=sys.stderr)
+        _complain(f"caltest: {error}")
         _show_ways_on(error, words)
         sys.exit(2)
+
+
+def _complain(words: str) -> None:
+    """Print an error to the width of the terminal, if it is known."""
+    from caltest.cli.layout import laid_out, line_width
+
+    width = line_width()
+    print(printable(words) if width is None else laid_out(words, width), file=sys.stderr)
 
 
 def _open_closed_streams() -> None:

@@ -17,7 +17,7 @@ import click
 
 import caltest as ct
 from caltest._base.saving import write_file
-from caltest.cli.layout import in_brief
+from caltest.cli.layout import VERBOSE, in_brief
 from caltest.cli.remedies import Refusal, command
 from caltest.data.utilities import Threshold, Utility
 from caltest.errors import Reading
@@ -152,6 +152,12 @@ def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
 
 def check_out(options: dict[str, Any]) -> None:
     """Refuse outputs that would overwrite an input or lie in no folder, before any work is done."""
+    if options.get("quiet") and options.get("verbose"):
+        raise Refusal(
+            "--quiet and --verbose ask for opposite things",
+            Reading({"verbose": None}),
+            Reading({"quiet": None}),
+        )
     if options.get("verify") and not options.get("resume"):
         raise Refusal(
             "--verify compares files with the state that --resume names", Reading({"verify": None})
@@ -311,6 +317,7 @@ def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
         code = 3
     if result.ended == "interrupted":
         code = 130
+    VERBOSE.set(bool(options.get("verbose")))
     if options.get("quiet") and not options["as_json"]:
         return in_brief(result), code
     return (result.to_json() if options["as_json"] else result), code

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextvars import ContextVar
 from textwrap import wrap
 
+from caltest._base.written import several
 from caltest.results import AuditReport
 from caltest.results.base import Result
 from caltest.results.rendering import LINE_WIDTH, Card, Tone
@@ -22,6 +24,14 @@ SYMBOLS: dict[Tone, tuple[str, str]] = {
     "ask": ("?", "bold yellow"),
     "plain": ("", "bold"),
 }
+
+
+#: Whether all notes and recipes are printed; set for each command.
+VERBOSE: ContextVar[bool] = ContextVar("VERBOSE", default=False)
+
+
+#: Notes that are printed without ``--verbose``, and how lines of recipes are known.
+NOTES_SHOWN, RECIPE = 2, re.compile(r" · caltest \d")
 
 
 #: Lines are never narrower than this, whatever COLUMNS says.
@@ -53,21 +63,64 @@ def print_result(result: object) -> None:
     from rich.text import Text
 
     console = Console(width=width, highlight=False, soft_wrap=False)
-    if isinstance(result, AuditReport):
-        console.print(result)
-        return
-    token = LINE_WIDTH.set(width)
-    try:
-        plain = str(result)
-    finally:
-        LINE_WIDTH.reset(token)
     card = result._card()
     line = verdict_line(card)
-    text = Text(laid_out(plain if line is None else without(plain, card), width))
-    text.highlight_regex(r"^\S.*", "bold")
     if line is not None:
         console.print(Text("\n".join(wrapped(line, width)), style=SYMBOLS[card.tone][1]))
+    text = Text(laid_out(_unsaid(_text(result, width), card), width))
+    text.highlight_regex(r"(?m)^\S.*", "bold")
+    if isinstance(result, AuditReport):
+        text.highlight_regex(r"(?m)miscalibrated( \(.*\)|\*)?$", "red")
     console.print(text)
+
+
+def _text(result: Result, width: int) -> str:
+    """Return the text of a result, its tables as wide as the terminal."""
+    token = LINE_WIDTH.set(width)
+    try:
+        if not isinstance(result, AuditReport):
+            return str(result)
+        table, verdict, foot = result._blocks(width)
+        indented = (f"  {line}" if line else "" for line in f"{verdict}\n{foot}".split("\n"))
+        return "\n".join([table, *indented])
+    finally:
+        LINE_WIDTH.reset(token)
+
+
+def _unsaid(text: str, card: Card) -> str:
+    """Leave out the verdict and the headline, which stand above, and what ``--verbose`` adds."""
+    lines, kept = text.split("\n"), list[str]()
+    verdict = card.verdict.casefold()
+    said = {verdict, verdict.removeprefix("gate "), _plain_words(card.headline)}
+    said |= {_plain_words(f"{card.verdict}: {card.headline}")}
+    notes = recipes = 0
+    for line in lines:
+        words = _plain_words(line)
+        named = re.match(r"\s*(Verdict|Finding): ", line) is not None
+        if SYMBOLS[card.tone][0] and (words in said or (named and words.startswith(tuple(said)))):
+            words = ""
+            if kept and kept[-1] == "":
+                continue
+            line = ""
+        notes += line.lstrip().startswith("Note: ")
+        recipe = RECIPE.search(line) is not None
+        recipes += recipe
+        many = (line.lstrip().startswith("Note: ") and notes > NOTES_SHOWN) or (
+            recipe and recipes > 1
+        )
+        if VERBOSE.get() or not many:
+            kept.append(line)
+    more = [several(notes - NOTES_SHOWN, "more note")] if notes > NOTES_SHOWN else []
+    more += [several(recipes - 1, "more recipe")] if recipes > 1 else []
+    if more and not VERBOSE.get():
+        kept.append(f"  With --verbose: {' and '.join(more)}.")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
+
+
+def _plain_words(line: str) -> str:
+    """Return a line without "Verdict:" or "Finding:", blanks at its ends and a last full stop."""
+    line = re.sub(r"^\s*(Verdict|Finding): ", "", line)
+    return line.strip().rstrip(".").casefold()
 
 
 def in_brief(result: Result) -> str:
@@ -92,12 +145,6 @@ def verdict_line(card: Card) -> str | None:
     rest = card.headline[len(card.verdict) :] if card.said != card.headline else f"  {card.said}"
     return f"{symbol} {card.verdict.upper()}{rest}".rstrip()
 
-
-def without(text: str, card: Card) -> str:
-    """Return text without the line that says the verdict and the finding of the card once more."""
-    said = {f"{head}{card.headline}".lower() for head in ("", "verdict: ", "finding: ")}
-    kept = [line for line in text.split("\n") if line.strip().lower() not in said - {""}]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
 
 
 def laid_out(text: str, width: int) -> str:

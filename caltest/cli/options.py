@@ -233,9 +233,14 @@ JSON = flag("--json", "as_json", group="Output", help="Print JSON instead of the
 
 QUIET = flag("--quiet", group="Output", rare=True, help="Print the verdict and its numbers only.")
 
+VERBOSE_OPTION = flag(
+    "--verbose", group="Output", rare=True, help="Print all notes and all recipes."
+)
+
 OUT = options_of(
     JSON,
     QUIET,
+    VERBOSE_OPTION,
     option("--out", type=TARGET, callback=_ending, group="Output",
            help=f"Also write it: {', '.join(REPORT_ENDINGS)}."),
 )  # fmt: skip

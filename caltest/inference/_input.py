@@ -74,8 +74,8 @@ class RowFact(Enum):
     FOLLOWUP = (
         "followup",
         "follow-up",
-        ": calibration_test, joint_test, audit, report and reliability_curve do, and "
-        "cox_recalibration gives intervals of O:E, intercept and slope",
+        ": calibration_test, joint_test, confidence_interval, audit, report and reliability_curve "
+        "do, and cox_recalibration gives intervals of O:E, intercept and slope",
     )
     FEATURES = "features", "features", ""
     HORIZON = (
@@ -132,7 +132,7 @@ def _table() -> dict[str, Takes]:
     return {
         "calibration_test": Takes(rows | {by, followup, label_sets}, Tallied.CLUSTERED),
         "joint_test": Takes(rows | {by, followup}, plain),
-        "confidence_interval": Takes(rows | {by}, plain),
+        "confidence_interval": Takes(rows | {by, followup}, plain),
         "equivalence_test": Takes(rows, plain),
         "compare": Takes(rows | {by}, plain),
         "compare_models": Takes(rows),

@@ -8,7 +8,7 @@ errors, with allowances for errors that the rows cannot show.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -254,6 +254,8 @@ def compare_models(
     # From the best calibrated on, so that letters run down the table
     ranked = sorted(members, key=lambda m: m.estimate)
     pairs = [compared(settings, a, b) for a, b in combinations(ranked, 2)]
+    scores = _adjusted_scores([pair.scores for pair in pairs])
+    pairs = [replace(pair, scores=of) for pair, of in zip(pairs, scores, strict=True)]
     adjusted = holm([pair.pvalue for pair in pairs])
     judged = list(zip(pairs, adjusted, strict=True))
     # Letters join models that no adjusted p-value separates.
@@ -615,7 +617,19 @@ def _score_differences(
             mean = prepare(score, model.analysis.problem).observed if tallies else None
             sides.append(_Scored.of(score.of_rows(rows), rows, model.times, mean))
         differences.append(_score_difference(name, sides[0], sides[1], paired, level))
-    return tuple(differences)
+    return _adjusted_scores([tuple(differences)])[0]
+
+
+def _adjusted_scores(
+    families: Sequence[tuple[ScoreDifference, ...]],
+) -> list[tuple[ScoreDifference, ...]]:
+    """Return the same differences, their p-values adjusted over all of them (Holm)."""
+    known = [score.pvalue for family in families for score in family if score.pvalue is not None]
+    adjusted = iter(holm(known) if known else [])
+    return [
+        tuple(s if s.pvalue is None else replace(s, adjusted=next(adjusted)) for s in family)
+        for family in families
+    ]
 
 
 class _Scored(NamedTuple):

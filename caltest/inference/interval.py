@@ -20,10 +20,11 @@ from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
 from caltest.data.binning import UniformBins
 from caltest.data.lenses import LensLike
-from caltest.errors import StatisticError
+from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference._input import Analysis, evaluated, take_rows_or_tally
 from caltest.inference.calibration import each_subgroup
 from caltest.inference.dependence import refuse_few_blocks
+from caltest.inference.followed_error import followed_bounds, followed_difference
 from caltest.inference.inversion import CELL_SIZES, CellNoise, UpperInversion, cell_noise, reached
 from caltest.inference.null import cell_null, null_distribution, replicates_of
 from caltest.inference.signed import signed_bounds
@@ -34,7 +35,7 @@ from caltest.results.base import go_on
 from caltest.statistics import ECE, RMSCE, Cells, DebiasedL1, DebiasedL2, Estimand, MeanDifference
 from caltest.statistics.binned import BinnedError
 from caltest.statistics.prepared import Prepared
-from caltest.statistics.rows import RowProblem, row_problem
+from caltest.statistics.rows import FollowupProblem, RowProblem, row_problem
 from caltest.statistics.statistic import StatisticLike, prepare
 from caltest.tallies import RowsOrTally
 
@@ -81,7 +82,8 @@ def confidence_interval(
         ``"auto"`` inverts tests, for ``ECE``, ``DebiasedL1``, ``DebiasedL2`` and, for two classes,
         ``RMSCE`` and ``MCE``; the signed interval of ``MeanDifference`` consists of the shifts of
         the log-odds that are not rejected. ``"bootstrap"`` takes quantiles of resampled rows, for
-        averages such as a proper score; it has to be named.
+        averages such as a proper score; it has to be named. With follow-up, intervals of ``ECE``,
+        ``DebiasedL1`` and ``MeanDifference`` rest on the normal law of the gaps of the cells.
     side : {"two-sided", "lower", "upper"}, default "two-sided"
         Which bounds; one alone has the whole error probability.
     n_resamples : int, default 9999
@@ -208,6 +210,8 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
     StatisticError for a method that does not fit the statistic or the design of the data.
     """
     estimand, problem = request.prepared.estimand, request.prepared.problem
+    if isinstance(problem, FollowupProblem):
+        return _fitting_followup(request, method)
     if method == "bootstrap" and problem.exact:
         return by_bootstrap
     if method != "bootstrap" and estimand is not None and request.prepared.cells is not None:
@@ -228,6 +232,21 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
         f"no interval of {name_of(request.statistic)} for {problem.data.n_classes} classes"
         f"{' with clusters or weights' if problem.designed else ''} is known to cover: take "
         "ECE(bins) or DebiasedL2(bins), or method='bootstrap' if the statistic is an average"
+    )
+
+
+def _fitting_followup(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
+    """Return the function for follow-up; refuse other methods and statistics."""
+    estimand, cells = request.prepared.estimand, request.prepared.cells
+    if method != "bootstrap" and estimand is not None and cells is not None:
+        if estimand.size in ("absolute", "signed") and cells.bins is not None:
+            return by_influence
+        if estimand.size == "signed":
+            return by_influence
+    raise UnsupportedFactError(
+        f"no interval of {name_of(request.statistic)} with follow-up is known to cover: take "
+        "ECE(QuantileBins(10)), DebiasedL1 or MeanDifference() with method='auto'",
+        fact="follow-up",
     )
 
 
@@ -407,6 +426,36 @@ def _n_draws(request: IntervalProblem) -> int:
     # Quantiles of rare tails rest on 20 draws beyond them at least
     least = max(MIN_DRAWS, int(MIN_BEYOND / request.alpha))
     return min(n_resamples, max(least, MAX_DRAWN // numbers))
+
+
+def by_influence(request: IntervalProblem) -> Bounds:
+    """Return bounds with follow-up, by the normal law of the gaps of the cells.
+
+    See :mod:`caltest.inference.followed_error`.
+    """
+    problem, estimand, cells = request.prepared.problem, request.estimand, request.cells
+    assert isinstance(problem, FollowupProblem)
+    if estimand.size == "signed":
+        found, draws = followed_difference(problem, request.alpha), 0
+        inside = (found.low <= 0.0 or request.side == "upper") and (
+            found.high >= 0.0 or request.side == "lower"
+        )
+    else:
+        draws = _n_draws(request)
+        place = np.empty(problem.n, dtype=np.int64)
+        place[cells.order] = np.repeat(np.arange(len(cells)), np.diff(cells.starts))
+        found = followed_bounds(problem, place, request.alpha, draws, request.run["rng"])
+        inside = found.low <= 0.0 or request.side == "upper"
+    return Bounds(
+        method="influence",
+        low=estimand.scaled(found.low),
+        high=estimand.scaled(found.high),
+        corrected=estimand.scaled(found.corrected),
+        null_mean=estimand.scaled(found.floor),
+        contains_zero=inside,
+        pvalue=found.pvalue,
+        n_draws=draws,
+    )
 
 
 def by_cells(request: IntervalProblem) -> Bounds:

@@ -368,7 +368,8 @@ def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
     With follow-up it is the ratio of observed to expected events.
     """
     ratio, low, high = _measure(f, "O:E")
-    if signed is None and (low > 1.0 or high < 1.0):  # follow-up: events are estimated
+    followed = f.view.followup is not None  # events are estimated
+    if (followed or signed is None) and (low > 1.0 or high < 1.0):
         return f"Events are {ratio:.2f} times as frequent as predicted. "
     if signed is None or f.view.data.weights is not None or signed.contains_zero:
         return "The average is right within noise. " if signed is not None else ""

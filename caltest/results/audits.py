@@ -23,6 +23,7 @@ from caltest.results.base import ClusterSummary, Record, Result, Subgroups, shor
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.net_benefit import PromiseResult
 from caltest.results.rendering import (
+    LINE_WIDTH,
     Card,
     Columns,
     Tone,
@@ -97,10 +98,10 @@ SKEWED = (
 )
 
 
-#: Columns that go one after the other where there is no room; an error goes with what it is of.
+#: Columns that go one after the other where there is no room.
 LESS_IMPORTANT = (
-    *(("p",), ("noise floor",), ("question",)),
-    *(("worst", "error or score"), ("adjusted",)),
+    *(("p",), ("question",), ("worst",), ("noise floor",)),
+    *(("error or score",), ("adjusted",)),
 )
 
 
@@ -346,13 +347,16 @@ class AuditReport(Result):
     def _blocks(self, width: int) -> tuple[str, str, str]:
         """Return the table, the verdict with its reasons, and the closing recipe, as text."""
         columns = self._columns(width)
+        token = LINE_WIDTH.set(None)  # its columns fit already
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
         remarks = self._below if "error or score" in columns else []
         starred = any(row.verdict is Finding.IMPOSSIBLE_OUTCOME for row in self.rows)
         remarks = [*remarks, *STARRED[2:] * starred]
+        LINE_WIDTH.set(width + 2)
         groups = ["", *(line[2:] for table in self._listed for line in aligned(table))]
+        LINE_WIDTH.reset(token)
         table = [f"Calibration audit  {self._size}", "", *lines, *remarks, *groups]
         table += [""] * (len(groups) > 1)
         headline = f"Verdict: {HEADLINES[self.verdict][0]}"

@@ -35,6 +35,7 @@ METHODS_OF_INTERVALS = {
     "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
     "bootstrap": ("percentile bootstrap", "by resampled rows"),
     "shift": ("shifts of the log-odds", ""),
+    "influence": ("normal law of the gaps", "what noise adds, by the influence of the rows"),
 }
 
 
@@ -53,7 +54,7 @@ class ConfidenceIntervalResult(Result):
     ----------
     statistic, lens : str
         Statistic and lens, written as in Python.
-    method : {"inversion", "cells", "bootstrap", "shift"}
+    method : {"inversion", "cells", "bootstrap", "shift", "influence"}
         How the interval was computed.
     estimate : float
         Observed value of the statistic.

@@ -320,6 +320,9 @@ class ScoreDifference(Record):
         Confidence interval of the difference by a t-test, paired if rows are.
     pvalue : float or None
         Two-sided p-value of equal means by the same test.
+    adjusted : float or None
+        The same, Holm-adjusted over all scores of the comparison (in a table, of all its pairs); it
+        decides which model makes the better forecasts.
     """
 
     score: str
@@ -329,16 +332,18 @@ class ScoreDifference(Record):
     low: float | None
     high: float | None
     pvalue: float | None
+    adjusted: float | None = None
 
     def better(self, names: tuple[str, str], level: float) -> str:
         """Return a phrase that names the model with the better score, or "cannot tell".
 
         ``names`` are the models', and ``level`` decides.
         """
-        if self.difference is None or self.pvalue is None:
+        pvalue = self.pvalue if self.adjusted is None else self.adjusted
+        if self.difference is None or pvalue is None:
             return "infinite: an outcome had predicted probability 0"
         better = names[0] if self.difference < 0.0 else names[1]
-        return f"{better} is better" if self.pvalue <= 1.0 - level else "cannot tell"
+        return f"{better} is better" if pvalue <= 1.0 - level else "cannot tell"
 
     def in_words(self, names: tuple[str, str], level: float) -> str:
         """Return a line with both mean scores, their difference and interval, and the finding."""
@@ -348,9 +353,11 @@ class ScoreDifference(Record):
         first, second, difference = (
             format_value(value, spread_of(self.low, self.high)) for value in (a, b, a - b)
         )
-        interval, p = format_range(self.low, self.high), format_p(self.pvalue or 0.0)
+        adjusted = self.pvalue if self.adjusted is None else self.adjusted
+        interval, p = format_range(self.low, self.high), format_p(adjusted or 0.0)
         means = f"{self.score:<15}{first} and {second}, difference {difference}"
-        return f"{means} ({interval}), p {p}: {better}"
+        how = "p" if self.adjusted is None else "adjusted p"
+        return f"{means} ({interval}), {how} {p}: {better}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -607,7 +614,7 @@ class ComparisonTable(Result):
     names : tuple of str
         The models, in increasing order of their squared error.
     pairs : tuple of ComparisonResult
-        All pairs, with unadjusted p-values.
+        All pairs, with unadjusted p-values of the errors.
     adjusted : tuple of float
         Holm-adjusted p-values of the pairs.
     verdicts : tuple of ComparisonVerdict
@@ -683,11 +690,12 @@ class ComparisonTable(Result):
         if not scores:
             return [models, pairs]
         forecasts: Columns = {
-            "pair": [" − ".join(pair.names) for pair, _ in scores],
-            "score": [s.score for _, s in scores],
+            "pair, score": [f"{' − '.join(pair.names)}, {s.score}" for pair, s in scores],
             "difference": [s.difference for _, s in scores],
             "interval": [_interval(s) for _, s in scores],
-            "pvalue": [s.pvalue for _, s in scores],
+            "adjusted p": [
+                format_p(s.adjusted) if s.adjusted is not None else "–" for _, s in scores
+            ],
             "better forecasts": [s.better(pair.names, self.level) for pair, s in scores],
         }
         return [models, pairs, forecasts]

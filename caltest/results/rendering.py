@@ -305,9 +305,15 @@ LINE_WIDTH: ContextVar[int | None] = ContextVar("LINE_WIDTH", default=None)
 
 #: Heads of columns that a narrow terminal does without, the least important first.
 SPARED = (
-    *("question", "lens", "bins", "evidence", "at least", "from", "to", "statistic", "meaning"),
-    *("Jeffreys p", "exact p", "adjusted", "n", "rows", "count", "count a", "count b"),
-    *("low", "high", "p", "events"),
+    *("question", "lens", "bins", "from", "to", "statistic", "meaning"),
+    *("count", "count a", "count b", "rows"),
+)
+
+
+#: Heads of columns that stay beside the names where a table is shown in parts.
+DECIDING = (
+    *("finding", "verdict", "better forecasts", "adjusted", "adjusted p", "p"),
+    *("estimate", "error", "noise floor"),
 )
 
 
@@ -315,32 +321,75 @@ SPARED = (
 NARROWEST_CELL = 4
 
 
-def _spared(lines: list[Sequence[str]], width: int) -> list[list[str]]:
-    """Return a table without its dispensable columns, as far as it is too wide."""
-    table = [list(line) for line in lines]
+def aligned(columns: Columns) -> list[str]:
+    """Return the lines of a table for a terminal, as wide as ``LINE_WIDTH`` allows.
 
-    def line_length() -> int:
-        return sum(max(map(len, column)) + 2 for column in zip(*table, strict=True))
+    Where it is too wide, spared columns go first, then a blank between columns; then words of cells
+    go on in lines below; numbers are never broken, and the table is shown in parts that all begin
+    with its first column where that is not enough.
+    """
+    heads, rows, numeric = texts(columns, str)
+    lines: list[Sequence[str]] = [heads, *rows]
+    width = LINE_WIDTH.get()
+    parts, gap = [list(range(len(heads)))], 2
+    if width is not None:
+        parts, gap = _fitted(lines, numeric, width)
+    shown: list[str] = []
+    for part in parts:
+        table, fixed = [[line[j] for j in part] for line in lines], [numeric[j] for j in part]
+        if width is not None and gap == 2:
+            table = _broken(table, fixed, width)
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        sides = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(fixed, widths, strict=True)]
+        shown += [""] * bool(shown)
+        shown += [("  " + (gap * " ").join(sides).format(*line)).rstrip() for line in table]
+    return shown
 
+
+def _fitted(
+    lines: list[Sequence[str]], numeric: list[bool], width: int
+) -> tuple[list[list[int]], int]:
+    """Return the columns of each part of a table by their number, and the blanks between them."""
+    columns = [*zip(*lines, strict=True)]
+    wide = [max(map(len, column)) + 2 for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) + 2
+             for column in columns]  # fmt: skip
+    least = [w if n else min(w, max(k, NARROWEST_CELL + 2))
+             for n, w, k in zip(numeric, wide, words, strict=True)]  # fmt: skip
+    kept = list(range(len(wide)))
     for name in SPARED:
-        if line_length() <= width:
-            return table
-        if name in table[0] and len(table[0]) > 2:
-            place = table[0].index(name)
-            table = [line[:place] + line[place + 1 :] for line in table]
-    return table
+        if sum(wide[j] for j in kept) <= width:
+            break
+        if len(kept) > 2:
+            kept = [j for j in kept if lines[0][j] != name or j == 0]
+    if 0 < sum(wide[j] for j in kept) - width < len(kept):
+        return [kept], 1
+    if sum(least[j] for j in kept) <= width:
+        return [kept], 2
+    parts: list[list[int]] = [[0]]
+    deciding = [j for name in DECIDING for j in kept[1:] if lines[0][j] == name]
+    for j in (*deciding, *(j for j in kept[1:] if j not in deciding)):
+        if len(parts[-1]) > 1 and sum(least[k] for k in parts[-1]) + least[j] > width:
+            room = [part for part in parts if sum(least[k] for k in part) + least[j] <= width]
+            parts += [] if room else [[0]]
+            (room or parts)[-1].append(j)
+        else:
+            parts[-1].append(j)
+    return [sorted(part) for part in parts], 2
 
 
-def _broken(table: list[list[str]], width: int) -> list[list[str]]:
+def _broken(table: list[list[str]], fixed: list[bool], width: int) -> list[list[str]]:
     """Return a table at most ``width`` wide, whose widest cells continue in lines below.
 
-    Cells break between words, and within a word only if it does not fit.
+    Cells break between words, and within a word only if it does not fit; cells of ``fixed`` columns
+    only where nothing else helps.
     """
     wide = [max(map(len, column)) for column in zip(*table, strict=True)]
     words = [max(len(w) for cell in column for w in cell.split() or [""])
              for column in zip(*table, strict=True)]  # fmt: skip
     least = [max(n, NARROWEST_CELL) for n in words]
-    for narrowest in (least, [NARROWEST_CELL] * len(wide)):
+    whole = [w if f else n for w, f, n in zip(wide, fixed, least, strict=True)]
+    for narrowest in (whole, least, [NARROWEST_CELL] * len(wide)):
         while (over := sum(n + 2 for n in wide) - width) > 0:
             places = [j for j, n in enumerate(wide) if n > narrowest[j]]
             if not places:
@@ -352,20 +401,6 @@ def _broken(table: list[list[str]], width: int) -> list[list[str]]:
         parts = (wrap(c, n, break_on_hyphens=False) for c, n in zip(cells, wide, strict=True))
         lines += map(list, zip_longest(*parts, fillvalue=""))
     return lines
-
-
-def aligned(columns: Columns) -> list[str]:
-    """Return the lines of a table for a terminal, as wide as ``LINE_WIDTH`` allows."""
-    heads, rows, numeric = texts(columns, str)
-    lines: list[Sequence[str]] = [heads, *rows]
-    if (width := LINE_WIDTH.get()) is not None:
-        kept = dict(zip(heads, numeric, strict=True))
-        lines = [*_spared(lines, width)]
-        numeric = [kept.get(name, False) for name in lines[0]]
-        lines = [*_broken([list(line) for line in lines], width)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    places = [f"{{:{'>' if n else '<'}{w}}}" for n, w in zip(numeric, widths, strict=True)]
-    return [("  " + "  ".join(places).format(*cells)).rstrip() for cells in lines]
 
 
 def markdown_text(text: str) -> str:
