@@ -140,6 +140,11 @@ def _slope(value: float) -> str:
     return f"{value:.2f}"
 
 
+def _shift(value: float) -> str:
+    """Return a signed number with a minus sign, not a hyphen."""
+    return f"{value:+.2f}".replace("-", "\u2212")
+
+
 #: The first rule that holds is the recommendation.
 RULES = (
     Rule(
@@ -183,14 +188,14 @@ RULES = (
     Rule(
         "shift",
         lambda s: s.rejects and s.mean_is_off and s.slope[1] <= 1.0 <= s.slope[2],
-        lambda s: f"Shift the log-odds by {s.shift:+.2f}. Then check new {s.rows}.",
+        lambda s: f"Shift the log-odds by {_shift(s.shift)}. Then check new {s.rows}.",
     ),
     Rule(
         "slope",
         lambda s: s.rejects and s.slope_is_off,
         lambda s: (
-            f"Recalibrate (slope {_slope(s.slope[0])}, intercept {s.intercept:+.2f}). Then check "
-            f"new {s.rows}."
+            f"Recalibrate (slope {_slope(s.slope[0])}, intercept {_shift(s.intercept)}). "
+            f"Then check new {s.rows}."
         ),
     ),
     Rule(

@@ -10,7 +10,7 @@ import platform
 import re
 import tomllib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from importlib.resources import files
@@ -24,6 +24,7 @@ from scipy.special import ndtri, stdtrit
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.saving import write_file
 from caltest._base.written import first_of, several
+from caltest.data import Predictions
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.reliability import View, spread
@@ -993,13 +994,13 @@ def lowess(view: View, level: float) -> ReliabilityFit:
 
     A value of the curve is Σ_i s_i y_i. Its variance is G / (G − 1) · Σ_g (Σ_{i in g} s_i r_i)²,
     r_i the residuals from the curve and g the clusters, or the rows where there are none (Liang &
-    Zeger, Biometrika 73, 1986); the limits use Student's t with G − 1 degrees of freedom.
+    Zeger, Biometrika 73, 1986); the limits use Student's t with G − 1 degrees of freedom. With
+    follow-up, y is p + W (Y − p), and the variance comes from the influence of every row on the
+    weights W as well.
     """
     if view.from_sums:
         raise StatisticError("a smooth curve needs the rows, and a tally has none")
     data = view.induced
-    if data.followup is not None:
-        raise StatisticError("lowess needs every outcome, and follow-up ends before some")
     if data.n > MOST_SMOOTHED:
         raise StatisticError(f"left out above {MOST_SMOOTHED} rows: it takes too much room")
     units = data.n if data.n_clusters is None else data.n_clusters
@@ -1007,10 +1008,13 @@ def lowess(view: View, level: float) -> ReliabilityFit:
         raise StatisticError(
             f"a smooth curve with a band needs {FEWEST_FOR_A_BAND} rows or clusters"
         )
-    gaps = ICI().prepare(RowProblem(data))
-    fitted = gaps.smoother @ _events(gaps)
-    half = _error(gaps, np.interp(gaps.ordered, gaps.anchors, fitted))
-    half *= stdtrit(units - 1, 0.5 + 0.5 * level)
+    gaps = ICI().prepare(RowProblem(replace(data, followup=None)))
+    if data.followup is None:
+        fitted = gaps.smoother @ _events(gaps)
+        half = _error(gaps, np.interp(gaps.ordered, gaps.anchors, fitted))
+    else:
+        fitted, half = _followed_curve(gaps, data)
+    half = half * stdtrit(units - 1, 0.5 + 0.5 * level)
     return ReliabilityFit(
         predicted=gaps.anchors,
         fitted=np.clip(fitted, 0.0, 1.0),
@@ -1031,6 +1035,22 @@ def lowess(view: View, level: float) -> ReliabilityFit:
 def _events(gaps: SmoothGaps) -> FloatArray:
     """Return the outcomes, shape (n,), sorted by increasing prediction."""
     return np.asarray(gaps.data.labels[gaps.order] == 0, dtype=np.float64)
+
+
+def _followed_curve(gaps: SmoothGaps, data: Predictions) -> tuple[FloatArray, FloatArray]:
+    """Return the curve at the anchors with follow-up, and its standard error."""
+    censoring, p = data.censoring, data.probs[:, 0]
+    residuals = censoring.weights * ((data.labels == 0) - p)
+    fitted = np.asarray(gaps.smoother @ (p + residuals)[gaps.order])
+    # What is expected of a residual given its prediction
+    expected = np.empty_like(p)
+    expected[gaps.order] = np.interp(gaps.ordered, gaps.anchors, fitted) - gaps.ordered
+    error, share = np.empty(len(fitted)), np.zeros_like(p)
+    for k, row in enumerate(gaps.smoother.toarray()):
+        share[gaps.order] = row
+        influence = censoring.influence(share * residuals) - share * expected
+        error[k] = np.sqrt(np.square(influence).sum())
+    return fitted, error
 
 
 def _error(gaps: SmoothGaps, curve: FloatArray) -> FloatArray:

@@ -387,7 +387,10 @@ def row_of(
     else:
         worst_part = _worst(data, question, worst)
         detail = _detail(data, question, tests, worst, worst_part, judged)
+    several_classes = question.kind in ("classes", "ordered")
     return AuditRow(
+        n_tests=len(tests) if several_classes else 0,
+        n_wrong=_number_wrong(tests, judged) if several_classes else 0,
         subject=question.subject,
         lens=question.lens,
         question=question.words,
@@ -548,6 +551,11 @@ def _of_subgroups(parts: Subgroups) -> str:
     return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.remarks)])
 
 
+def _number_wrong(tests: Tests, judged: Judged) -> int:
+    """Return how many tests of a question reject by themselves, adjusted for all questions."""
+    return sum(judged.part(p) <= judged.alpha for p in holm([t.pvalue for t in tests]))
+
+
 def _detail(
     data: RowsOrTally,
     question: AuditQuestion,
@@ -559,7 +567,7 @@ def _detail(
     test = tests[worst]
     lens = question.pairs[worst][1]
     if question.kind in ("classes", "ordered"):
-        wrong = sum(judged.part(p) <= judged.alpha for p in holm([t.pvalue for t in tests]))
+        wrong = _number_wrong(tests, judged)
         what, which, side = "Cumulative probabilities", f"that of {worst_part}", ""
         if isinstance(lens, OneVsRest):
             what, which = "Classes", worst_part

@@ -176,12 +176,20 @@ def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
     It is "" with subgroups, or if a class average is off, because the table then says it.
     """
     row = next((row for row in f.audit.rows if row.aspect == "classes"), None)
-    if row is None or f.grouped is not None or any(p.tone == "bad" for p in parts):
+    if row is None or f.grouped is not None:
+        return ""
+    off = [p.name for p in parts if p.tone == "bad"]
+    if off and row.verdict.rejects:
+        listed = ", ".join(off[:MOST_SENTENCES]) + ", …" * (len(off) > MOST_SENTENCES)
+        many = f"{row.n_wrong} of {row.n_tests} classes are miscalibrated on their own"
+        return f"{many}; off on average: {listed}."
+    if off:
         return ""
     if not row.verdict.rejects:
         return "No class is wrong by itself beyond noise."
     error, floor = _size_in_points(row.test.estimate), _size_in_points(row.test.null_mean)
     return (
+        f"{row.n_wrong} of {row.n_tests} classes are miscalibrated on their own. "
         f"{row.worst.capitalize()} is certainly the furthest off (calibration error {error}, noise "
         f"floor {floor}); averages of all classes are right within noise."
     )
@@ -326,7 +334,14 @@ def _lede(f: Findings) -> str:
     if f.top:
         kinds = "" if data.n_classes == 2 else f", {data.n_classes} classes"
         return f"{data.n} {f.rows}{kinds}."
-    return f"All {data.n} {f.rows}: {_rates(f, *f.means)}."
+    followed = f.view.followup
+    if followed is None:
+        return f"All {data.n} {f.rows}: {_rates(f, *f.means)}."
+    when = "their horizons" if followed.shortest is not None else f"{followed.horizon:g}"
+    return (
+        f"All {data.n} {f.rows}: {_rates(f, *f.means)} by {when} ({followed.events} events seen, "
+        f"{followed.unknown} censored before)."
+    )
 
 
 def _matters(
@@ -628,6 +643,7 @@ def _inverse_slope(fitted: object, rows: Predictions) -> float:
 def _provenance(f: Findings) -> tuple[str, ...]:
     """Return the items of the provenance line: source, level, model, author, version and seed."""
     import platform
+    from datetime import date
 
     w, seed = f.words, f.audit.rows[0].test.seed
     said = [w.source or f"{f.view.data.n} {f.rows}", f"{100.0 * f.level:g}{NB}% intervals"]
@@ -636,4 +652,6 @@ def _provenance(f: Findings) -> tuple[str, ...]:
     said += [w.author] * bool(w.author)
     said += [f"caltest, version {f.audit.version}", f"Python {platform.python_version()}",
              f"NumPy {np.__version__}"]  # fmt: skip
-    return (*said, *[f"seed {seed}"] * (seed is not None))
+    said += [f"seed {seed}"] * (seed is not None)
+    today = date.today()
+    return (*said, f"{today.day} {today:%B %Y}")

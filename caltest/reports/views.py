@@ -398,7 +398,7 @@ def _direct_labels(
         tilt = -np.degrees(np.arctan2(y.start - y.end, x.end - x.start))
         sides: list[tuple[float, str, float]] = [
             (along, anchor, drop)
-            for along, anchor in ((0.985, "end"), (0.03, "start"))
+            for along, anchor in ((0.985, "end"), (0.03, "start"), (0.85, "end"), (0.65, "end"))
             for drop in (-6.0, 14.0)
         ]
 

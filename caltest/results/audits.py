@@ -148,6 +148,9 @@ class AuditRow(Record):
         Error item by item with its parts, if items have several outcomes.
     promise : PromiseResult or None
         Utility promised and gained, if costs were given and rows are independent.
+    n_tests, n_wrong : int
+        For "classes" and "ordered" the number of classes that were tested, and of those that are
+        miscalibrated on their own; else 0.
     """
 
     lens: str
@@ -166,6 +169,8 @@ class AuditRow(Record):
     classes: WorstClassResult | None = None
     individual: IndividualErrorResult | None = None
     promise: PromiseResult | None = None
+    n_tests: int = 0
+    n_wrong: int = 0
 
     @property
     def shown(self) -> tuple[str, str, str]:

@@ -273,7 +273,8 @@ def test_verbs_agree_with_each_other():
 
 
 REFUSED = """
-ct.confidence_interval(p, seen, ct.MCE()) | ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2)
+ct.confidence_interval(p, seen, ct.MCE())
+ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2)
 ct.equivalence_test(p, seen, tolerance=0.1) | ct.calibration_test(p, seen, null=ct.RedrawLabels())
 ct.compare(p, p, seen) | ct.calibration_test(p, seen.labels, null=ct.RedrawFollowup())
 ct.gate(p, seen, tolerance=0.1) | ct.ECE()({"p": p, "w": p + 1.0}, seen, weights="w")
@@ -475,7 +476,15 @@ def test_files_and_commands(tmp_path, done, refused):
     assert [limits["low"][0], limits["high"][0]] == [*ct.cox_recalibration(p, plain).oe_interval]
     size = json.loads(done("interval", *asked, "--horizon", 1, "--json", "--statistic", "ECE(5)"))
     assert 0.0 <= size["low"] < size["estimate"] < size["high"]
-    refused("with follow-up is known to cover", "interval", *asked, "--horizon", 1, "--statistic", "MCE()")
+    refused(
+        "with follow-up is known to cover",
+        "interval",
+        *asked,
+        "--horizon",
+        1,
+        "--statistic",
+        "MCE()",
+    )
     for wrong, words in {
         (): "an event needs the time that rows were followed for",
         ("--horizon", "0"): "horizon must be a number > 0",

@@ -41,7 +41,7 @@ CASES = {
     ),
     "slope": (
         {**WRONG, "slope": (0.67, 0.57, 0.78), "intercept": -0.2},
-        "Recalibrate (slope 0.67, intercept -0.20). Then check new patients.",
+        "Recalibrate (slope 0.67, intercept −0.20). Then check new patients.",
     ),
     "segment": (
         {**WRONG, "segment": "age > 71"},
