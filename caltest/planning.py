@@ -38,6 +38,7 @@ from caltest.inference._input import seed_of, take_rows, take_tally
 from caltest.inference.comparison import ComparedModel, Difference
 from caltest.inference.squared_error import SquaredError
 from caltest.monitoring import Monitor
+from caltest.nulls.laws import clopper_pearson
 from caltest.read.arguments import read_arguments
 from caltest.recalibration import PlattScaling, TemperatureScaling
 from caltest.results.base import go_on
@@ -235,12 +236,16 @@ SLOPE_RATIO = 0.5
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """Sample size, its 95 % Monte Carlo interval, and the (n, power) points of the search."""
+    """Sample size, its 95 % Monte Carlo interval, and the (n, power) points of the search.
+
+    ``intervals`` are 95 % Monte Carlo intervals of the powers, or mean widths, at these points.
+    """
 
     n: int
     low: int
     high: int
     points: tuple[tuple[float, float], ...] = ()
+    intervals: tuple[tuple[float, float], ...] = ()
     n_resamples: int = 0
 
 
@@ -285,19 +290,25 @@ def by_power(
             answer = _regressed(tried, answer, power)[0]
         answer, error = _regressed(tried, answer, power)
     shares = {n: wins / trials for n, (wins, trials) in tried.items()}
-    return _answer(answer, error, shares, sum(trials for _, trials in tried.values()))
+    counts = np.array([tried[n] for n in sorted(tried)])
+    ends = np.transpose(clopper_pearson(counts[:, 0], counts[:, 1], 0.95))
+    return _answer(answer, error, shares, ends, sum(trials for _, trials in tried.values()))
 
 
-def _answer(answer: float, error: float, tried: dict[int, float], n_datasets: int) -> SearchAnswer:
-    """Return the sample size with its 95 % Monte Carlo interval.
+def _answer(
+    answer: float, error: float, tried: dict[int, float], ends: FloatArray, n_datasets: int
+) -> SearchAnswer:
+    """Return an answer from an estimate of n and the standard error of its logarithm.
 
-    ``answer`` is the estimate of n and ``error`` the standard error of its logarithm; the interval
-    has the factors exp(∓ 2.15 ``error``), at most exp(3). ``tried`` maps n to the power or length
-    found there, and ``n_datasets`` is the number of simulated data sets.
+    ``tried`` maps n to the power or length found there, ``ends`` (P, 2) are 95 % intervals of these
+    in increasing n, ``n_datasets`` is the number of simulated data sets. The interval of n has the
+    factors exp(∓ 2.15 ``error``), at most exp(3).
     """
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
-    return SearchAnswer(int(np.ceil(answer)), int(low), int(np.ceil(high)), points, n_datasets)
+    intervals = tuple((float(a), float(b)) for a, b in ends)
+    n, most = int(np.ceil(answer)), int(np.ceil(high))
+    return SearchAnswer(n, int(low), most, points, intervals, n_datasets)
 
 
 def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
@@ -365,7 +376,16 @@ def by_width(
             n = max(4, round(answer))
     values = tried[best]
     error = float(values.std(ddof=1) / np.sqrt(values.size) / values.mean() / abs(slope))
-    return _answer(answer, error, means, sum(map(len, tried.values())))
+    ends = np.array([_mean_ends(tried[n]) for n in sorted(tried)])
+    return _answer(answer, error, means, ends, sum(map(len, tried.values())))
+
+
+def _mean_ends(values: FloatArray) -> tuple[float, float]:
+    """Return Student's 95 % interval of the mean of values."""
+    from scipy.special import stdtrit
+
+    half = float(values.std(ddof=1) / np.sqrt(values.size) * stdtrit(values.size - 1, 0.975))
+    return float(values.mean()) - half, float(values.mean()) + half
 
 
 def by_alarms(
@@ -392,7 +412,7 @@ def by_alarms(
     places = [int(np.argmax(chance >= share)) for share in (0.5, 0.025, 0.975)]
     n, low, high = (int(min(ordered[j], ROWS_LAST_TRIED)) for j in places)
     points = tuple((float(m), (j + 1.0) / n_datasets) for j, m in enumerate(ordered) if m < np.inf)
-    return SearchAnswer(n, low, high, points, n_datasets)
+    return SearchAnswer(n, low, high, points, (), n_datasets)
 
 
 #: Draws behind a bound, and behind a p-value at 5 %.

@@ -199,7 +199,7 @@ class Chart:
 
     def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
         """Draw the line of perfect calibration between two ``ends``."""
-        self.line("diagonal", ends, heights or ends, "observed = predicted", color=GREY, ls=DASHED)
+        self.line("diagonal", ends, heights or ends, "calibrated", color=GREY, ls=DASHED)
 
     def finish(self, recipe: str, with_recipe: bool, *, headline: str = "",
                shift: float | None = None,
@@ -310,12 +310,12 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
     return stems
 
 
-def entries(count: IntArray, out: BoolArray) -> dict[str, Handle]:
-    """Return key entries that explain the area of points, and points beyond the frame.
+def entries(count: IntArray, out: BoolArray, *, sized: bool = True) -> dict[str, Handle]:
+    """Return key entries that explain the area of points, if ``sized``, and points off the frame.
 
     ``count`` (L,) are rows of cells, ``out`` marks those beyond the frame.
     """
-    words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)}
+    words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)} if sized else {}
     if out.any():
         share = in_percent(count[out].sum() / count.sum())
         words[f"off the scale: {share} of rows"] = sign("^", filled=False)

@@ -61,7 +61,7 @@ def forest(
         return _intervals(subgroups, ax, recipe)
     if not isinstance(test, CalibrationTestResult):
         tests = {n: p for n, p in zip(subgroups.names, adjusted, strict=True) if p is not None}
-        text = Style(xlabel="adjusted p-value", text=subgroups.recipe, recipe=recipe)
+        text = Style(xlabel="Adjusted p-value", text=subgroups.recipe, recipe=recipe)
         return pvalues(list(tests.values()), list(tests), ax, alpha=alpha, **text)
     chart = Chart.of(ax, 1.3 + 0.2 * len(subgroups.names))
     named = zip(subgroups.names, subgroups.counts, strict=True)
@@ -397,7 +397,7 @@ def adjusted(
     result: AuditReport | JointTestResult, ax: Axes | None = None, **options: Any
 ) -> Picture:
     """Draw the adjusted p-values of an audit's rows, or of joint tests."""
-    words = Style(xlabel="adjusted p-value", text=result.recipe)
+    words = Style(xlabel="Adjusted p-value", text=result.recipe)
     if isinstance(result, JointTestResult):
         names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]
         return pvalues(result.adjusted, names, ax, **words | options)

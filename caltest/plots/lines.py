@@ -122,7 +122,7 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
     upper.beside([0.05], ["0.05"])
     least = 10.0 ** np.floor(np.log10(min(p.min(), 0.01)) - 0.2)
     upper.log("y", decades(least))
-    upper.axes("", "p", ylim=(least, 1.6))
+    upper.axes("", "p-value", ylim=(least, 1.6))
     upper.ax.tick_params(labelbottom=False, which="both", bottom=False)
     panels = (Picture(upper.ax, {"pvalue": pvalue}),)
     return chart.finish(table.recipe, recipe, panels=panels)
@@ -131,20 +131,26 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
 def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the power or length found at each n, the target, and the n that is needed.
 
-    The bar at the target is the 95 % Monte Carlo interval of n; a formula has none. The artists are
-    "points", "curve" (between simulated points), "goal", "n", "error" and "key".
+    Bars are 95 % Monte Carlo intervals: upright ones of the power or length at each n, the one at
+    the target of n; a formula has none. The artists are "points", "bars", "curve" (between
+    simulated points), "goal", "n", "error" and "key".
     """
     chart, power = Chart.of(ax, 2.2), result.width is None
     goal = result.power if power else result.width
     x, y = np.array(result.points or [(result.n, goal)], dtype=float).T
     wanted, many = float(goal or 0.0), x.size > 30  # a point for each data set is a curve
     chart.line("curve", x, y, "simulated" if many else "", color=INK if many else GREY)
+    if result.intervals:
+        low, high = np.array(result.intervals, dtype=float).T
+        bars = chart.ax.vlines(x, low, high, colors=[INK], linewidths=0.8)
+        chart.mark("bars", bars)
     if not many:
-        chart.dots("points", x, y, "simulated" if result.points else "by formula", s=14)
+        simulated = "simulated, with 95 % interval" if result.intervals else "simulated"
+        chart.dots("points", x, y, simulated if result.points else "by formula", s=14)
     chart.rule("goal", y=wanted, ls=DASHED)
     chance = result.high > result.low
-    words = f"n = {result.n}" + chance * f" ({result.low} to {result.high}, Monte Carlo)"
-    chart.rule("n", words, x=result.n, color=BLUE, lw=0.9)
+    words = f"n = {result.n}" + chance * f"\n({result.low} to {result.high})"
+    chart.rule("n", x=result.n, color=BLUE, lw=0.9)
     if chance:
         error = chart.spans("error", wanted, result.low, result.high, lw=3.0, head="")
         error.set_zorder(2.5)
@@ -154,6 +160,11 @@ def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Pic
     chart.axes("Observations", "Power" if power else "Length of the interval", xlim=ends,
                ylim=(0.0, 1.05 if power else 1.15 * max(float(y.max()), wanted)))  # fmt: skip
     place = Style(va="bottom", zorder=2, transform=chart.ax.get_yaxis_transform())
+    left = result.n > np.sqrt(ends[0] * ends[1])  # the side with more room
+    near = Style(va="bottom", ha="right" if left else "left", zorder=2, color=BLUE)
+    near |= {"transform": chart.ax.get_xaxis_transform()}
+    at = result.n * (0.97 if left else 1.03)
+    chart.artists["n label"] = chart.tag(words, at, 0.03, **near)
     chart.artists["goal label"] = chart.tag(f"target {wanted:g}", 0.01, wanted, **place)
     return chart.finish(result.recipe, recipe)
 

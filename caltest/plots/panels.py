@@ -105,7 +105,8 @@ def reliability(
     draw = partial(_panel, frame=frame, tallest=float(tallest), truth=truth)
     heights = [frame.height(c.observed, c.predicted) for c in parts]
     count = np.concatenate([c.count for c in parts])
-    common = scales.entries(count, frame.beyond(np.concatenate(heights)))
+    # The histogram says how many rows there are
+    common = scales.entries(count, frame.beyond(np.concatenate(heights)), sized=False)
     if several:
         cut = f"the {most} of {len(curve.names)} with the smallest p · "
         text = (cut if components.size < len(curve.names) else "") + curve.recipe
@@ -117,7 +118,7 @@ def reliability(
     if not deviation:
         upper, mean = chart.above(0.24), partial(np.average, weights=curve.count)
         upper.mark("histogram", _shares(upper.ax, curve, frame))
-        upper.axes("", "share")
+        upper.axes("", "Share")
         upper.ax.tick_params(labelbottom=False)
         predicted, observed = (float(scale(mean(v))) for v in (curve.predicted, curve.observed))
         chart.artists["means"] = [
@@ -162,8 +163,8 @@ def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
     first, outside = parts[0], np.concatenate([part.outside for part in parts])
     entries: dict[str, Handle] = {}
     bars = first.band != "none"
-    if not outside.all():
-        entries["inside its bar" if bars else "one bin"] = sign(filled=False)
+    if not bars:
+        entries["one bin"] = sign(filled=False)
     if outside.any():
         entries["outside its bar"] = sign()
     if bars:
@@ -187,7 +188,7 @@ def _panel(
     elif not scale.log_odds:  # a column has no foot on an axis of log-odds
         left, width, y = curve.bin_low, curve.bin_high - curve.bin_low, curve.observed
         style = Style(align="edge", linewidth=0.5, edgecolor=BLUE, color=PALE)
-        chart.mark("columns", ax.bar(left, y, width, **style), "observed")
+        chart.mark("columns", ax.bar(left, y, width, **style))
         style |= {"color": "none", "edgecolor": "#d9756d", "hatch": "////", "bottom": y}
         gaps = ax.bar(left, curve.predicted - y, width, **style)
         chart.mark("gaps", gaps, "gap to prediction")
@@ -302,7 +303,7 @@ def difference(
     top, away = scales.reach(count, *heights), (curve.low > 0.0) | (curve.high < 0.0)
     ends = scales.tenths(x.min(), x.max()) if curve.subject == "top" else (0.0, 1.0)
     frame = Frame(ends, (-top, top))
-    _axes_of_models(chart, frame, curve.subject, "difference of deviations")
+    _axes_of_models(chart, frame, curve.subject, "Difference")
     bins = x, *heights, count, away
     chart.artists |= scales.cells(
         chart.ax, frame, *bins, neighbours=curve.cell, bar={"color": BLUE}
@@ -464,8 +465,8 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
             look |= {"color": color, **units, **heads, **style}
             artists["arrows"][name] = chart.ax.quiver(*tails, *ways, **look)
     if significant.any():
-        entries["predicted → observed, beyond chance"] = sign("o", INK, line="-")
-    entries["predicted → observed, within chance"] = sign("o", GREY, filled=False, line="-")
+        entries["predicted → observed: beyond chance"] = sign("o", INK, line="-")
+    entries["within chance"] = sign("o", GREY, filled=False, line="-")
     entries["larger: more rows"] = sign(color="#808080")
     if few.any():
         entries[f"fewer than {min_count} rows"] = sign(".", "#808080")

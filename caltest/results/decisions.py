@@ -280,6 +280,9 @@ class Plan(Result):
         What is true of the rows.
     points : tuple of (float, float)
         Sample sizes that were tried, each with its power or mean width.
+    intervals : tuple of (float, float)
+        95 % Monte Carlo interval of the power or mean width at each of ``points``: Clopper–Pearson,
+        or Student's. Empty for a formula, and for a monitor, whose points are single alarms.
     present : int or None
         Number of rows that were given.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -300,6 +303,7 @@ class Plan(Result):
     like: str
     alternative: str
     points: tuple[tuple[float, float], ...]
+    intervals: tuple[tuple[float, float], ...]
     present: int | None
     title: ClassVar[str] = "Plan"
     number: ClassVar[str] = "n"
