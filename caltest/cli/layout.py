@@ -67,14 +67,14 @@ def print_result(result: object) -> None:
     line = verdict_line(card)
     if line is not None:
         console.print(Text("\n".join(wrapped(line, width)), style=SYMBOLS[card.tone][1]))
-    text = Text(laid_out(_unsaid(_text(result, width), card), width))
+    text = Text(laid_out(_unsaid(_laid_text(result, width), card), width))
     text.highlight_regex(r"(?m)^\S.*", "bold")
     if isinstance(result, AuditReport):
         text.highlight_regex(r"(?m)miscalibrated( \(.*\)|\*)?$", "red")
     console.print(text)
 
 
-def _text(result: Result, width: int) -> str:
+def _laid_text(result: Result, width: int) -> str:
     """Return the text of a result, its tables as wide as the terminal."""
     token = LINE_WIDTH.set(width)
     try:
@@ -144,7 +144,6 @@ def verdict_line(card: Card) -> str | None:
         return None
     rest = card.headline[len(card.verdict) :] if card.said != card.headline else f"  {card.said}"
     return f"{symbol} {card.verdict.upper()}{rest}".rstrip()
-
 
 
 def laid_out(text: str, width: int) -> str:

@@ -42,10 +42,10 @@ def followed_bounds(
 
     ``number`` (n,) is the bin of every row, from 0 on. O(n L) for L bins, and 2^L up to 12 bins.
     """
-    gaps, covariance = _gaps(problem, number)
+    gaps, covariance = _bin_gaps(problem, number)
     observed = float(np.abs(gaps).sum())
     noise = np.abs(_normal(covariance, draws, rng)).sum(axis=1)
-    signs = _signs(gaps, covariance)
+    signs = _sign_vectors(gaps, covariance)
     spread = np.sqrt(np.einsum("sb,bc,sc->s", signs, covariance, signs))
     high = float((signs @ gaps + ndtri(1.0 - alpha) * spread).max())
     mean, error = abs(float(gaps.sum())), float(np.sqrt(covariance.sum()))
@@ -64,14 +64,14 @@ def followed_bounds(
 
 def followed_difference(problem: FollowupProblem, alpha: float) -> FollowedBounds:
     """Bound observed − predicted of all rows by its normal law."""
-    gaps, covariance = _gaps(problem, np.zeros(problem.n, dtype=np.int64))
+    gaps, covariance = _bin_gaps(problem, np.zeros(problem.n, dtype=np.int64))
     gap, error = float(gaps[0]), float(np.sqrt(covariance[0, 0]))
     half = float(ndtri(1.0 - alpha)) * error
     pvalue = 2.0 * float(ndtr(-abs(gap) / error)) if error > 0.0 else 1.0
     return FollowedBounds(gap - half, gap + half, gap, 0.0, pvalue)
 
 
-def _gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, FloatArray]:
+def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return D̂ (L,) and its covariance (L, L)."""
     n, size = problem.n, int(number.max()) + 1
     residuals = problem.events - problem.censoring.weights * problem.probs[:, 0]
@@ -91,7 +91,7 @@ def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
     return np.asarray(normal @ root.T)
 
 
-def _signs(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
+def _sign_vectors(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
     """Return vectors of signs (S, L): all, or those of the ``MOST_LISTED`` bins nearest to 0.
 
     The other bins keep their observed sign.

@@ -356,8 +356,13 @@ def _fitted(
              for column in columns]  # fmt: skip
     least = [w if n else min(w, max(k, NARROWEST_CELL + 2))
              for n, w, k in zip(numeric, wide, words, strict=True)]  # fmt: skip
+    if wide[0] <= width // 2 - 8:  # short names stay on one line
+        least[0] = wide[0]
+    elif width < 2 * sum(least[:2]):
+        least[0] = NARROWEST_CELL + 2
     kept = list(range(len(wide)))
-    for name in SPARED:
+    spared = (*SPARED, *["p"] * bool({"adjusted", "adjusted p"} & set(lines[0])))
+    for name in spared:
         if sum(wide[j] for j in kept) <= width:
             break
         if len(kept) > 2:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.inference.followed_error import _signs
+from caltest.inference.followed_error import _sign_vectors
 from caltest.statistics import MeanDifference
 
 ERROR = ct.ECE(ct.QuantileBins(8))
@@ -49,7 +49,7 @@ def test_one_sided_bounds_are_nearer_and_open_on_the_other_side():
 
 def test_all_signs_of_few_bins_are_listed():
     gaps = np.array([0.1, -0.2, 0.0])
-    assert len({tuple(row) for row in _signs(gaps, np.eye(3))}) == 8
+    assert len({tuple(row) for row in _sign_vectors(gaps, np.eye(3))}) == 8
 
 
 def test_subgroups_have_intervals_with_follow_up():
