@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 import caltest as ct
 from caltest import cli
@@ -190,6 +191,15 @@ def seen(probs: Any, labels: Any = None) -> ct.Predictions:
 def cells_of(bins: Any, probs: Any, weights: Any = None) -> ct.Cells:
     """Return the cells of rows of probabilities."""
     return ct.Cells.of(bins, ct.RowProblem(replace(seen(probs), weights=weights)))
+
+
+def one_hospital_too_low(n):
+    """Return risks of patients of three hospitals, too low at the first, Porto."""
+    rng = np.random.default_rng(4)
+    by = rng.choice(["Porto", "Leuven", "Turku"], n)
+    z = -1.5 + rng.standard_normal(n)
+    y = rng.random(n) < expit(z + 1.2 * (by == "Porto"))
+    return ct.Predictions.of(expit(z), y.astype(int), by=by)
 
 
 @pytest.fixture(autouse=True)

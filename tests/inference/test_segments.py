@@ -77,50 +77,92 @@ def test_reference_values_of_twelve_rows():
     assert (mass, tail) == pytest.approx((1.0, found.pvalue), abs=1e-9)
 
 
-def test_reference_values_of_mixed_rows(monkeypatch):
-    # Numbers of the segments: by a slow program that lists all masks of rows, apart from the
-    # package; folds are rows mod 5, weights 1, 2, 3 in turn.
-    p, y, features, w = mixed()
+# Numbers of the segments of mixed rows: by a slow program that lists all masks of rows, apart from
+# the package; folds are rows mod 5, weights 1, 2, 3 in turn.
+BAR = 2.5
+
+
+def test_segments_of_mixed_rows_are_those_of_the_slow_program():
+    p, y, features, _ = mixed()
     scan = scan_of(p, features)
-    gains, price = gains_of(scan, y), scan.lattice.price
     assert scan.lattice.size == 292
     assert sum(len(scan.lattice.conditions(s)) == 1 for s in range(292)) == 92
-    assert (price.sum(), gains.sum()) == pytest.approx((1235.9028553565, 593.9082285704), abs=1e-7)
-    expected = {
-        "B": (56, 16.8495596172, 1.6911168377, 0.3742857143, 0.1404942932, 0.5440818492),
-        "A": (32, 15.9739833931, -2.8249736217, -0.4528125000, -0.5144980276, -0.1882021132),
-    }
-    listed = short_list(scan, y, gains - price, 2.5)
+    assert scan.lattice.price.sum() == pytest.approx(1235.9028553565, abs=1e-7)
+    assert gains_of(scan, y).sum() == pytest.approx(593.9082285704, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("place", "site", "rows", "gain", "shift", "mean", "low", "high"),
+    [
+        (0, "B", 56, 16.8495596172, 1.6911168377, 0.3742857143, 0.1404942932, 0.5440818492),
+        (1, "A", 32, 15.9739833931, -2.8249736217, -0.4528125, -0.5144980276, -0.1882021132),
+    ],
+)
+def test_listed_segments_are_those_of_the_slow_program(
+    place, site, rows, gain, shift, mean, low, high
+):
+    p, y, features, _ = mixed()
+    scan = scan_of(p, features)
+    gains, price = gains_of(scan, y), scan.lattice.price
+    listed = short_list(scan, y, gains - price, BAR)
     assert len(listed) == 2
+    s = listed[place]
+    members = scan.lattice.rows(s)
+    assert scan.lattice.conditions(s)[1] == ("site", "level", None, None, site)
+    assert members.sum() == rows
+    assert gains[s] == pytest.approx(gain, abs=1e-8)
+    assert price[s] == pytest.approx(4.2766661190, abs=1e-8)
+    found = interval(p[members], scan.w[members], y[members], BAR + price[s], 1.0)
+    assert found == pytest.approx((mean, low, high, shift), abs=1e-8)
+
+
+def test_a_segment_that_needs_one_condition_is_listed_by_it(monkeypatch):
+    p, y, features, _ = mixed()
+    scan = scan_of(p, features)
     monkeypatch.setattr("caltest.inference.segments.ADDED_EVIDENCE", 2.5)
-    assert scan.lattice.name(short_list(scan, y, gains - price, 2.5)[1]) == "x > 0.75"
-    pairs = zip(listed, expected.items(), strict=True)
-    for s, (site, (rows, gain, shift, mean, low, high)) in pairs:
-        m = scan.lattice.rows(s)
-        assert scan.lattice.conditions(s)[1] == ("site", "level", None, None, site)
-        assert (m.sum(), gains[s], price[s]) == pytest.approx((rows, gain, 4.2766661190), abs=1e-8)
-        found = interval(p[m], scan.w[m], y[m], 2.5 + price[s], 1.0)
-        assert found == pytest.approx((mean, low, high, shift), abs=1e-8)
-    error = strong_error(scan, y, np.arange(240), 2.5)
-    assert error == pytest.approx((0.035981252636, 0.006527170175), abs=1e-10)
-    weighted = scan_of(p, features, w)
-    gains = gains_of(weighted, y)
+    listed = short_list(scan, y, gains_of(scan, y) - scan.lattice.price, BAR)
+    assert scan.lattice.name(listed[1]) == "x > 0.75"
+
+
+def test_the_error_of_strong_segments_is_that_of_the_slow_program():
+    p, y, features, _ = mixed()
+    error, its_error = strong_error(scan_of(p, features), y, np.arange(240), BAR)
+    assert error == pytest.approx(0.035981252636, abs=1e-10)
+    assert its_error == pytest.approx(0.006527170175, abs=1e-10)
+
+
+def test_the_best_segment_of_weighted_rows_is_that_of_the_slow_program():
+    p, y, features, w = mixed()
+    scan = scan_of(p, features, w)
+    gains, price = gains_of(scan, y), scan.lattice.price
     s = int(np.argmax(gains - price))
-    m = weighted.lattice.rows(s)
-    assert s == listed[1]
-    numbers = weighted.dispersion[s], gains[s]
-    assert numbers == pytest.approx((2.3153295858, 13.8265090771), abs=1e-8)
-    found = interval(p[m], w[m], y[m], 2.5 + price[s], weighted.dispersion[s])
-    assert found[:3] == pytest.approx((-0.4535937500, -0.5156188141, -0.1625991684), abs=1e-8)
-    # Sure predictions that are wrong both ways: the drop of l is level ψ at both ends
+    assert scan.lattice.conditions(s)[1] == ("site", "level", None, None, "A")
+    assert scan.dispersion[s] == pytest.approx(2.3153295858, abs=1e-8)
+    assert gains[s] == pytest.approx(13.8265090771, abs=1e-8)
+    members = scan.lattice.rows(s)
+    of_members = p[members], w[members], y[members]
+    mean, low, high, _ = interval(*of_members, BAR + price[s], scan.dispersion[s])
+    assert (mean, low, high) == pytest.approx((-0.45359375, -0.5156188141, -0.1625991684), abs=1e-8)
+
+
+def test_the_likelihood_falls_alike_to_both_ends_of_an_interval():
+    """Sure predictions that are wrong both ways: the drop of l is level ψ at both ends."""
     p, y, w = np.tile([0.1, 0.9], 8), np.tile([1, 0, 0, 1], 4), np.tile([1.0, 2.0], 8)
-    mean, *ends, shift = interval(p, w, y, 1.5, 1.0)
-    t = [brentq(lambda t, e=e: w @ (tilted(p, t) - p) / w.sum() - e, -9, 9) for e in (*ends, mean)]
-    assert t[2] == pytest.approx(shift, abs=1e-8)
-    fit, heights = tilted(p, shift), [t * (w @ y) - w @ np.log1p(p * np.expm1(t)) for t in t]
+    mean, low, high, shift = interval(p, w, y, 1.5, 1.0)
+
+    def shift_with(mean_residual):
+        return brentq(lambda t: w @ (tilted(p, t) - p) / w.sum() - mean_residual, -9, 9)
+
+    def log_likelihood(t):
+        return t * (w @ y) - w @ np.log1p(p * np.expm1(t))
+
+    assert shift_with(mean) == pytest.approx(shift, abs=1e-8)
+    fit = tilted(p, shift)
     psi = w**2 @ (y - fit) ** 2 / (w**2 @ (fit * (1 - fit)))
     assert psi > 2
-    assert heights[2] - heights[:2] == pytest.approx([1.5 * psi] * 2)
+    for end in (low, high):
+        drop = log_likelihood(shift) - log_likelihood(shift_with(end))
+        assert drop == pytest.approx(1.5 * psi)
 
 
 # ------------------------------------------------------------------------------- a slow twin

@@ -95,32 +95,64 @@ def test_subgroups_keep_their_clusters_and_refuse_in_words(people):
         ct.calibration_test(certain, labels, ct.CoxScore(), by={"F": sex == "F"}, n_resamples=99)
 
 
-def test_an_audit_asks_every_subgroup(people):
+@pytest.fixture
+def audits(people):
+    """An audit without subgroups, and one by sex."""
     p, y, sex, _ = people
-    plain = ct.audit(p, y, rng=0, n_resamples=199)
-    report = ct.audit(p, y, by=sex, rng=0, n_resamples=199)
+    return (ct.audit(p, y, by=by, rng=0, n_resamples=199) for by in (None, sex))
+
+
+def test_an_audit_asks_every_subgroup(people, audits):
+    p, y, sex, _ = people
+    plain, report = audits
     row = report.rows[-1]
-    assert (row.aspect, row.lens) == ("groups", "OneVsRest(1) by group")
+    assert row.aspect == "groups"
+    assert row.lens == "OneVsRest(1) by group"
     assert row.pvalue == ct.calibration_test(p, y, by=sex).subgroups.pvalue
     assert [r.pvalue for r in report.rows[:-1]] == [r.pvalue for r in plain.rows]
-    test, p_of = row.groups.tests[1], row.groups.adjusted
-    shown = f"M too low: error {test.shown_estimate}, noise floor {test.shown_floor}, p "
+
+
+def test_an_audit_judges_every_subgroup(people, audits):
+    _, y, sex, _ = people
+    _, report = audits
+    groups = report.rows[-1].groups
+    assert groups.findings == ("too little data", "miscalibrated")
+    assert groups.adjusted[1] == report.rows[-1].adjusted
+    assert groups.observed == pytest.approx([y[sex == s].mean() for s in "FM"])
+    assert ct.AuditReport.from_json(report.to_json()).rows[-1].groups == groups
+
+
+def test_an_audit_shows_its_subgroups(people, audits):
+    p, y, _, _ = people
+    _, report = audits
+    groups = report.rows[-1].groups
+    worst = groups.tests[1]
+    shown = f"M too low: error {worst.shown_estimate}, noise floor {worst.shown_floor}, p "
     assert f"1 of 2 are miscalibrated on their own ({shown}" in " ".join(str(report).split())
-    assert row.groups.findings == ("too little data", "miscalibrated")
-    assert p_of[1] == row.adjusted
-    assert row.groups.observed == pytest.approx([y[sex == s].mean() for s in "FM"])
-    assert ct.AuditReport.from_json(report.to_json()).rows[-1].groups == row.groups
-    lines = [part for part in str(report).split("\n") if part.endswith(row.groups.findings)]
+    lines = [line for line in str(report).split("\n") if line.endswith(groups.findings)]
     assert [line.split()[0] for line in lines[-2:]] == ["F", "M"]
     assert "| subgroup |" in report.to_markdown()
-    assert [report.observed, report.predicted] == pytest.approx([y.mean(), p.mean()])
+    assert report.observed == pytest.approx(y.mean())
+    assert report.predicted == pytest.approx(p.mean())
+
+
+def test_an_audit_of_one_subgroup_asks_it_as_all_rows(people):
+    p, y, _, _ = people
+    plain = ct.audit(p, y, rng=0, n_resamples=199)
+    single = ct.audit(p, y, by=["all"] * 300, rng=0, n_resamples=199).rows[-1]
+    assert (single.aspect, single.worst) == ("groups", "all")
+    assert single.pvalue == plain.rows[0].pvalue
+
+
+def test_notes_and_lines_of_many_subgroups_are_few(people):
+    p, y, _, _ = people
     many = ct.calibration_test(p, y, by=np.arange(300) // 6).subgroups
-    assert (len(many.names), many.alike.count(None), len(many.notes)) == (50, 27, 1)
-    assert " and 15 others are calibrated as others are is not tested: only up to" in many.notes[0]
+    assert len(many.names) == 50
+    assert many.alike.count(None) == 27
+    (note,) = many.notes
+    assert " and 15 others are calibrated as others are is not tested: only up to" in note
     assert str(replace(many, notes=("no",) * 17)).count("Note: ") == 6
     assert "\n  and 30 others, whose errors are less certain; JSON" in str(many)
-    single = ct.audit(p, y, by=["all"] * 300, rng=0, n_resamples=199).rows[-1]
-    assert (single.aspect, single.worst, single.pvalue) == ("groups", "all", plain.rows[0].pvalue)
 
 
 def test_joint_tests_of_subgroups(people):

@@ -118,38 +118,45 @@ def test_a_test_of_memorised_sites_is_made_within_folds_and_says_so():
     assert not any("folds are aligned" in note for note in found.notes)
 
 
+def memorising(seed, n_folds):
+    """Return predictions that are the event rates of sites in the other folds, labels, and folds.
+
+    The generator comes last.
+    """
+    rng = np.random.default_rng(seed)
+    level, site = 0.5 * rng.standard_normal(50) - 1.0, rng.integers(50, size=1000)
+    y = (rng.random(1000) < 1 / (1 + np.exp(-level[site]))).astype(int)
+    fold, p = rng.permutation(np.arange(1000) % n_folds), np.empty(1000)
+    for j in range(n_folds):
+        others = fold != j
+        events = np.bincount(site[others], y[others], 50) + 20 * y[others].mean()
+        p[~others] = (events / (np.bincount(site[others], minlength=50) + 20))[site[~others]]
+    return p, y, fold, rng
+
+
 def test_memorised_sites_are_rejected_no_more_often_than_fresh_rows():
     # Aligned folds: .317 (300 sets); fresh rows .163. Here 80 sets, three standard errors allowed
     rejected = 0
     for seed in range(80):
-        rng = np.random.default_rng(seed)
-        level, site = 0.5 * rng.standard_normal(50) - 1.0, rng.integers(50, size=1000)
-        y = (rng.random(1000) < 1 / (1 + np.exp(-level[site]))).astype(int)
-        fold, p = rng.permutation(np.arange(1000) % 10), np.empty(1000)
-        for j in range(10):
-            i = fold != j
-            events = np.bincount(site[i], y[i], 50) + 20 * y[i].mean()
-            p[~i] = (events / (np.bincount(site[i], minlength=50) + 20))[site[~i]]
+        p, y, fold, _ = memorising(seed, 10)
         test = ct.calibration_test(p, y, ct.DebiasedL2(), folds=fold, n_resamples=99, rng=1)
         rejected += test.pvalue <= 0.05
     assert rejected <= 22
 
 
-def test_sites_are_found_in_fifty_folds_of_few_rows():
+@pytest.mark.parametrize("seed", range(5))
+def test_sites_are_found_in_fifty_folds_of_few_rows(seed):
     # 0.4 partners a row: below the limit of few folds, and aligned tests rejected too often
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        level, site = 0.5 * rng.standard_normal(50) - 1.0, rng.integers(50, size=1000)
-        y = (rng.random(1000) < 1 / (1 + np.exp(-level[site]))).astype(int)
-        fold, p = rng.permutation(np.arange(1000) % 50), np.empty(1000)
-        for j in range(50):
-            i = fold != j
-            events = np.bincount(site[i], y[i], 50) + 20 * y[i].mean()
-            p[~i] = (events / (np.bincount(site[i], minlength=50) + 20))[site[~i]]
-        assert as_lens(None, ct.Predictions.of(p, y, folds=fold)).summary.memorised
-        true = rng.beta(1.2, 2.0, 1000)
-        y = (rng.random(1000) < true).astype(int)
-        assert not as_lens(None, ct.Predictions.of(true, y, folds=fold)).summary.memorised
+    p, y, fold, _ = memorising(seed, 50)
+    assert as_lens(None, ct.Predictions.of(p, y, folds=fold)).summary.memorised
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_sites_are_found_in_true_probabilities(seed):
+    *_, fold, rng = memorising(seed, 50)
+    true = rng.beta(1.2, 2.0, 1000)
+    y = (rng.random(1000) < true).astype(int)
+    assert not as_lens(None, ct.Predictions.of(true, y, folds=fold)).summary.memorised
 
 
 @pytest.mark.parametrize("digits", [None, 3, 2, 1])

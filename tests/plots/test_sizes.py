@@ -2,20 +2,16 @@
 
 import numpy as np
 import pytest
+from conftest import one_hospital_too_low
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
-from scipy.special import expit
 
 import caltest as ct
 
 
 @pytest.fixture(scope="module")
 def hospitals():
-    rng = np.random.default_rng(4)
-    by = rng.choice(["Porto", "Leuven", "Turku"], 900)
-    z = -1.5 + rng.standard_normal(900)
-    y = rng.random(900) < expit(z + 1.2 * (by == "Porto"))
-    return ct.Predictions.of(expit(z), y.astype(int), by=by)
+    return one_hospital_too_low(900)
 
 
 @pytest.fixture(scope="module")

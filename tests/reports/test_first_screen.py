@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conftest import one_hospital_too_low
 from scipy.special import expit
 
 import caltest as ct
@@ -16,12 +17,7 @@ RUN = {"n_resamples": 199, "rng": 1}
 
 @pytest.fixture(scope="module")
 def hospitals():
-    """Risks that are too low at one of three hospitals."""
-    rng = np.random.default_rng(4)
-    by = rng.choice(["Porto", "Leuven", "Turku"], 1500)
-    z = -1.5 + rng.standard_normal(1500)
-    y = rng.random(1500) < expit(z + 1.2 * (by == "Porto"))
-    return ct.Predictions.of(expit(z), y.astype(int), by=by)
+    return one_hospital_too_low(1500)
 
 
 @pytest.fixture(scope="module")

@@ -75,34 +75,63 @@ def test_everything_is_said(page):
     assert all(s in " ".join(page.recipes) for s in page.audit.rows[0].test.recipe.split(" · "))
 
 
-def test_numbers_are_those_of_the_verbs(two):
-    report = ct.report(two, profile="clinical", **RUN)
-    found = {type(r): r for section in report.sections for r in section.results}
-    measures, alone = found[Measures], ct.Predictions.of(two.probs, two.labels)
-    fit = ct.cox_recalibration(alone)
-    slope = tuple(vars(report.audit)[name] for name in ("slope", "slope_low", "slope_high"))
-    assert measures.find("slope") == (fit.slope, *fit.slope_interval) == slope
-    turn = f"{100.0 / (1.0 + np.exp(-fit.intercept / (1.0 - fit.slope))):.1f}"
-    assert f"extreme: above {turn} % they are too high, below too" in report.audit.summary[1]
+@pytest.fixture(scope="module")
+def clinical(two):
+    return ct.report(two, profile="clinical", **RUN)
+
+
+@pytest.fixture(scope="module")
+def found(clinical):
+    """The results of a report, by their class."""
+    return {type(r): r for section in clinical.sections for r in section.results}
+
+
+def test_the_slope_and_its_sentence_are_those_of_the_cox_line(two, clinical, found):
+    fit = ct.cox_recalibration(ct.Predictions.of(two.probs, two.labels))
+    line = (fit.slope, *fit.slope_interval)
+    audit, measures = clinical.audit, found[Measures]
+    assert measures.find("slope") == line
+    assert (audit.slope, audit.slope_low, audit.slope_high) == line
     assert measures.find("calibration-in-the-large")[0] == fit.in_the_large
-    ratio, low, high = measures.find("O:E")
-    assert ratio == ct.OERatio()(alone.probs, two.labels)
-    events, expected = int(two.labels.sum()), alone.probs[:, 1].sum()
+    turn = f"{100.0 / (1.0 + np.exp(-fit.intercept / (1.0 - fit.slope))):.1f}"
+    assert f"extreme: above {turn} % they are too high, below too" in audit.summary[1]
+
+
+def test_the_ratio_has_the_exact_interval_of_the_number_of_events(two, found):
+    ratio, low, high = found[Measures].find("O:E")
+    assert ratio == ct.OERatio()(two.probs, two.labels)
+    events, expected = int(two.labels.sum()), two.probs[:, 1].sum()
     exact = binomtest(events, 600).proportion_ci(0.95, "exact")
     assert (low, high) == pytest.approx((600 * exact.low / expected, 600 * exact.high / expected))
-    assert measures.find("ICI (lowess)")[0] == ct.ICI()(alone.probs, two.labels)
-    score, low, high = measures.find("Brier score")
+
+
+def test_measures_are_the_values_of_their_statistics(two, found):
+    assert found[Measures].find("ICI (lowess)")[0] == ct.ICI()(two.probs, two.labels)
+    score, low, high = found[Measures].find("Brier score")
     assert 0.5 * (low + high) == pytest.approx(score, abs=1e-12)
+
+
+def test_intervals_of_scores_of_two_rows_end_at_0():
     page = ct.report([0.6, 0.2], [1, 0], **RUN)
     few = next(r for s in page.sections for r in s.results if isinstance(r, Measures))
-    assert few.find("Brier score")[1] == 0.0 < few.find("log score")[1]
+    assert few.find("Brier score")[1] == 0.0
+    assert few.find("log score")[1] > 0.0
+
+
+def test_events_and_bounds_of_the_error_are_in_the_report(two, found):
     assert found[DataSummary].events == two.labels.sum()
     assert found[ct.ConfidenceIntervalResult].low > 0.0
     assert found[ct.BandTest].at_most > found[ct.BandTest].at_least
-    table = next(s for s in report.sections if s.key == "groups").results[0].subgroups
+
+
+def test_subgroups_are_listed_by_the_error_that_is_certain(clinical):
+    table = next(s for s in clinical.sections if s.key == "groups").results[0].subgroups
     errors = [test.certain_error(0.05 / 3) for test in table.tests]
     assert errors == sorted(errors, reverse=True)
-    assert "calibration slope" in report.paragraph
+
+
+def test_the_paragraph_of_a_clinical_report_names_the_slope(clinical):
+    assert "calibration slope" in clinical.paragraph
 
 
 @pytest.mark.parametrize("events", [0, 300])
