@@ -86,25 +86,41 @@ def test_pairs_of_one_cluster_are_left_out(rng, n_classes, weighted):
     assert prepare(statistic, ones)(data.labels) == prepare(statistic, plain)(data.labels)
 
 
-def test_sums_of_the_example():
-    # Numbers of this example: sums over its pairs of rows, and for the shares and the effective
-    # number all 2¹² label vectors, by enumeration with other code.
+# Numbers of this example: sums over its pairs of rows, and for the shares and the effective number
+# all 2¹² label vectors, by enumeration with other code.
+
+
+def test_agreement_of_the_example_is_the_sum_over_its_pairs():
     data = example()
     agreement = Agreement.of(data)
     assert agreement.quarter.tolist() == [0, 0, 1, 0, 2, 1, 2, 3, 2, 2, 3, 1]
     assert agreement(data.labels[None], centred=False)[0, 0] == pytest.approx(1.01, abs=1e-12)
     assert agreement(data.labels[None])[0, 0] == pytest.approx(0.577083333, abs=1e-8)
     variance, joint = agreement.sums
-    assert (variance.sum(), joint.sum()) == pytest.approx((2.17, 1.79), abs=1e-12)
-    for dependence, share in ((0.0, 0.91201188), (0.5, 0.79086361), (1.0, 0.63615984)):
-        labels = ct.SharedRedraws(dependence=dependence).drawer(data)((1, 2), 0, 40_000)
-        below = (agreement(labels)[:, 0] <= 0.577083333 + 1e-8).mean()
-        assert below == pytest.approx(share, abs=4 * (share * (1 - share) / 40_000) ** 0.5)
+    assert variance.sum() == pytest.approx(2.17, abs=1e-12)
+    assert joint.sum() == pytest.approx(1.79, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dependence", "share"), [(0.0, 0.91201188), (0.5, 0.79086361), (1.0, 0.63615984)]
+)
+def test_shared_redraws_of_the_example_agree_as_often_as_enumerated(dependence, share):
+    data = example()
+    labels = ct.SharedRedraws(dependence=dependence).drawer(data)((1, 2), 0, 40_000)
+    below = (Agreement.of(data)(labels)[:, 0] <= 0.577083333 + 1e-8).mean()
+    assert below == pytest.approx(share, abs=4 * (share * (1 - share) / 40_000) ** 0.5)
+
+
+def test_the_summary_of_the_clusters_of_the_example():
     summary = quiet(ct.calibration_test, P, Y, ct.ECE(5), clusters=G, n_resamples=99).clusters
     assert summary.effective == pytest.approx(4.0824127414, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
     assert summary.notes[0].endswith("p-values allow for the dependence that labels show (λ)")
+
+
+def test_a_summary_of_clusters_says_that_the_null_was_widened():
+    summary = quiet(ct.calibration_test, P, Y, ct.ECE(5), clusters=G, n_resamples=99).clusters
     inflated = replace(summary, inflation=1.44)
     assert str(inflated).endswith("(95 % limits) · inflation κ 1.44")
     assert "the null distribution is widened by the factor 1.20 (√κ)" in inflated.notes[1]

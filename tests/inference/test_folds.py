@@ -146,33 +146,58 @@ def test_subgroups_are_of_aligned_rows():
     assert pair.subgroups.tests[0].test_a.estimate == pytest.approx(expected, abs=1e-12)
 
 
-def test_verbs_look_at_aligned_rows():
+RUN = {"n_resamples": 99, "rng": 1}
+
+
+@pytest.fixture(scope="module")
+def in_folds():
     p, y, fold = deal(6)
-    p3 = np.random.default_rng(0).dirichlet(np.ones(3), 300)
-    data = ct.Predictions.of(p, y, folds=fold)
-    aligned = as_lens(None, data)(data)
-    run = {"n_resamples": 99, "rng": 1}
-    for verb in (ct.confidence_interval, ct.reliability_curve, ct.bin_sensitivity):
-        one, other = verb(data, **run), verb(aligned, **run)
-        assert one.folds.count == 5
-        assert "not about differences between folds" in " ".join(one.notes)
-        for name in ("estimate", "low", "frequency", "values"):
-            assert np.array_equal(vars(one).get(name, 0), vars(other).get(name, 0))
-    corp, plain = ct.corp_decomposition(data), ct.corp_decomposition(aligned)
-    assert corp.miscalibration == pytest.approx(plain.miscalibration)
-    cox, plain = ct.cox_recalibration(data), ct.cox_recalibration(aligned)
-    assert cox.slope == plain.slope
-    assert cox.slope_se == pytest.approx(np.sqrt(2) * plain.slope_se, rel=1e-12)
-    assert cox.lr_slope == pytest.approx(((cox.slope - 1) / cox.slope_se) ** 2)
-    assert "Wald test of" in str(cox)
-    weighted = replace(data, weights=np.where(np.arange(300) < 150, 1.0, 2.0))
-    again = as_lens(None, weighted)(weighted)
-    means = np.bincount(fold, again.weights * again.probs[:, 0]) / np.bincount(fold, again.weights)
+    return ct.Predictions.of(p, y, folds=fold)
+
+
+@pytest.fixture(scope="module")
+def aligned(in_folds):
+    """The rows with their folds moved to one level."""
+    return as_lens(None, in_folds)(in_folds)
+
+
+@pytest.mark.parametrize("verb", [ct.confidence_interval, ct.reliability_curve, ct.bin_sensitivity])
+def test_verbs_look_at_aligned_rows(verb, in_folds, aligned):
+    one, other = verb(in_folds, **RUN), verb(aligned, **RUN)
+    assert one.folds.count == 5
+    assert "not about differences between folds" in " ".join(one.notes)
+    for name in ("estimate", "low", "frequency", "values"):
+        assert np.array_equal(vars(one).get(name, 0), vars(other).get(name, 0))
+
+
+def test_the_corp_decomposition_is_of_aligned_rows(in_folds, aligned):
+    of_folds, plain = ct.corp_decomposition(in_folds), ct.corp_decomposition(aligned)
+    assert of_folds.miscalibration == pytest.approx(plain.miscalibration)
+
+
+def test_the_cox_line_of_folds_has_a_wider_interval(in_folds, aligned):
+    line, plain = ct.cox_recalibration(in_folds), ct.cox_recalibration(aligned)
+    assert line.slope == plain.slope
+    assert line.slope_se == pytest.approx(np.sqrt(2) * plain.slope_se, rel=1e-12)
+    assert line.lr_slope == pytest.approx(((line.slope - 1) / line.slope_se) ** 2)
+    assert "Wald test of" in str(line)
+
+
+def test_weighted_folds_are_aligned_by_their_weighted_means(in_folds):
+    weighted = replace(in_folds, weights=np.where(np.arange(300) < 150, 1.0, 2.0))
+    moved = as_lens(None, weighted)(weighted)
+    sums, fold = moved.weights * moved.probs[:, 0], in_folds.folds
+    means = np.bincount(fold, sums) / np.bincount(fold, moved.weights)
     np.testing.assert_allclose(means, means[0], atol=1e-11)
-    assert ct.audit(p3, y, folds=fold, **run | {"n_resamples": 199}).folds.count == 5
-    assert ct.equivalence_test(data, tolerance=0.1, rng=1).folds.count == 5
-    assert ct.gate(data, tolerance=0.3, rng=1).verdict in ("passed", "cannot tell", "failed")
-    assert "levels moved by" in ct.report(data, rng=1, n_resamples=99).to_markdown()
+
+
+def test_audits_gates_and_reports_take_folds(in_folds):
+    _, y, fold = deal(6)
+    p3 = np.random.default_rng(0).dirichlet(np.ones(3), 300)
+    assert ct.audit(p3, y, folds=fold, n_resamples=199, rng=1).folds.count == 5
+    assert ct.equivalence_test(in_folds, tolerance=0.1, rng=1).folds.count == 5
+    assert ct.gate(in_folds, tolerance=0.3, rng=1).verdict in ("passed", "cannot tell", "failed")
+    assert "levels moved by" in ct.report(in_folds, rng=1, n_resamples=99).to_markdown()
 
 
 def test_wrong_calls():

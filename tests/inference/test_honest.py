@@ -54,24 +54,42 @@ def test_crossings_against_the_published_table(s, n, published):
     assert crossed / trials == pytest.approx(published, abs=4.0 * error + 0.005)
 
 
-def test_what_the_band_proves(rng):
-    p = rng.random(20_000)
-    near = ct.reliability_fit(p, rng.random(p.size) < p, fit="band")
-    far = ct.reliability_fit(p, rng.random(p.size) < 0.25 + 0.5 * p, fit="band")
-    back = ct.reliability_fit(p, rng.random(p.size) < 1.0 - p, fit="band", as_is=True)
-    told = near.band_test(0.2, between=(0.1, 0.9))
+@pytest.fixture(scope="module")
+def band_of():
+    """A function from the true event rate, as a function of p, to the band of 20 000 rows."""
+
+    def fitted(rate, **options):
+        rng = np.random.default_rng(0)
+        p = rng.random(20_000)
+        return ct.reliability_fit(p, rng.random(p.size) < rate(p), fit="band", **options)
+
+    return fitted
+
+
+def test_the_band_of_a_calibrated_model_proves_a_small_error(band_of):
+    calibrated = band_of(lambda p: p)
+    told = calibrated.band_test(0.2, between=(0.1, 0.9))
     assert told.at_least == 0.0
     assert 0.05 < told.at_most < 0.2
     assert told.verdict == "calibrated to within the tolerance"
-    assert near.band_test(0.01).verdict == far.band_test(0.22).verdict == "cannot tell"
-    assert (
-        far.band_test(0.5, between=(0.1, 0.9)).verdict == "miscalibrated, but too little to matter"
-    )
-    worse = far.band_test(0.05, between=(0.1, 0.9))
-    assert 0.05 < worse.at_least < 0.2 < worse.at_most  # the error at .1 and .9 is .2
-    assert worse.verdict == "miscalibrated, and it matters"
-    assert (back.crosses, near.crosses) == (True, False)
-    assert np.isnan(back.band_test(0.5).at_most)
+    assert not calibrated.crosses
+    assert calibrated.band_test(0.01).verdict == "cannot tell"
+
+
+def test_the_band_of_an_extreme_model_proves_an_error(band_of):
+    extreme = band_of(lambda p: 0.25 + 0.5 * p)
+    told = extreme.band_test(0.05, between=(0.1, 0.9))
+    assert 0.05 < told.at_least < 0.2 < told.at_most  # the error at .1 and .9 is .2
+    assert told.verdict == "miscalibrated, and it matters"
+    large = extreme.band_test(0.5, between=(0.1, 0.9))
+    assert large.verdict == "miscalibrated, but too little to matter"
+    assert extreme.band_test(0.22).verdict == "cannot tell"
+
+
+def test_the_band_of_a_reversed_model_crosses_itself(band_of):
+    reversed_model = band_of(lambda p: 1.0 - p, as_is=True)
+    assert reversed_model.crosses
+    assert np.isnan(reversed_model.band_test(0.5).at_most)
 
 
 def test_margin_is_the_largest_distance_of_band_and_prediction(rng):

@@ -500,23 +500,44 @@ def test_conditions_say_what_they_select():
     assert kinds == {"number", "date", "level", "other", "missing"}
 
 
-def test_audits_and_reports_say_where():
+@pytest.fixture(scope="module")
+def searched():
+    """Rows with features, and what is found in them."""
     p, y, f = data()
     rows = ct.Predictions.of(p, y, features=f, by=f["site"])
+    return rows, ct.segment_search(p, y, f, n_resamples=199, rng=0)
+
+
+def test_an_audit_has_a_row_of_segments(searched):
+    rows, found = searched
     row = ct.audit(rows, n_resamples=199, rng=0).rows[-1]
-    found = ct.segment_search(p, y, f, n_resamples=199, rng=0)
-    assert (row.lens, row.question) == ("OneVsRest(1) segments", "and in every segment?")
-    assert (row.aspect, row.pvalue, row.worst) == ("segments", found.pvalue, found.segments[0].name)
+    assert row.lens == "OneVsRest(1) segments"
+    assert row.question == "and in every segment?"
+    assert row.aspect == "segments"
+    assert row.search == found
+    assert row.pvalue == found.pvalue
+    assert row.worst == found.segments[0].name
     assert row.test.estimate == abs(found.segments[0].difference)
     assert found.gain_in_words in row.detail
-    fine = ct.audit(p, y, features={"z": f["z"]}, n_resamples=199, rng=0).rows[-1]
-    assert fine.verdict == ct.Finding.MISCALIBRATED  # all rows are, whatever z knows
-    assert row.search == found
+
+
+def test_an_audit_rejects_all_rows_as_a_segment():
+    p, y, f = data()
+    row = ct.audit(p, y, features={"z": f["z"]}, n_resamples=199, rng=0).rows[-1]
+    assert row.verdict == ct.Finding.MISCALIBRATED  # all rows are, whatever z knows
+
+
+def test_a_report_shows_the_search_of_its_audit(searched):
+    rows, found = searched
     page = ct.report(rows, n_resamples=199, rng=0)
     (where,) = (section for section in page.sections if section.key == "where")
     assert where.results[0] is page.audit.rows[-1].search  # one search serves both
     assert where.results[0].segments == found.segments
     assert found.gain_in_words in page.to_markdown()
+
+
+def test_max_t_takes_no_segments(searched):
+    rows, _ = searched
     with pytest.raises(ct.StatisticError, match="use adjust='holm'"):
         ct.audit(rows, adjust="max-T")
 

@@ -161,33 +161,61 @@ def test_e_values_have_expectation_one():
     assert chance @ prepared.batch(1 - outcomes) == pytest.approx(1.0, abs=1e-12)
 
 
-def test_any_splitting_gives_the_same_monitor():
-    p, y = sloped(2500)
-    whole = ct.Monitor(alpha=0.01).update(p, y)
-    rng = np.random.default_rng(0)
-    for _ in range(3):
-        cuts = np.sort(rng.integers(0, 2500, 20))
-        split = ct.Monitor(alpha=0.01)
-        for a, b in zip([0, *cuts], [*cuts, 2500], strict=True):
-            split = split.update(p[a:b], y[a:b]) if b > a else split
-        assert split == whole
+@pytest.fixture(scope="module")
+def stream():
+    return sloped(2500)
+
+
+@pytest.fixture(scope="module")
+def whole(stream):
+    """The monitor of all rows in one update."""
+    return ct.Monitor(alpha=0.01).update(*stream)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_splitting_gives_the_same_monitor(stream, whole, seed):
+    p, y = stream
+    cuts = np.sort(np.random.default_rng(seed).integers(0, 2500, 20))
+    split = ct.Monitor(alpha=0.01)
+    for a, b in zip([0, *cuts], [*cuts, 2500], strict=True):
+        split = split.update(p[a:b], y[a:b]) if b > a else split
+    assert split == whole
+
+
+def test_single_rows_in_any_form_give_the_same_monitor(stream, whole):
+    p, y = stream
     single = ct.Monitor(alpha=0.01)
     for row in range(700):
         one = slice(row, row + 1)
         forms = [(float(p[row]), int(y[row])), ([p[row]], [y[row]]), (p[one], y[one])]
         single = single.update(*forms[row % 3])
     assert single.update(p[700:], y[700:]) == whole
-    assert whole.alarm == int(np.argmax(_path(p, y) >= np.log(100))) + 1
-    numbers = np.exp(-_path(p, y).max()), p.mean(), y.mean()
-    assert (whole.pvalue, *whole.means) == pytest.approx(numbers)
+
+
+def test_a_monitor_says_where_the_alarm_was_and_the_means(stream, whole):
+    p, y = stream
+    path = _path(p, y)
+    assert whole.alarm == int(np.argmax(path >= np.log(100))) + 1
+    assert whole.pvalue == pytest.approx(np.exp(-path.max()))
+    assert whole.means == pytest.approx((p.mean(), y.mean()))
     after = p[whole.alarm :].mean(), y[whole.alarm :].mean()
     assert whole.means_since_alarm == pytest.approx(after)
+
+
+def test_a_monitor_prints_the_means_since_the_alarm():
     high = ct.Monitor().update(np.full(60, 0.9), np.arange(60) % 2)
     rest = f"since       the alarm, row {high.alarm}: predicted 90.0 %, observed"
     assert rest in str(high)
     assert str(high).count(": too high\n") == 1
-    assert ct.Monitor().update(ct.Tally.of(p, y)).means == pytest.approx(whole.means)
-    old = replace(whole, sums=(0.0, 0.0, 0.0)).update(p[:9], y[:9])  # of an earlier version
+
+
+def test_a_tally_has_the_means_of_its_rows(stream, whole):
+    assert ct.Monitor().update(ct.Tally.of(*stream)).means == pytest.approx(whole.means)
+
+
+def test_a_monitor_of_an_earlier_version_has_the_means_of_later_rows(stream, whole):
+    p, y = stream
+    old = replace(whole, sums=(0.0, 0.0, 0.0)).update(p[:9], y[:9])
     assert f"observed {100 * y[:9].mean():.1f} % (last 9 rows)" in str(old)
 
 
