@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -75,47 +75,95 @@ def slow_weights(time, event, horizon, strata):
 
 # By a slow program of the formulas, written apart from the package: weights by Kaplan and Meier's
 # product, three statistics, sums with their variance by influence functions, Cox by Newton's steps.
-@pytest.mark.parametrize(
-    ("strata", "weights", "statistics", "total", "cox"),
-    [
-        (
-            "one",
-            [1.4152024446, 1.1974789916, 1.1176470588],
-            [0.0290083079, 0.0698585116, -0.0320471268],
-            [-0.0202993697, 2.3328805229, 0.7751186054],
-            [
-                *(0.9056269758, 0.2875650592, -0.1280655207, 0.963257875),
-                *(0.5613166673, 0.417641574, -0.1168334961, 0.5630708741),
-            ],
-        ),
-        (
-            "two",
-            [1.375, 1.375, 1.0],
-            [0.0484375, 0.0760416667, -0.0328894531],
-            [-0.0255208333, 2.2972868554, 0.7710843373],
-            [
-                *(0.8955987718, 0.2793954191, -0.1770718689, 0.8966287506),
-                *(0.5230629726, 0.4118771858, -0.1466346189, 0.5546273774),
-            ],
-        ),
-    ],
+@dataclass(frozen=True)
+class Reference:
+    """Numbers of the 24 rows by another program, with one stratum or two."""
+
+    strata: str
+    #: Weights of the rows 0, 5 and 13.
+    weights: list[float]
+    ece: float
+    kuiper: float
+    debiased_l2: float
+    mean_residual: float
+    influence: float
+    share: float
+    #: Values of the Cox line, with their standard errors.
+    oe: tuple[float, float]
+    intercept: tuple[float, float]
+    slope: tuple[float, float]
+    in_the_large: tuple[float, float]
+
+
+REFERENCES = [
+    Reference(
+        "one",
+        weights=[1.4152024446, 1.1974789916, 1.1176470588],
+        ece=0.0290083079,
+        kuiper=0.0698585116,
+        debiased_l2=-0.0320471268,
+        mean_residual=-0.0202993697,
+        influence=2.3328805229,
+        share=0.7751186054,
+        oe=(0.9056269758, 0.2875650592),
+        intercept=(-0.1280655207, 0.5613166673),
+        slope=(0.963257875, 0.417641574),
+        in_the_large=(-0.1168334961, 0.5630708741),
+    ),
+    Reference(
+        "two",
+        weights=[1.375, 1.375, 1.0],
+        ece=0.0484375,
+        kuiper=0.0760416667,
+        debiased_l2=-0.0328894531,
+        mean_residual=-0.0255208333,
+        influence=2.2972868554,
+        share=0.7710843373,
+        oe=(0.8955987718, 0.2793954191),
+        intercept=(-0.1770718689, 0.5230629726),
+        slope=(0.8966287506, 0.4118771858),
+        in_the_large=(-0.1466346189, 0.5546273774),
+    ),
+]
+with_one_stratum_and_two = pytest.mark.parametrize(
+    "known", REFERENCES, ids=[known.strata for known in REFERENCES]
 )
-def test_reference_values(strata, weights, statistics, total, cox):
-    data = ct.Predictions.of(P, followed(strata))
-    censoring, r = data.censoring, data.residuals[:, 1]
-    np.testing.assert_allclose(censoring.weights[[0, 5, 13]], weights, atol=1e-9)
-    codes = np.zeros(24, int) if STRATA[strata] is None else STRATA[strata]
-    np.testing.assert_allclose(censoring.weights, slow_weights(TIME, EVENT, 5.0, codes), atol=1e-12)
-    found = [s(data) for s in (ct.ECE(THIRDS), ct.Kuiper(), ct.DebiasedL2(THIRDS))]
-    np.testing.assert_allclose(found, statistics, atol=1e-9)
-    influence = np.sqrt((censoring.influence(r) ** 2).sum())
-    share = followed(strata).summary(P).share
-    np.testing.assert_allclose([r.sum() / 24, influence, share], total, atol=1e-9)
-    answer = ct.cox_recalibration(P, followed(strata))
-    values = (answer.oe, answer.oe_se, answer.intercept, answer.slope, answer.intercept_se)
-    values += (answer.slope_se, answer.in_the_large, answer.in_the_large_se)
-    np.testing.assert_allclose(values, cox, atol=1e-9)
-    assert ct.CoxRecalibration.from_json(answer.to_json()) == answer
+
+
+@with_one_stratum_and_two
+def test_weights_of_censoring_are_those_of_the_reference(known):
+    weights = ct.Predictions.of(P, followed(known.strata)).censoring.weights
+    np.testing.assert_allclose(weights[[0, 5, 13]], known.weights, atol=1e-9)
+    codes = np.zeros(24, int) if STRATA[known.strata] is None else STRATA[known.strata]
+    np.testing.assert_allclose(weights, slow_weights(TIME, EVENT, 5.0, codes), atol=1e-12)
+
+
+@with_one_stratum_and_two
+def test_statistics_of_followup_are_those_of_the_reference(known):
+    data = ct.Predictions.of(P, followed(known.strata))
+    assert ct.ECE(THIRDS)(data) == pytest.approx(known.ece, abs=1e-9)
+    assert ct.Kuiper()(data) == pytest.approx(known.kuiper, abs=1e-9)
+    assert ct.DebiasedL2(THIRDS)(data) == pytest.approx(known.debiased_l2, abs=1e-9)
+
+
+@with_one_stratum_and_two
+def test_influence_and_known_share_are_those_of_the_reference(known):
+    data = ct.Predictions.of(P, followed(known.strata))
+    residuals = data.residuals[:, 1]
+    influence = np.sqrt((data.censoring.influence(residuals) ** 2).sum())
+    assert residuals.sum() / 24 == pytest.approx(known.mean_residual, abs=1e-9)
+    assert influence == pytest.approx(known.influence, abs=1e-9)
+    share = followed(known.strata).summary(P).share
+    assert share == pytest.approx(known.share, abs=1e-9)
+
+
+@with_one_stratum_and_two
+def test_the_cox_line_of_followup_is_that_of_the_reference(known):
+    line = ct.cox_recalibration(P, followed(known.strata))
+    assert (line.oe, line.oe_se) == pytest.approx(known.oe, abs=1e-9)
+    assert (line.intercept, line.intercept_se) == pytest.approx(known.intercept, abs=1e-9)
+    assert (line.slope, line.slope_se) == pytest.approx(known.slope, abs=1e-9)
+    assert (line.in_the_large, line.in_the_large_se) == pytest.approx(known.in_the_large, abs=1e-9)
 
 
 def test_values_of_one_stratum():
