@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, Chosen, Wanted
 from caltest.read.expressions import Term, key, quoted, says_percent, terms_of
 from caltest.read.files import is_in_memory, naming, table_of
-from caltest.read.suggestions import GRADE_NAMES, REQUIRED, likely_grades
+from caltest.read.grade_columns import GRADE_NAMES, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
 from caltest.read.values import EvaluatedCells, described, words_of
 
@@ -251,9 +252,30 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
         twice = ", ".join(f"{what} {term.name}" for what, term in found.items())
         raise InvalidPredictionsError(f"one column has two roles: {twice}")
     if "names" not in found:  # what grades are called decides nothing
-        text = [n for n, kind in schema.items() if str(kind) == "String" and n not in columns]
-        found |= {"names": terms_of([text[0]], schema)[0]} if text else {}
+        used = {root for term in found.values() for root in term.roots}
+        sql = _called(counts, [name for name in schema if name not in used])
+        found |= {"names": terms_of([sql], schema)[0]} if sql else {}
     return {what: found[what] for what in GRADE_NAMES if what in found}
+
+
+def _called(counts: CountTable, free: Sequence[str]) -> str:
+    """Return the first column of text, or whole numbers that differ, or two together, else "".
+
+    Numbers must increase along the rows, or differ together with another column.
+    """
+    kinds = counts.table.schema
+    text = [name for name in free if str(kinds[name]) == "String"]
+    whole = [name for name in free if kinds[name].is_integer()]
+    frame = counts.table.frame.select([*text, *whole]).collect()
+    different = [n for n in text if frame[n].n_unique() == frame.height]
+    ascending = [n for n in whole if frame.height > 1 and (frame[n].diff().drop_nulls() > 0).all()]
+    if listed := different or ascending:
+        return quoted(listed[0])
+    for pair in combinations([n for n in frame.columns if n in text or n in whole], 2):
+        if frame.select(pair).n_unique() == frame.height:
+            one, two = (f"CAST({quoted(name)} AS VARCHAR)" for name in pair)
+            return f"CONCAT({one}, ' ', {two})"
+    return quoted(text[0]) if text else ""
 
 
 def _names(cells: EvaluatedCells) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +23,10 @@ from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
 from caltest.read.formats import Table
+from caltest.read.grade_columns import BASIS, REQUIRED, likely_grades
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
-from caltest.read.values import EvaluatedCells, literal, words_of
+from caltest.read.values import EvaluatedCells, has_commas, literal, of_commas, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,33 +63,8 @@ FEW = 0.01
 PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
 
 
-#: Words in names of columns that hold hundredths of percents.
-BASIS = frozenset(("bp", "bps"))
-
-
 #: Words in names of columns that hold the truth rather than an answer.
 TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "right"}
-
-
-#: Names that are read without an option, in lower case with ``_`` for signs.
-GRADE_NAMES = {
-    "n": frozenset("n count rows total obligors borrowers accounts customers loans".split()),  # noqa: SIM905
-    "events": frozenset("events defaults defaulted bads".split()),  # noqa: SIM905
-    "probability": frozenset("pd probability p prob predicted_probability risk".split()),  # noqa: SIM905
-    "names": frozenset("grade rating bin bucket band name".split()),  # noqa: SIM905
-}
-
-
-#: Columns that a table of grades must have.
-REQUIRED = ("n", "events", "probability")
-
-
-#: Likely readings that are listed; of more, places are.
-LISTED_READINGS = 6
-
-
-#: Distance within which a column of fractions is the observed frequency, rounded.
-SAME_RATE = 0.0051
 
 
 #: Options of a reading by name.
@@ -222,6 +197,7 @@ def _numbers_of(cells: pl.Series) -> FloatArray | None:
 
     if cells.dtype == pl.String:
         words = cells.str.strip_chars().str.strip_chars_end("% ")
+        words = words.str.replace(",", ".", literal=True) if has_commas(words) else words
         found = words.cast(pl.Float64, strict=False)
         if found.null_count() > 0.1 * len(found) or found.null_count() == len(found):
             return None
@@ -280,7 +256,9 @@ class _Head:
 
     def is_text(self, name: str) -> bool:
         """Return whether a column holds text, but no percents with signs."""
-        return str(self.frame[name].dtype) == "String" and not self.is_signed(name)
+        cells = self.frame[name]
+        written = str(cells.dtype) == "String" and has_commas(cells)
+        return str(cells.dtype) == "String" and not self.is_signed(name) and not written
 
     # --- readings ------------------------------------------------------------------------------
 
@@ -427,7 +405,12 @@ class _Head:
             return [{"probs": ", ".join(map(quoted, logits)), "from_logits": True}]
         others = [n for n in numbers if n not in self.two]
         found = [n for n in others if self.within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
-        found = found or [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
+        if not found:
+            found = [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
+            found += [n for n in others if self.tenths(n)]
+            # Amounts and temperatures are below 100 as well
+            called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
+            found = called or found
         logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
         of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
         return [self.scaled([n]) for n in found] or of_logits
@@ -447,15 +430,35 @@ class _Head:
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
         end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
+        if len(names) > 1 and all(n in self.numbers for n in names) and not signs:
+            end = next((f" / {k}" for k in (10, 1000) if self.sum_to(names, k)), end)
+        end = " / 10" if all(self.tenths(n) for n in names) and len(names) == 1 else end
         end = " / 10000" if all({*key(n).split("_")} & BASIS for n in names) else end
-        return {"probs": ", ".join(f"{quoted(n)}{end}" for n in names)}
+        return {"probs": ", ".join(f"{self.number(n)}{end}" for n in names)}
+
+    def number(self, name: str) -> str:
+        """Return a column as an expression of numbers."""
+        cells = self.frame[name]
+        if str(cells.dtype) == "String" and has_commas(cells):
+            return of_commas(quoted(name), cells)
+        return quoted(name)
+
+    def tenths(self, name: str) -> bool:
+        """Return whether whole numbers from 0 to 10 are called probabilities or percents."""
+        cells = self.numbers.get(name, np.zeros(0))
+        cells = cells[np.isfinite(cells)]
+        if not cells.size or (cells % 1 != 0).any() or cells.min() < 0.0 or cells.max() != 10.0:
+            return False
+        return bool({*key(name).split("_")} & PERCENT)
 
     def if_percents(self, options: Mapping[str, Any]) -> str:
         """Return the condition "… is a probability in percent"; "" if the name says so already."""
         listed = self.terms(options.get("probs"))
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
-        called = {*key(names[0]).split("_")} & (PERCENT | BASIS) if names else True
-        return "" if called or "%" in names[0] else f"{names[0]} is a probability in percent"
+        if not names or self.is_signed(names[0]) or "%" in names[0]:
+            return ""
+        called = {*key(names[0]).split("_")} & (PERCENT | BASIS)
+        return "" if called else f"{names[0]} is a probability in percent"
 
     def is_signed(self, name: str) -> bool:
         """Return whether numbers are written with percent signs."""
@@ -511,13 +514,16 @@ class _Head:
 
     def sum_to_one(self, names: Sequence[str]) -> bool:
         """Return whether the columns sum to 1 (or 100) in all rows where they are present."""
+        fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
+        scales = (1.0, 100.0) if fractions else (10.0, 100.0)
+        positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)
+        return any(self.sum_to(names, each) for each in scales) and positive
+
+    def sum_to(self, names: Sequence[str], scale: float) -> bool:
+        """Return whether there are rows with all columns, and all of these sum to a number."""
         sums = np.sum([self.numbers[n] for n in names], axis=0)
         sums = sums[np.isfinite(sums)]
-        fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
-        scales = (1.0, 100.0) if fractions else (100.0,)
-        whole = any(np.allclose(sums, each, atol=0.02 * each) for each in scales)
-        positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)
-        return bool(sums.size) and whole and positive
+        return bool(sums.size) and bool(np.allclose(sums, scale, atol=0.02 * scale))
 
     # --- outcomes ------------------------------------------------------------------------------
 
@@ -744,7 +750,8 @@ class _Head:
         """
         labels = [n for n in self.words if key(n) in LABELS]
         if len(labels) != 1 or not self.keys(labels[0]) <= {"0", "1", "false", "true"}:
-            return [*answers] or [Reading({"predicted_label": "COLUMN"})]
+            verdicts = [] if answers else self.verdicts()
+            return [*answers, *verdicts] or [Reading({"predicted_label": "COLUMN"})]
         right = Reading(
             {"label": quoted(labels[0])}, f"{labels[0]} says whether the answer was right"
         )
@@ -752,11 +759,26 @@ class _Head:
         others = [Reading(r.options, when) for r, when in zip(answers, whens, strict=True)]
         return [*(others or [Reading({"predicted_label": "COLUMN"})]), right]
 
+    def verdicts(self) -> list[Reading]:
+        """Return readings by which a word says that an answer was right, as confidences tell."""
+        found = []
+        for options in self.probabilities():
+            for name in (n for n in self.words if self.is_text(n) or n in self.two):
+                words = sorted({*self.words[name].to_list()})
+                for word in words if 2 <= len(words) <= CODES else ():
+                    label = f"{quoted(name)} = {literal(word, self.frame[name])}"
+                    rows = self.rows({**options, "label": label})
+                    if rows is not None and order_of_events(rows[0], rows[1])[1] >= TELLS:
+                        reading = {"label": label, **options}
+                        reading |= self.without_gaps(reading)
+                        found.append(Reading(reading, f"{word} says that an answer was right"))
+        return found if len(found) <= READINGS_OFFERED else []
+
     # --- grades, follow-up, and which pairs are likely -----------------------------------------
 
     def grades(self) -> list[Reading]:
         """Return readings of a small table as counts of grades, which another command tests."""
-        if self.given or self.frame.height > GRADES:
+        if self.given:
             return []
         frame = self.frame.drop_nulls()
         readings = likely_grades(frame, {}, REQUIRED) if frame.height else []
@@ -765,7 +787,21 @@ class _Head:
         means = [self.numbers.get(str(r.options["n"]).strip('"'), np.ones(1)) for r in readings]
         if any(np.nanmean(n) < 5.0 for n in means):
             return []
+        if self.frame.height > GRADES and (len(readings) > 1 or not self.are_counts(readings[0])):
+            return []
         return [Reading(r.options, r.when, verb="grades") for r in readings]
+
+    def are_counts(self, reading: Reading) -> bool:
+        """Return whether events are as many as predicted, within a factor of two, in all rows."""
+        listed = (self.terms(reading.options[what]) for what in REQUIRED)
+        cells = (self.frame.select(t[0].expr).to_series() if t else None for t in listed)
+        found = [None if c is None else _numbers_of(c) for c in cells]
+        if any(values is None for values in found):
+            return False
+        n, events, p = (np.nan_to_num(values) for values in found if values is not None)
+        expected, total = float(n @ p), float(events.sum())
+        near = 0.5 * expected <= total <= 2.0 * expected
+        return bool(near and total >= 1 and order_of_events(n * p, (events > 0) * 1)[1] > TELLS)
 
     def followed(
         self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
@@ -900,77 +936,3 @@ class _Head:
 def min_max(a: str, b: str) -> tuple[str, str]:
     """Return two names in alphabetical order, so that a pair is found in either order."""
     return (a, b) if a <= b else (b, a)
-
-
-# ------------------------------------------------------------------------------
-# Tables of counts, for the command on grades.
-
-
-def likely_grades(
-    frame: pl.DataFrame, found: Mapping[str, Term], missing: Sequence[str]
-) -> list[Reading]:
-    """Return readings of columns that may be the roles ``missing`` from a table of grades.
-
-    Counts are whole numbers, events at most n, and probabilities fractions. ``found`` are the roles
-    known already.
-    """
-    used = {root for term in found.values() for root in term.roots}
-    numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
-    free = [n for n in numbers if n not in used]
-    whole = [n for n in free if (numbers[n] % 1 == 0).all() and not _counts_on(numbers[n])]
-    inside = [n for n in free if numbers[n].min() >= 0 and numbers[n].max() <= 100]
-    fractions = [n for n in inside if (numbers[n] % 1 != 0).any()]
-    gaps = any(frame[n].null_count() for n in frame.columns if n not in used)
-    options = {"n": whole, "events": whole, "probability": fractions}
-    columns = [
-        options[w] if w in missing else [(found[w].column or "")]
-        for w in REQUIRED
-    ]  # fmt: skip
-    readings = []
-    for n, events, p in product(*columns):
-        fits = n != events and not ({n, events} - numbers.keys())
-        if fits and (numbers[events] <= numbers[n]).all() and (numbers[n] > 0).any():
-            rates = numbers[events] / np.maximum(numbers[n], 1.0)
-            readings.append((n, events, p, _is_rate(numbers.get(p), rates)))
-    if gaps or any(not rate for *_, rate in readings):
-        # What was observed is not what was predicted, which may lack a value in a row of totals.
-        readings = [r for r in readings if not r[3]]
-    if not 0 < len(readings) <= LISTED_READINGS:
-        return [Reading(dict.fromkeys(missing, "COLUMN"))]
-    several_fit = len(readings) > 1
-    made = []
-    for n, events, p, _ in readings:
-        name = dict(zip(REQUIRED, (n, events, p), strict=True))
-        given = {w: quoted(name[w]) for w in missing}
-        signed = str(frame[p].dtype) == "String"  # divided by 100 where it is read
-        if "probability" in missing and numbers[p].max() > 1.0 and not signed:
-            given["probability"] += " / 100"
-        what = " and ".join(f"{w} is {name[w]}" for w in missing)
-        made.append(Reading(given, what if several_fit else ""))
-    return made
-
-
-def _as_floats(cells: pl.Series) -> FloatArray | None:
-    """Return a column as numbers (n,), percent signs removed; None for others and with gaps."""
-    import polars as pl
-
-    if cells.dtype == pl.String:
-        cells = cells.str.strip_chars().str.strip_chars_end("% ").cast(pl.Float64, strict=False)
-    if not cells.dtype.is_numeric() or cells.null_count() or not cells.len():
-        return None
-    values = np.asarray(cells.cast(pl.Float64).to_numpy())
-    return values if np.isfinite(values).all() else None
-
-
-def _counts_on(numbers: FloatArray) -> bool:
-    """Return whether numbers look like row numbers (1, 2, 3, …) or years, not like counts."""
-    years = ((numbers >= 1900) & (numbers <= 2100)).all()
-    return bool((numbers.size > 1 and (np.diff(numbers) == 1).all()) or years)
-
-
-def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
-    """Return whether a column equals the observed event rates, as fractions or percentages."""
-    if values is None:
-        return False
-    gaps = [np.abs(values - rates).max(), np.abs(values - 100.0 * rates).max()]
-    return bool(gaps[0] <= SAME_RATE or gaps[1] <= 10.0 * SAME_RATE)

@@ -212,10 +212,16 @@ class EvaluatedCells:
             word, hint = str(words[row]), ""
             if re.fullmatch(r"-?\d{1,3}([.,\s]\d{3})+([.,]\d+)?", word):
                 hint = ": write numbers without separators of thousands"
-            elif re.fullmatch(r"-?\d+,\d+", word):
+            elif re.fullmatch(r"-?\d+,\d+ ?%?", word):
                 hint = ": write decimal points, or separate columns by semicolons"
+            readings = []
+            if column.startswith("probs:") and self.is_plain(column) and has_commas(words):
+                every = [self.sql(c) for c in self.of("probs")]
+                every[self.of("probs").index(column)] = of_commas(self.sql(column), words)
+                readings = [Reading({"probs": ", ".join(every)})]
             raise InvalidPredictionsError(
-                f"{self.name(column)} is {word!r} in {self.nth(row)}, which is not a number{hint}"
+                f"{self.name(column)} is {word!r} in {self.nth(row)}, which is not a number{hint}",
+                readings,
             )
         unsigned = ~signed & words.is_not_null()
         if signed.any() and unsigned.any():
@@ -340,7 +346,8 @@ class EvaluatedCells:
             unit = 10_000 if {*key(name).split("_")} & {"bp", "bps", "basis"} else "NUMBER"
             every = ", ".join(f"{self.sql(c)} / {unit}" for c in self.of("probs"))
             raise InvalidPredictionsError(text, [Reading({"probs": every})])
-        every = ", ".join(f"{self.sql(c)} / 100" for c in self.of("probs"))
+        whole_row = self._sum_of_rows() if family else 100
+        every = ", ".join(f"{self.sql(c)} / {whole_row}" for c in self.of("probs"))
         within = (values > 0.0) & (values < 1.0)
         whole = bool((values[~within] % 1.0 == 0.0).all())
         if not (whole and within.any()) or family:
@@ -357,6 +364,12 @@ class EvaluatedCells:
              Reading({"probs": f"CASE WHEN {sql} < 1 THEN {sql} ELSE {sql} / 100 END"},
                      f"{odd} is {100 * values[k]:g} %")],
         )  # fmt: skip
+
+    def _sum_of_rows(self) -> int:
+        """Return 10, 100 or 1000 if all rows sum to it within 2 %, else 100."""
+        sums = np.sum([self.numbers(c) for c in self.of("probs")], axis=0)
+        fits = (k for k in (10, 100, 1000) if np.allclose(sums, k, atol=0.02 * k))
+        return next(fits, 100)
 
     def _refuse_cumulative(self, probs: FloatArray) -> None:
         if len(probs) < 2 or self.part:
@@ -732,6 +745,23 @@ def words_of(cells: pl.Series) -> pl.Series | None:
     if kind.is_float() and bool(((cells % 1 == 0) | cells.is_null() | cells.is_nan()).all()):
         return cells.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String)
     return None
+
+
+#: Numbers with decimal commas, and percent signs or none.
+WITH_COMMAS = r"^\s*-?\d+(,\d+)?\s*%?\s*$"
+
+
+def has_commas(words: pl.Series) -> bool:
+    """Return whether all words are numbers, of which some have decimal commas."""
+    known = words.drop_nulls()
+    return bool(known.str.contains(WITH_COMMAS).all() and known.str.contains(",").any())
+
+
+def of_commas(sql: str, words: pl.Series) -> str:
+    """Return the expression of numbers with decimal commas, percents with signs as fractions."""
+    signed = bool(words.str.contains("%", literal=True).any())
+    plain = f"TRIM(REPLACE({sql}, '%', ''))" if signed else sql
+    return f"TRY_CAST(REPLACE({plain}, ',', '.') AS DOUBLE){' / 100' * signed}"
 
 
 def literal(value: object, cells: pl.Series) -> str:

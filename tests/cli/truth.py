@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 490 tables of 49 kinds, names known and foreign.
+"""Files whose right reading is known: 520 tables of 52 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 490
+FILES = 520
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -593,6 +593,45 @@ def terciles(d: Draw) -> Case:
     return Case("terciles", cells, whole / 100, k, first)
 
 
+def tenths(d: Draw) -> Case:
+    """Three classes in tenths, and amounts of rain that are no percents."""
+    d.n = 400
+    parts = d.rng.multinomial(10, d.rng.dirichlet((4, 4, 4), d.n))
+    k = (parts.cumsum(axis=1) > 10 * d.rng.random((d.n, 1))).argmax(axis=1)
+    names = np.array(["below", "normal", "above"])
+    cells = {name: parts[:, j] for j, name in enumerate(names)} | {"beobachtet": names[k]}
+    cells |= {"rain_mm": np.round(d.rng.exponential(8.0, d.n), 1)}
+    first = {"probs": "below, normal, above", "label": "beobachtet"}
+    return Case("tenths", cells, parts / 10, k, first)
+
+
+def comma_percents(d: Draw) -> Case:
+    """Percents with decimal commas and signs."""
+    p = np.round(100 * d.risk, 1)
+    d.y = (d.rng.random(d.n) < p / 100).astype(int)
+    sign = str(d.rng.choice(["%", " %"]))
+    cells = [f"{v:.1f}{sign}".replace(".", ",") for v in p]
+    case = d.case("comma percents", cells, d.y, cells={"x": d.features["alter"]}, form="txt")
+    case.probs, case.holds = p / 100, ("",)
+    return case
+
+
+def verdicts(d: Draw) -> Case:
+    """Confidences beside words that say whether answers were right, some not attempted."""
+    sure = d.rng.integers(4, 20, d.n) * 5
+    right, out = d.rng.random(d.n) < sure / 100, d.rng.random(d.n) < 0.12
+    words = np.where(out, "NOT_ATTEMPTED", np.where(right, "CORRECT", "INCORRECT"))
+    cells = {
+        "problem": [f"q{k}" for k in range(d.n)],
+        "target": [f"t{k}" for k in range(d.n)],
+        "confidence": [None if o else int(c) for o, c in zip(out, sure, strict=True)],
+        "grade": words,
+    }
+    case = Case("verdicts", cells, sure[~out] / 100, right[~out].astype(int), {}, form="jsonl")
+    case.holds = ("CORRECT says that an answer was right",)
+    return case
+
+
 def sampled(d: Draw) -> Case:
     """Rows without the event were sampled and have weights."""
     n = 20_000
@@ -622,7 +661,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     shuffled_names, options_in_json, semicolons, answers_of_numbers, followed_months, boxes,
     free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
     competing_column, causes, status_words, parts, leads, unknown_word,
-    lone_confidence, permuted, one_hot,
+    lone_confidence, permuted, one_hot, tenths, comma_percents, verdicts,
 ]  # fmt: skip
 
 

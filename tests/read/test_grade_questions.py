@@ -1,5 +1,6 @@
 """What a table of grades raises a question about, and what it never proposes."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -40,3 +41,34 @@ def test_rows_of_outcomes_are_no_grades():
     table = pl.DataFrame({"rating": ["A"] * 300, "pd": [0.1] * 300, "default": [0.0, 1.0] * 150})
     with pytest.raises(ct.InvalidPredictionsError, match="each row is one outcome"):
         ct.grade_tests(table)
+
+
+def refused_readings(table, what):
+    with pytest.raises(ct.InvalidPredictionsError, match="no column is known") as refused:
+        what(table)
+    return [(reading.verb, dict(reading.options)) for reading in refused.value.readings]
+
+
+def test_an_audit_of_many_counts_points_to_grades():
+    rng = np.random.default_rng(4)
+    n, p = rng.integers(50, 5000, 800), (0.001 + 0.02 * rng.random(800)).round(6)
+    cells = {"ad_group": range(800), "impressions": n, "clicks": rng.binomial(n, p), "ctr": p}
+    options = {"n": "impressions", "events": "clicks", "probability": "ctr"}
+    table = pl.DataFrame(cells)
+    assert refused_readings(table, ct.read_predictions) == [("grades", options)]
+    rows = table.with_columns(clicks=pl.Series(rng.permutation(n)))
+    assert refused_readings(rows, ct.read_predictions)[0][0] != "grades"
+
+
+def test_basis_points_are_divided_and_grades_of_several_years_are_named_by_both():
+    n, bp = [310, 820, 1900], [50, 120, 300]
+    table = pl.DataFrame(
+        {
+            "Jahr": [2020] * 3 + [2021] * 3, "Klasse": [1, 2, 3] * 2, "Anzahl": n * 2,
+            "Ausfälle": [2, 9, 60, 1, 11, 55], "PD (bp)": bp * 2,
+        }
+    )  # fmt: skip
+    options = {"n": "Anzahl", "events": '"Ausfälle"', "probability": '"PD (bp)" / 10000'}
+    assert refused_readings(table, ct.read_predictions) == [("grades", options)]
+    tests = ct.grade_tests(table, **options)
+    assert all(name in str(tests) for name in ("2020 1", "2020 3", "2021 1", "2021 3"))
