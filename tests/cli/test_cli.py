@@ -70,34 +70,83 @@ def models(tmp_path):
     return tmp_path
 
 
+AS_FREQUENT = "each label is as frequent in both, as in another"
+
+
+@pytest.mark.parametrize(
+    "verb", [("compare",), ("gate", "--margin", ".1", "--against")], ids=["compare", "gate"]
+)
 @pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
-def test_compare_matches_rows_by_id(run, models, refused, done):
-    good, steep, flat = (models / f"{name}.csv" for name in ("good", "steep", "flat"))
-    (models / "bare.csv").write_text(steep.read_text().replace("id,", "n,", 1))
-    for words in (("compare", good), ("gate", good, "--margin", ".1", "--against")):
-        refused("each label is as frequent in both, as in another", *words, models / "bare.csv")
-        refused("\nsay: caltest ", *words, models / "bare.csv")
-        assert "rows of steep brought into the order of good" in run(*words, steep)[1]
-    frames = [{"txn_id": range(9), "p": np.arange(9) / 10, "y": [0, 1, 1] * 3}] * 2
-    frames[1] = {name: values[::-1] for name, values in frames[0].items()}
-    for old in (frames[1], {name: frames[1][name] for name in ("txn_id", "p")}):
-        found = ct.gate(frames[0], statistic=ct.ECE(2), against=old, margin=0.1)
-        assert ("rows of old brought" in found.notes[1], found.checks[0].estimate) == (True, 0.0)
+def test_files_are_matched_by_a_column_of_ids_and_refused_without(run, models, refused, verb):
+    command, *options = verb
+    words = (command, models / "good.csv", *options)
+    assert "rows of steep brought into the order of good" in run(*words, models / "steep.csv")[1]
+    steep = (models / "steep.csv").read_text()
+    (models / "bare.csv").write_text(steep.replace("id,", "n,", 1))
+    refused(AS_FREQUENT, *words, models / "bare.csv")
+    refused("\nsay: caltest ", *words, models / "bare.csv")
+
+
+@pytest.fixture
+def frames():
+    """The rows of one model twice, the second time from the last to the first."""
+    first = {"txn_id": range(9), "p": np.arange(9) / 10, "y": [0, 1, 1] * 3}
+    return [first, {name: values[::-1] for name, values in first.items()}]
+
+
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+@pytest.mark.parametrize("columns", [("txn_id", "p", "y"), ("txn_id", "p")])
+def test_gate_matches_tables_by_a_column_of_ids(frames, columns):
+    old = {name: frames[1][name] for name in columns}
+    found = ct.gate(frames[0], statistic=ct.ECE(2), against=old, margin=0.1)
+    assert "rows of old brought" in found.notes[1]
+    assert found.checks[0].estimate == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+def test_compare_models_matches_tables_by_a_column_of_ids(frames):
     table = ct.compare_models(dict(zip("ab", frames, strict=True)), statistic=ct.DebiasedL2(2))
     assert table.pairs[0].difference == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+def test_compare_reads_logits_of_one_model_only(models, refused, done):
+    good, steep, logits = (models / f"{name}.csv" for name in ("good", "steep", "steep-z"))
     pair = ct.ComparisonResult.from_json(done("compare", good, steep, "--json"))
     assert pair.verdict is ct.ComparisonVerdict.FIRST_BETTER
-    both = ("compare", good, models / "steep-z.csv")
-    assert ct.ComparisonResult.from_json(done(*both, "--json")).pvalue == pytest.approx(pair.pvalue)
-    refused("no value outside [0, 1], unlike steep-z: leave --from", *both, "--from-logits")
-    assert run("compare", good, steep, "--id", "id", "--fail-if-worse")[0] == 1
-    assert run("compare", steep, good, "--id", "id", "--fail-if-worse")[0] == 0
-    for three, code in (((good, flat, steep), 1), ((steep, flat, good), 0)):
-        assert run("compare", "--id", "id", "--fail-if-worse", *three)[0] == code
-    steep.write_text(steep.read_text().replace("id7,", "id8,"))
+    mixed = ct.ComparisonResult.from_json(done("compare", good, logits, "--json"))
+    assert mixed.pvalue == pytest.approx(pair.pvalue)
+    sentence = "no value outside [0, 1], unlike steep-z: leave --from"
+    refused(sentence, "compare", good, logits, "--from-logits")
+
+
+@pytest.mark.parametrize(
+    ("order", "code"),
+    [
+        (("good", "steep"), 1),
+        (("steep", "good"), 0),
+        (("good", "flat", "steep"), 1),
+        (("steep", "flat", "good"), 0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+def test_compare_fails_if_a_later_model_is_worse(run, models, order, code):
+    files = [models / f"{name}.csv" for name in order]
+    assert run("compare", "--id", "id", "--fail-if-worse", *files)[0] == code
+
+
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+def test_compare_lends_labels_by_id(models, done):
+    good, flat = models / "good.csv", models / "flat.csv"
     flat.write_text("\n".join(row.rpartition(",")[0] for row in flat.read_text().split()))
     assert "flat: labels of good.csv matched by id" in done("compare", good, flat)
-    refused("each label is as frequent in both, as in another", "compare", good, steep)
+
+
+@pytest.mark.filterwarnings("ignore::caltest.DoubtfulInputWarning")
+def test_compare_refuses_ids_that_are_twice_or_missing(models, refused):
+    good, steep = models / "good.csv", models / "steep.csv"
+    steep.write_text(steep.read_text().replace("id7,", "id8,"))
+    refused(AS_FREQUENT, "compare", good, steep)
     refused("steep has ids more than once: id8", "compare", good, steep, "--id", "id")
     steep.write_text(steep.read_text().partition("id8,")[0])
     refused(" lacks ids of good: id0, id1, id2, ", "compare", good, steep, "--id", "id")
