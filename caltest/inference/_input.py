@@ -17,13 +17,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from caltest._base.arrays import RNG, AnyArray, IntArray, largest, quarters
-from caltest._base.containers import is_table, opened
+from caltest._base.containers import opened
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Aligned, Canonical, Lens, LensLike, OneVsRest, TopK, as_lens
 from caltest.data.numbers import n_copies
-from caltest.data.predictions import as_sampled, match_rows, questioned, refuse_unlike
+from caltest.data.predictions import as_sampled, match_rows, refuse_unlike
 from caltest.errors import (
     InvalidPredictionsError,
     Reading,
@@ -37,6 +37,7 @@ from caltest.read.arguments import (
     MatchedRows,
     has_labels,
     matched_by_index,
+    questioned_arrays,
     read_arguments,
     with_ids,
 )
@@ -209,9 +210,8 @@ def take_rows(
         facts = {"rounded": False, **facts}
     data = read_arguments(probs, labels, **facts)
     # Tables were asked about where they were read; a stream of batches is bet on as it comes
-    if labels is not None and not in_order and (type(probs) is np.ndarray or not is_table(probs)):
-        as_is, logits = facts.get("as_is", False), facts.get("from_logits", False)
-        data = questioned(data, as_is, probs, labels, logits)
+    if not in_order:
+        data = questioned_arrays(data, probs, labels, facts)
     return admitted(verb, data, in_order, stakes)
 
 

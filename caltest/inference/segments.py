@@ -278,10 +278,14 @@ def _cells_of_columns(
             dropped.append(f"{feature.name} (the same cells as {first})")
         elif unnamed and cut and _tells(column, data, min_rows):
             dropped.append(f"{feature.name} (outcomes follow from it)")
+        elif unnamed and cut and _is_part_of_outcome(column, data):
+            dropped.append(f"{feature.name} (one outcome occurs at one of its values only)")
         else:
             cut.append(column)
     known = [c for c in cut[1:] if not unnamed and c.feature.name in data.features.named]
-    leaks = [c.feature.name for c in known if _tells(c, data, min_rows)]
+    leaks = [
+        c.feature.name for c in known if _tells(c, data, min_rows) or _is_part_of_outcome(c, data)
+    ]
     if leaks:
         others = ",".join(name for name in data.features.named if name not in leaks)
         search = spelt(f"search the others, features= (--features {shlex.quote(others)})")
@@ -329,6 +333,41 @@ def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
     return against <= CONTRADICTING * rare and misses >= max(
         EXPECTED * against, -np.log(LABEL_CHANCE)
     )
+
+
+#: Share of rows with the lowest value, from which on it is looked at beside all others.
+COMMON_VALUE = 0.05
+
+
+def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
+    """Return whether one outcome occurs on one side of a column only, in excess of predictions.
+
+    A step on the way to the outcome is like that, such as a click before a purchase: it is known
+    after the prediction. Sides are the missing cells, the lower of two values or a common lowest
+    value, and the rest. Both the absence on one side and the excess on the other must have a chance
+    below ``LABEL_CHANCE`` by the predictions; where only one side is off, as at a hospital that
+    reports no events, the predictions are in question and not the column.
+    """
+    x, p = column.feature.values, data.probs[:, 0]
+    known = x[~np.isnan(x)]
+    if not known.size:
+        return False
+    lowest = x == known.min()
+    sides = [np.isnan(x)]
+    if np.unique(known).size == 2 or lowest.mean() >= COMMON_VALUE:
+        sides.append(lowest)
+    for side in sides:
+        for event, risk in ((data.labels == 0, p), (data.labels != 0, 1.0 - p)):
+            for pure in (side, ~side):
+                if not pure.any() or pure.all() or event[pure].any() or not event.any():
+                    continue
+                absence = float(np.log1p(-np.minimum(risk[pure], 1.0 - 1e-12)).sum())
+                expected, seen = float(risk[~pure].sum()), float(event[~pure].sum())
+                # Chernoff's bound of as many events as seen
+                excess = seen - expected + seen * float(np.log(max(expected, 1e-12) / seen))
+                if max(absence, excess) < np.log(LABEL_CHANCE) and seen > expected:
+                    return True
+    return False
 
 
 def _contradictions(values: FloatArray, event: BoolArray) -> int:

@@ -18,7 +18,13 @@ from caltest._base.containers import as_column, as_ndarray, can, is_table, names
 from caltest._base.written import Fields, several, unknown
 from caltest.data.followup import Followup
 from caltest.data.labels import Facts
-from caltest.data.predictions import Predictions, index_of, of_plain_arrays, refuse_misaligned
+from caltest.data.predictions import (
+    Predictions,
+    index_of,
+    of_plain_arrays,
+    questioned,
+    refuse_misaligned,
+)
 from caltest.data.rounded import without_rounded
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import UnclearColumnsError, Wanted, choose
@@ -40,6 +46,20 @@ CHOICES = (
     *("predicted_label", "drop_missing", "where", "event", "competing", "strata", "as_is"),
     "votes",
 )
+
+
+def questioned_arrays(
+    data: Predictions, probs: object, labels: object, facts: Mapping[str, Any]
+) -> Predictions:
+    """Return predictions with the notes of the guards of arrays; tables were asked when read.
+
+    ``probs``, ``labels`` and ``facts`` are the arguments as they were given.
+    DoubtfulInputError where the values say that they are meant otherwise, without ``as_is``.
+    """
+    if labels is None or (type(probs) is not np.ndarray and is_table(probs)):
+        return data
+    as_is, logits = facts.get("as_is", False), facts.get("from_logits", False)
+    return questioned(data, as_is, probs, labels, logits)
 
 
 def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts]) -> Predictions:

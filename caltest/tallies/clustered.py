@@ -21,6 +21,7 @@ from caltest.data.facts import as_names
 from caltest.data.lenses import Lens, LensLike, as_lens
 from caltest.errors import FewClustersWarning, InvalidPredictionsError, StatisticError
 from caltest.nulls.laws import clopper_pearson
+from caltest.read.arguments import questioned_arrays
 from caltest.read.grade_tables import count_table, read_columns
 from caltest.tallies.grid import AnyTally
 from caltest.tallies.sql import CLUSTER_CELLS
@@ -112,6 +113,7 @@ class ClusteredTally(AnyTally):
             raise StatisticError("a tally of clusters drops no rows: leave them out before")
         clusters = facts.pop("clusters")
         data, through = rows_to_tally(lens, probs, labels, facts)
+        data = questioned_arrays(data, probs, labels, facts)
         if data.weights is not None:
             raise StatisticError("a tally of clusters keeps no weights: leave them out")
         of_rows = as_names(clusters, data.n, "clusters of a tally").astype(str)

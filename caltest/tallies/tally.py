@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -35,7 +35,7 @@ from caltest.data.numbers import as_they_are
 from caltest.data.questions import Column, Question, Rows
 from caltest.data.spare_columns import train_rows
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.read.arguments import read_arguments
+from caltest.read.arguments import questioned_arrays, read_arguments
 from caltest.read.contract import Chosen, Wanted
 from caltest.read.expressions import listing
 from caltest.read.files import chosen_of, opened_part, read_table, table_in_memory
@@ -150,6 +150,8 @@ class Tally(AnyTally, Counted):
 
         Raises
         ------
+        DoubtfulInputError
+            For arrays whose values say that they are meant otherwise, without ``as_is=True``.
         StatisticError
             For a lens of more than two classes or of your own, and facts of rows that sums lack.
         """
@@ -168,7 +170,11 @@ class Tally(AnyTally, Counted):
         key, sums = (np.concatenate([part[j] for part in parts]) for j in range(2))
         totals = np.stack([part[2] for part in parts])
         head = (through, grid, data.n_classes, data.classes, weights)
-        return cls(*head, key, np.repeat(np.arange(len(parts)), sizes), sums, totals, data.notes)
+        stratum = np.repeat(np.arange(len(parts)), sizes)
+        tally = cls(*head, key, stratum, sums, totals, data.notes)
+        if labels is None or questions_of_tally(tally, {}) == ():
+            return tally
+        return replace(tally, notes=questioned_arrays(data, probs, labels, facts).notes)
 
     @classmethod
     def from_dask(
@@ -306,6 +312,20 @@ class Tally(AnyTally, Counted):
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
 
 
+def questions_of_tally(tally: Tally, said: Mapping[str, str]) -> tuple[Question, ...] | None:
+    """Return the questions that sums of the event of two classes raise; None for other tallies.
+
+    ``said`` maps options to the user's expressions. O(C) for C cells.
+    """
+    if tally.n_classes > 2 or tally.weights is not None:
+        return None
+    if tally.lens not in (OneVsRest(1), Canonical()):
+        return None
+    centre, _, half, _ = Grid(tally.grid).of(tally.key)
+    p, rows = centre + half * mean_position(tally.sums), tally.sums[:, 0].astype(np.float64)
+    return doubts_of_sums(p, rows, tally.sums[:, CELL_SUMS.index("events")], said)
+
+
 def rows_to_tally(
     lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
@@ -436,6 +456,7 @@ class Tallies(AnyTally):
         """
         facts.setdefault("rounded", False)
         data = read_arguments(probs, labels, **facts).labelled("Tallies")
+        data = questioned_arrays(data, probs, labels, facts)
         if not isinstance(lenses, (Sequence, type(None))):
             raise StatisticError(f"lenses is {lenses!r}: give a list of lenses, or a Tally.of it")
         return cls.of_part(data, lenses, grid)
@@ -740,12 +761,8 @@ class TallyReading:
             if (question := train_rows(empty)) is not None:
                 asked.append(question)
         members = counted.members if isinstance(counted, Tallies) else (counted,)
-        event = [m for m in members if m.n_classes == 2 and m.lens in (OneVsRest(1), Canonical())]
-        if event and event[0].weights is None:
-            sums = event[0].sums
-            centre, _, half, _ = Grid(event[0].grid).of(event[0].key)
-            p, rows = centre + half * mean_position(sums), sums[:, 0].astype(np.float64)
-            asked += doubts_of_sums(p, rows, sums[:, CELL_SUMS.index("events")], said)
+        asked += next((questions for m in members
+                       if (questions := questions_of_tally(m, said)) is not None), ())  # fmt: skip
         notes = tuple(map(Doubt, answered(asked, self.wanted.as_is)))
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")
 

@@ -623,3 +623,35 @@ def test_a_strong_feature_of_a_sharp_model_is_searched(rng):
     frame = {"p": p, "y": rng.random(800) < p, "x": x, "side": x > 0, "z": rng.normal(x, 3)}
     found = ct.segment_search(frame, "y", features="*", n_resamples=99, rng=1)
     assert not [name for name in found.dropped if "outcomes follow" in name]
+
+
+def test_a_step_on_the_way_to_the_outcome_is_no_feature():
+    rng = np.random.default_rng(6)
+    n = 6000
+    p_click = rng.beta(1.0, 20.0, n)
+    p = p_click * rng.beta(3.0, 6.0, n)
+    clicked = rng.random(n) < p_click
+    bought = clicked & (rng.random(n) < p / p_click)
+    paid = np.where(bought | (clicked & (rng.random(n) < 0.2)), rng.gamma(2.0, 9.0, n), 0.0)
+    age = rng.integers(18, 90, n)
+    table = {"p": p, "y": bought * 1, "clicked": clicked * 1, "paid": paid, "age": age}
+    rows = ct.read_predictions(table, features="*")
+    result = ct.segment_search(rows, n_resamples=99, rng=0)
+    left_out = " ".join(result.dropped)
+    assert "clicked (one outcome occurs at one of its values only)" in left_out
+    assert "paid (" in left_out
+    assert result.columns == ("prediction", "age")
+    named = ct.read_predictions(table, features="clicked,age")
+    with pytest.warns(ct.DoubtfulInputWarning, match="outcomes follow from 'clicked'"):
+        ct.segment_search(named, n_resamples=99, rng=0)
+
+
+def test_a_place_without_events_is_a_finding_and_stays():
+    rng = np.random.default_rng(7)
+    n = 4000
+    p, ward = rng.beta(2.0, 6.0, n), rng.integers(0, 2, n)
+    y = (rng.random(n) < p) & (ward == 1)  # ward 0 reports no events
+    rows = ct.read_predictions({"p": p, "y": y * 1, "ward": ward}, features="*")
+    result = ct.segment_search(rows, n_resamples=99, rng=0)
+    assert not any(name.startswith("ward") for name in result.dropped)
+    assert any("ward" in segment.name for segment in result.segments)

@@ -193,3 +193,24 @@ def test_a_state_is_of_the_columns_and_labels_that_were_asked(words_file, tmp_pa
     name = next(iter(other))
     with pytest.raises(ct.StatisticError, match=f"was written with {name}=.*, not .*: give the"):
         ct.scan(words_file, **asked | other)
+
+
+def test_tallies_of_arrays_ask_as_tests_do():
+    rng = np.random.default_rng(2)
+    p = rng.beta(2.0, 3.0, 500)
+    y = (rng.random(500) < 1.0 - p) * 1
+    for make in (ct.Tally.of, ct.Tallies.of):
+        with pytest.raises(ct.DoubtfulInputError, match="events are rarer where probs are higher"):
+            make(p, y)
+        noted = make(p, y, as_is=True)
+        assert any("read as it is" in note for note in noted.notes)
+        assert make(1.0 - p, y).n == 500
+    predicted = (p > 0.5) * 1
+    with (
+        pytest.warns(ct.DoubtfulInputWarning, match="may be predicted classes"),
+        pytest.raises(ct.DoubtfulInputError, match="predicted class"),
+    ):
+        ct.Tally.of(p, predicted)
+    clusters = np.arange(500) // 5
+    with pytest.raises(ct.DoubtfulInputError, match="rarer"):
+        ct.ClusteredTally.of(p, y, clusters=clusters)
