@@ -15,6 +15,9 @@ def test_clusters_that_lie_within_subgroups_are_noted():
     run = {"clusters": patient, "n_resamples": 199, "rng": 1}
     found = ct.calibration_test(p, y, by=[f"hospital {h}" for h in patient // 10], **run)
     assert any("the 100 clusters lie within 10 subgroups" in note for note in found.notes)
+    nine = np.minimum(patient // 10, 8)
+    few = ct.calibration_test(p, y, by=[f"hospital {h}" for h in nine], **run)
+    assert not any("lie within" in note for note in few.notes)  # fewer than ten subgroups
     alike = ct.calibration_test(p, y, by=np.where(patient % 2, "f", "m"), **run)
     assert not any("lie within" in note for note in alike.notes)
 

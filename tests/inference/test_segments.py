@@ -14,6 +14,7 @@ from caltest.inference.lattice import (
     LATTICE_SHIFTS,
     OF_NORMAL,
     CutFeature,
+    EvidenceLaw,
     Lattice,
     Scan,
     log_moment,
@@ -397,6 +398,15 @@ def test_clusters_widen_intervals():
     assert (b.gain, b.high - b.low) == pytest.approx((a.gain, a.high - a.low), rel=0.3)
     with pytest.raises(ct.StatisticError, match="too few clusters"):
         ct.segment_search(p, y, f, clusters=np.arange(300) % 4)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01, 0.2])
+def test_evidence_is_above_the_bar_where_its_p_value_is_at_most_alpha(alpha):
+    law = EvidenceLaw((np.arange(999.0), np.full(999, 5.0)), "redraw", 999, "complete")
+    bar = law.bar(alpha)
+    assert bar == pytest.approx(999 - 1000 * alpha, abs=1e-6)
+    assert law.pvalue(bar + 0.5) <= alpha < law.pvalue(bar - 0.5)
+    assert law.bar(1e-4) == np.inf
 
 
 def test_a_learner_teaches_one_more_column():

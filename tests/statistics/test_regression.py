@@ -105,6 +105,18 @@ def test_standard_errors_are_the_curvature():
     assert answer.slope_interval[1] == pytest.approx(b + 1.959963985 * answer.slope_se)
 
 
+@pytest.mark.parametrize("clustered", [False, True])
+def test_degrees_of_freedom_are_the_effective_number_of_units_less_one(clustered):
+    rng = np.random.default_rng(5)
+    p, w = rng.uniform(0.1, 0.9, 60), rng.exponential(1.0, 60)
+    unit = np.repeat(np.arange(12), 5) if clustered else np.arange(60)
+    facts = {"clusters": unit} if clustered else {}
+    answer = cox_recalibration(p, (rng.random(60) < p).astype(int), weights=w, **facts)
+    mass = np.bincount(unit, w)
+    reach = scipy.stats.t.ppf(0.975, mass.sum() ** 2 / (mass**2).sum() - 1.0)
+    assert answer.slope_interval[1] == pytest.approx(answer.slope + reach * answer.slope_se)
+
+
 def test_first_two_moments_under_calibration():
     data, four = event(two(5, 11)[0]), ct.QuantileBins(4)
     for statistic, mean, deviation in [
