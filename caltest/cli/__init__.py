@@ -37,19 +37,19 @@ Exit codes: 0 done; with --fail-on-miscalibration 1 miscalibrated, 3 cannot tell
 DEBUG = "--debug"
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {
-    "audit": ("verbs", "Ask everything at once: is the model behind FILE calibrated?"),
+    "audit": ("verbs", "Audit a model: all usual questions of calibration at once."),
     "compare": ("verbs", "Compare the calibration of several models."),
-    "decide": ("acting", "Compare what acting on the probabilities promises with what it gained."),
-    "gate": ("verbs", "Say whether the model behind FILE, or behind many, may be released."),
+    "decide": ("acting", "Compare promised and realised utility of acting on predictions."),
+    "gate": ("verbs", "Decide whether a model may be released: passed, failed, cannot tell."),
     "grades": ("verbs", "Test the probability of every grade, from a table of counts."),
-    "interval": ("verbs", "Say how large the calibration error may be."),
-    "monitor": ("streams", "Bet against calibration as rows come in, and keep the state."),
-    "plan": ("verbs", "Say how many rows are needed, and how many more than there are."),
+    "interval": ("verbs", "Compute a confidence interval for the calibration error."),
+    "monitor": ("streams", "Monitor calibration sequentially, with the state in a file."),
+    "plan": ("verbs", "Compute the sample size of a test, an interval or a monitor."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
-    "report": ("verbs", "Write one page that a reviewer, a regulator or a meeting can read."),
+    "report": ("verbs", "Write a report of one page for reviewers, regulators and meetings."),
     "revisions": (
         "acting",
-        "Test whether forecasts are revised as they should be, before any outcome.",
+        "Test whether forecast revisions are unpredictable, as they should be.",
     ),
     "segments": ("verbs", "Find the segments in which the model is miscalibrated."),
     "test": ("verbs", "Test one aspect of calibration."),

@@ -34,10 +34,11 @@ command = partial(click.command, cls=Verb)
 @option("--plot", "picture", type=o.TARGET, group="Output", help="Draw it: .pdf, .svg or .png.")
 @o.FAIL
 def decide(alpha: float, **options: Any) -> Outcome:
-    """Compare what acting on the probabilities promises with what it gained.
+    """Compare the utility that acting on the probabilities promises with the utility gained.
 
-    Name what an action costs, in a file with --costs or by --threshold; or draw the net benefit
-    with --curve. With --fail-on-miscalibration, a promise that is not kept fails.
+    Give the costs of actions in a file with --costs, or a decision threshold with --threshold;
+    --curve draws the net benefit. With --fail-on-miscalibration the command fails if the promise is
+    not kept.
     """
     asked = [name for name in ("costs", "threshold", "curve") if options[name]]
     if len(asked) != 1:
@@ -83,10 +84,11 @@ def _drawn(
 @option("--plot", "picture", type=o.TARGET, group="Output", help="Draw the evidence over time.")
 @o.FAIL
 def revisions(file: Path, **options: Any) -> Outcome:
-    """Test whether forecasts are revised as they should be, before any outcome.
+    """Test whether forecast revisions are unpredictable, before any outcome is known.
 
-    FILE has one row per forecast: its question (--ids), its time and its probability. A calibrated
-    forecaster's next revision cannot be predicted. With --fail-on-miscalibration an alarm fails.
+    FILE has one row for each forecast: its question (--ids), its time and its probability. The next
+    revision of a calibrated forecaster cannot be predicted. With --fail-on-miscalibration an alarm
+    fails.
     """
     from caltest.read.forecast_rows import read_forecasts
 

@@ -77,12 +77,12 @@ HONOURED_BY = {
 def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Outcome:
     """Draw a picture, and print its numbers.
 
-    deviation and classical are reliability diagrams with one panel a component of the lens;
-    isotonic and smooth are curves without bins, band says where the true one lies; simplex is the
-    triangle of three classes; bins shows what the number of bins does, null how unusual the error
-    is, audit all lenses; forest shows the errors of subgroups, sites how calibration varies over
-    them, and deviation and classical have a panel for each, all with --by; comparison shows two
-    models, difference what lies between them.
+    deviation and classical are reliability diagrams with one panel for each component of the lens;
+    isotonic and smooth are curves without bins, band is a confidence band for the true curve.
+    simplex is the triangle of three classes. bins shows the error against the number of bins, null
+    the error within its null distribution, audit the p-values of all lenses. With --by, forest
+    shows the errors of subgroups, sites the variation of calibration over them, and deviation and
+    classical have a panel for each. comparison shows two models, difference their difference.
     """
     for name, kinds in HONOURED_BY.items():
         source = click.get_current_context().get_parameter_source(name)

@@ -65,15 +65,15 @@ state changes as a whole or not at all, whenever the run ends.
 def monitor(
     files: tuple[Path, ...], state: Path, as_json: bool, picture: Path, gate: bool, **options: Any
 ) -> Outcome:
-    """Bet against calibration as rows come in, and keep the state.
+    """Monitor calibration sequentially with e-values; the state is kept in a file.
 
-    Rows of FILES that were counted by an earlier run are not counted again, also under a new file
-    name; they must not change. From the first row without its label on, rows wait for the next run;
-    with --time, all rows of its time and later ones do. Rows of one time are one bet, since they
-    may depend on each other. With --drop-missing, rows without a label
-    before one with it are left out for good, which is valid where neither whether nor when a label
-    is known depends on it. Or FILES are tallies, as Tally.to_json writes them: each is one batch,
-    in the order given.
+    Rows of FILES that an earlier run has counted are not counted again, even under a new file name;
+    they must not change. From the first row without a label on, rows wait for the next run; with
+    --time, all rows of its time and of later times do. Rows of one time are one bet, because they
+    may depend on each other. With --drop-missing, rows without a label are left out for good once a
+    later row has one. This is valid if neither whether nor when a label becomes known depends on
+    it. FILES may also be tallies, as Tally.to_json writes them: each is one batch, in the order
+    given.
     """
     settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded", "independent")
     question = {name: options[name] for name in settings if options[name] is not None}

@@ -69,12 +69,12 @@ PROFILES = ("ml", "clinical", "weather", "llm")
 @o.TOGETHER_OPTION
 @o.RUN
 def audit(**options: Any) -> Outcome:
-    """Ask everything at once: is the model behind FILE calibrated?
+    """Audit the calibration of the model behind FILE: all usual questions at once.
 
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
-    --tolerance the verdict says whether the error matters, and --fail-on-miscalibration asks that.
-    Several files, or a pattern such as 'part-*.parquet', are rows of one model; above 512 MB, or
-    with --resume, they are read in batches and answered from their sums.
+    --tolerance the verdict says whether the error matters, and --fail-on-miscalibration decides by
+    that. Several files, or a pattern such as 'part-*.parquet', are rows of one model. Above 512 MB,
+    or with --resume, they are read in batches, and only sums over fine bins are kept.
     """
     data = read(options | {"whole": True})
     options["costs"] = utility_of(options, data)
@@ -102,9 +102,9 @@ def audit(**options: Any) -> Outcome:
 def test(alpha: float, **options: Any) -> Outcome:
     """Test one aspect of calibration.
 
-    Lens, statistic and null are written as in Python, such as --lens 'OneVsRest(1)' and
-    --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration asks
-    about all rows and about every subgroup, each at half of alpha.
+    Lens, statistic and null distribution are written as in Python, such as --lens 'OneVsRest(1)'
+    and --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration
+    tests all rows and every subgroup, each at half of alpha.
     """
     data = read(options)
     if options["statistic"] == "slope":
@@ -134,11 +134,11 @@ def test(alpha: float, **options: Any) -> Outcome:
 @o.RESAMPLES_OPTION
 @o.RUN
 def interval(**options: Any) -> Outcome:
-    """Say how large the calibration error may be.
+    """Compute a confidence interval for the calibration error.
 
     Lens and statistic are written as in Python, such as --lens 'OneVsRest(1)' and --statistic
-    'ECE(QuantileBins(10))'. With --fail-on-miscalibration, miscalibrated means that the interval
-    does not contain 0.
+    'ECE(QuantileBins(10))'. With --fail-on-miscalibration the command fails if the interval
+    excludes 0.
     """
     data = read(options)
     if options["statistic"] in FORMULAS:
@@ -177,8 +177,9 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 def grades(file: Path, **options: Any) -> Outcome:
     """Test the probability of every grade, from a table of counts.
 
-    FILE has a row for each; columns are found by their names. By default one-sided: is the risk
-    underestimated? With --fail-on-miscalibration a rejected grade, or portfolio, fails.
+    FILE has a row for each grade; columns are found by their names. The default test is one-sided:
+    is the risk underestimated? With --fail-on-miscalibration the command fails if a grade, or the
+    portfolio, is rejected.
     """
     check_out(options | {"file": file})
     result = ct.grade_tests(file, **settings(ct.grade_tests, options))
@@ -202,9 +203,9 @@ def grades(file: Path, **options: Any) -> Outcome:
 def segments(file: Path, **options: Any) -> Outcome:
     """Find the segments in which the model is miscalibrated.
 
-    Without --features, all columns of FILE are searched that nothing else uses, but those that
-    name, number or time the rows. A feature that the model has not used may fail although the model
-    is calibrated on average: then it would improve the model.
+    Without --features, all unused columns of FILE are searched, except identifiers, row numbers and
+    times. A feature that the model does not use may be found although the model is calibrated on
+    average: it would then improve the model.
     """
     check_out(options | {"file": file})
     if "," in (options["clusters"] or ""):
@@ -241,11 +242,11 @@ def segments(file: Path, **options: Any) -> Outcome:
 @o.SEED_OPTION
 @o.OUT
 def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outcome:
-    """Say how many rows are needed, and how many more than there are.
+    """Compute the sample size needed, and how many rows are missing.
 
-    For a test; with --width an interval; with --tolerance to show that an error is small; with
-    --against to show that the other model is better; with --monitor until an alarm. What is wrong
-    is the --alternative, or else what the labels of the file ask for.
+    By default for a test; with --width for an interval; with --tolerance to show that an error is
+    small; with --against to show that the other model is better; with --monitor until an alarm. The
+    assumed miscalibration is --alternative, or else is estimated from the labels of the file.
     """
     check_out(options | {"like": like, "against": against})
     if like.startswith(MODEL):
@@ -298,11 +299,11 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @o.JSON
 @o.FAIL
 def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outcome:
-    """Write one page that a reviewer, a regulator or a meeting can read.
+    """Write a report of one page for reviewers, regulators and meetings.
 
-    It says what was found, how large and how sure that is, for which rows, and what was not
-    examined. Pages in HTML need nothing else: pictures and style are within. Several files, or a
-    pattern such as 'part-*.parquet', are rows of one model.
+    It has the finding, its size and uncertainty, the data, and a list of unexamined questions. A
+    page in HTML is self-contained. Several files, or a pattern such as 'part-*.parquet', are rows
+    of one model.
     """
     if options["out"].suffix.lower() not in ct.Report.endings:
         endings = ", ".join(ct.Report.endings)
@@ -527,10 +528,10 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
 @o.TOGETHER_OPTION
 @o.OUTPUT
 def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options: Any) -> Outcome:
-    """Say whether the model behind FILE, or behind many, may be released.
+    """Decide whether the model behind FILE may be released: passed, failed or cannot tell.
 
-    It passes if its error is at most --tolerance, and at most --margin larger than that of the
-    model --against; it fails if a lower bound is beyond that. For two models in columns of one
+    It passes if its error is at most --tolerance, and exceeds the error of the model --against by
+    at most --margin. It fails if a lower bound exceeds its limit. For two models in columns of one
     FILE, --probs NEW,OLD names the new one first. --out summary.md writes Markdown.
     """
     from caltest.read.files import shared_ids

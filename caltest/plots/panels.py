@@ -80,7 +80,7 @@ def reliability(
     Parameters
     ----------
     style : {"deviation", "classical"}, default "deviation"
-        ``"deviation"``: outcome minus prediction against the prediction, as marks with an area by
+        ``"deviation"``: observed − predicted against the prediction, as marks with an area by
         the number of rows (filled outside their bars), with a histogram of the predictions
         (Vaicenavicius et al. 2019, Fig. 4). The axis shows the bins of 99 % of the rows; those
         beyond are triangles at its edge, with their values. ``"classical"``: frequencies as

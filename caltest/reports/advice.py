@@ -215,7 +215,7 @@ RULES = (
         "nothing found",
         lambda s: True,
         lambda s: (
-            f"No action needed now. Errors up to {_points(s.detectable)} would pass as noise."
+            f"No action needed now. Errors up to {_points(s.detectable)} would not be detected."
             if s.detectable == s.detectable
             else "No action needed: no test rejects calibration."
         ),

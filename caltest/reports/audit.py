@@ -105,7 +105,7 @@ def audit(
         matters, by bounds that are each wrong with a chance of at most ``alpha``, and whether the
         error of another row does (at ``alpha`` over all such errors). A row that finds nothing says
         "too little data" where an error of this size (without one 0.1, or the mean prediction of a
-        rarer event) would pass as noise, or leave no trace in more than 20 % of data sets.
+        rarer event) would not be detected, or leave no trace in more than 20 % of data sets.
     costs : Utility or callable, optional
         :class:`Costs` of actions, ``Costs.threshold(t)`` or another utility. A further row asks
         whether acting on the probabilities gains what they promise (:class:`UtilityCalibration`),

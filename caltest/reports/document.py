@@ -762,7 +762,7 @@ class Measures(Result):
         for name, calibrated in CALIBRATED_AT.items():
             _, low, high = self.find(name) or (0.0, calibrated, calibrated)
             if low > calibrated or high < calibrated:
-                wrong.append(f"{name} ({low:.3g} to {high:.3g}) leaves out {calibrated:g}")
+                wrong.append(f"{name} ({low:.3g} to {high:.3g}) excludes {calibrated:g}")
         return wrong
 
     def _procedure(self) -> list[str]:

@@ -664,7 +664,7 @@ CONFIDENCE = {
 }
 
 
-#: An error of this size must not pass as noise where no tolerance is given.
+#: Smallest error that has to be detectable where no tolerance is given.
 NOTICED = 0.1
 
 
@@ -858,7 +858,7 @@ def _wrong(
         )
     if significant and not errors and rows[0].aspect == "error":
         judged = rows[0].verdict is not Finding.TOO_LITTLE_DATA
-        passed = "passes as noise" if judged else "cannot be judged"
+        passed = "is within sampling noise" if judged else "cannot be judged"
         sentences.append(
             f"The binned error ({rows[0].lens}) {passed}, but miscalibration shows in: "
             f"{', '.join(row.lens for row in significant)}."
@@ -994,14 +994,14 @@ def _not_rejected(
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
-            "No test found an error larger than a calibrated model could show. An error "
-            f"of up to {_passing(row)} ({row.lens}) passes as noise at this sample size."
+            "No miscalibration detected. At this sample size, errors below "
+            f"{_passing(row)} ({row.lens}) cannot be distinguished from noise."
         )
     needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
     return AuditVerdict.TOO_LITTLE_DATA, (
-        f"With {several(data.n, 'prediction')} an error of the size to be noticed ({noticed:.2g}) "
-        "can pass as noise: these data can neither confirm nor refute calibration. At least "
-        f"{needed} rows like these are needed to tell."
+        f"With {several(data.n, 'prediction')} even an error of {noticed:.2g} would not be "
+        "detectable: these data can neither confirm nor refute calibration. At least "
+        f"{needed} rows like these are needed."
     )
 
 

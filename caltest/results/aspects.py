@@ -143,7 +143,7 @@ class WorstClassResult(Result):
             tone="bad" if self.named else "plain",
             headline=self.finding,
             numbers=tuple(numbers),
-            drawing=sketches.forest(rows, "z; grey: passes as noise"),
+            drawing=sketches.forest(rows, "z; grey: within sampling noise"),
         )
 
     @property
@@ -186,7 +186,7 @@ class WorstClassResult(Result):
         if not self.repair:
             return ""
         left = dict(self.repair_pvalues).get(self.repair)
-        after = "" if left is None else f": what is left has p = {format_p(left)}"
+        after = "" if left is None else f" (test of the remaining error: p = {format_p(left)})"
         return f"The smallest recalibration that is enough: {REPAIRS[self.repair]}{after}."
 
 

@@ -662,12 +662,12 @@ class SegmentSearch(Result):
         sentences = {
             "None is listed: the segments of most evidence are shown.": not self.segments,
             "Evidence is the gain in log-likelihood from recalibrating the segment, minus a "
-            f"penalty for the search; the most evidence in a calibrated model is above "
-            f"{self.bar:.1f} in {100 * self.alpha:g} % of data sets.": True,
+            f"penalty for the search; in {100 * self.alpha:g} % of calibrated data sets the "
+            f"largest exceeds {self.bar:.1f}.": True,
             f"Finding: MISCALIBRATED somewhere (p {self.shown_p}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
             f"Finding: no error found (p {self.shown_p}). {self.reach_in_words}": not self.segments,
-            f"Wrong, but not shown to be so on average: {cancelled}.": cancelled,
+            f"Miscalibrated, with errors that may cancel on average: {cancelled}.": cancelled,
             self.gain_in_words: True,
             f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "
             "unless the predictions were rounded to 0: then give them unrounded.": self.impossible,
@@ -686,9 +686,12 @@ class SegmentSearch(Result):
     def gain_in_words(self) -> str:
         """Sentence on the reduction of the Brier score from recalibrating the segments."""
         if self.error == 0.0:
-            return "Corrected on some rows, the Brier score of the others does not fall."
+            return (
+                "Recalibrating segments on some rows does not lower the Brier score of the others."
+            )
         return (
-            "Corrected where it shows, the Brier score of new rows would fall by "
-            f"{format_value(self.error**2)}; error given the features {self.error:.3f}, at least "
-            f"{self.error_low:.3f}; by the prediction alone {self.error_by_prediction:.3f}."
+            "Recalibrating where segments are wrong would lower the Brier score of new rows by "
+            f"{format_value(self.error**2)}. Calibration error (RMS) given the features: "
+            f"{self.error:.3f} (at least {self.error_low:.3f}); given the prediction alone: "
+            f"{self.error_by_prediction:.3f}."
         )

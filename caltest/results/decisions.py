@@ -185,7 +185,7 @@ class GateResult(Result):
             "check": "question",
             "statistic": "statistic",
             "observed": "estimate",
-            "without_noise": "corrected",
+            "debiased": "corrected",
             **{"low": "low", "high": "high", "limit": "limit", "finding": "verdict"},
         }
         return [attributes(self.checks, names)]

@@ -31,8 +31,8 @@ from caltest.results.sketches import IntervalRow, forest, line
 
 #: What a method is called, and how the bias is known.
 METHODS_OF_INTERVALS = {
-    "inversion": ("inversion of tests", "what noise adds, by the scatter in the cells"),
-    "cells": ("exact intervals of the cells", "what noise adds, by resampled rows"),
+    "inversion": ("inversion of tests", "the bias from noise, by the scatter in the cells"),
+    "cells": ("exact intervals of the cells", "the bias from noise, by resampled rows"),
     "bootstrap": ("percentile bootstrap", "by resampled rows"),
     "shift": ("shifts of the log-odds", ""),
     "influence": ("normal law of the gaps", "what noise adds, by the influence of the rows"),
@@ -289,7 +289,7 @@ class CoxRecalibration(Result):
             "interval": [values[f"{name}_interval"] for name in rows.values()],
         }
         tests: Columns = {
-            ratio: ["intercept 0, slope 1", "intercept 0 | slope 1", "slope 1"],
+            ratio: ["intercept 0, slope 1", "calibration-in-the-large 0", "slope 1"],
             "value": [f"{values[name]:.1f}" for name in ratios],  # sd 2 and √2
             "df": [2, 1, 1],
             "pvalue": [values[f"{name}_pvalue"] for name in ratios],

@@ -199,7 +199,7 @@ class CalibrationTestResult(Result):
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
-            "observed": self.shown_estimate,
+            "estimate": self.shown_estimate,
             "noise floor": self.shown_floor + floor,
             "excess": "" if betting else f"{format_value(self.excess, self.null_std)}{deviations}",
             "p-value": f"{self.shown_p}  ({precision})",
@@ -517,7 +517,7 @@ class ComparisonResult(Result):
             estimates = self.estimate_a, self.estimate_b
             rows["squared error"] = tuple(_with_root(x, self.spread) for x in estimates)
         if self.tested != self.statistic or self.method == "swap":
-            rows["observed"] = tuple(test.shown_estimate for test in tests)
+            rows["estimate"] = tuple(test.shown_estimate for test in tests)
         if self.interval_a is not None and self.interval_b is not None:
             intervals = self.interval_a, self.interval_b
             rows[f"{self._percent} interval"] = tuple(format_range(*ends) for ends in intervals)

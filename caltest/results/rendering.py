@@ -180,7 +180,7 @@ HEADS = {
     **{"at_least": "somewhere wrong by at least", "at_most": "nowhere by more than"},
     **{"crosses": "decreases somewhere"},
     **{"exact_pvalue": "exact p", "Jeffreys_pvalue": "Jeffreys p"},
-    **{"Holm_adjusted": "adjusted p"},
+    **{"Holm_adjusted": "adjusted p", "corrected": "debiased"},
 }
 
 

@@ -50,7 +50,7 @@ CASES = {
     "curve": ({**WRONG}, "Recalibrate with a curve (isotonic or beta) on held-out data."),
     "nothing found": (
         {"verdict": V.CALIBRATED, "rejects": False, "detectable": 0.03},
-        "No action needed now. Errors up to 3\u00a0pp would pass as noise.",
+        "No action needed now. Errors up to 3\u00a0pp would not be detected.",
     ),
 }  # fmt: skip
 

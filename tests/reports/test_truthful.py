@@ -21,7 +21,7 @@ def test_a_report_with_a_tolerance_whose_tests_reject_does_not_speak_of_weak_evi
     assert page.audit.rejects
     assert not page.audit.verdict.failed
     assert found(page, Measures).excluding  # intervals leave out what a calibrated model has
-    assert not any("no evidence yet" in sentence for sentence in page.summary)
+    assert not any("weak evidence" in sentence for sentence in page.summary)
 
 
 def test_counts_of_events_stand_beside_estimated_risks_where_rows_were_censored():
