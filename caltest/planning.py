@@ -469,9 +469,9 @@ class Task:
         )
         if error.low is not None and error.low > tolerance:
             raise StatisticError(
-                f"what is taken to be true has an error of about {error.corrected:.3g} "
-                f"({error.statistic}), which is not below the tolerance of {tolerance:g}: no "
-                "number of rows would show that it is"
+                f"the assumed error is about {error.corrected:.3g} "
+                f"({error.statistic}), not below the tolerance of {tolerance:g}: no number of rows "
+                "could show that it is below"
             )
 
     def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:

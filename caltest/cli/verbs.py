@@ -379,7 +379,7 @@ TEST_METHODS = ("auto", *HYPOTHESES)
 @o.DESIGN
 @o.LENS
 @o.statistic(default="DebiasedL2(15)")
-@o.choice("--method", TEST_METHODS, "How the difference is tested; swap has another hypothesis.")
+@o.choice("--method", TEST_METHODS, "z: equal errors. swap: exchangeable models.")
 @o.LEVEL_OPTION
 @option("--margin", type=click.FloatRange(0, 1), help="Closer errors are a tie.",
         show_default="0.02, at most a fifth of the rarer outcome's frequency")  # fmt: skip

@@ -184,7 +184,7 @@ class GateResult(Result):
         names = {
             "check": "question",
             "statistic": "statistic",
-            "observed": "estimate",
+            "estimate": "estimate",
             "debiased": "corrected",
             **{"low": "low", "high": "high", "limit": "limit", "finding": "verdict"},
         }

@@ -214,7 +214,9 @@ class CalibrationTestResult(Result):
         if self.degenerate:
             finding = "The null distribution is a single value: these predictions cannot be tested."
         elif self.null == "betting":
-            finding = f"Bets against calibration have made {self.estimate:.4g} of 1: an e-value."
+            finding = (
+                f"The e-value is {self.estimate:.4g}: bets against calibration multiplied 1 by it."
+            )
         else:
             chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
             chance = chance if self.pvalue >= 0.0005 else "fewer than 1 in 1000"

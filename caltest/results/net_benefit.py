@@ -84,7 +84,7 @@ class PromiseResult(Result):
         return [
             f"The probabilities imply a mean utility of {promised} per observation; it was "
             f"{realised} (p = {format_p(self.pvalue)}).",
-            f"In new data it gains {low} to {high} on average ({self._percent} interval).",
+            f"In new data, the mean utility is {low} to {high} ({self._percent} interval).",
         ]
 
 
