@@ -126,7 +126,10 @@ class Takes(NamedTuple):
 
 
 def _table() -> dict[str, Takes]:
-    """Return, by name of the verb, the input that it takes; docs/row_facts.md is made from it."""
+    """Return, by name of the verb, the kinds of input and row facts that it accepts.
+
+    The table in docs/row_facts.md is printed from it.
+    """
     (weights, clusters, by, folds, followup, features, horizon, label_sets, crossed) = RowFact
     rows = frozenset({weights, clusters, folds, horizon, crossed})
     plain = Tallied.PLAIN

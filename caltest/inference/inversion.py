@@ -58,9 +58,10 @@ class UpperInversion:
 
 
 def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return the l1 error T₁ = Σ_b |S_b| / n of residual sums (…, L, d), shape (…).
+    """Return the l1 error T₁ = Σ_b |S_b| / n, with S_b the sum of residuals in cell b, shape (…).
 
-    ``sums`` are the observed sums of the cells, or draws of them.
+    ``sums`` (…, L, d) hold S_b for L cells and d classes, observed or in draws; |·| is the l1 norm
+    over the classes.
     """
     return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 

@@ -536,8 +536,9 @@ def _continued(
 ) -> ExactNull:
     """Return a law that joins a fine grid near the estimate with a coarse law for the whole range.
 
-    ``tail`` (m,) are tail probabilities at ``origin`` + ``step`` · 0, 1, … of the fine grid, with
-    ``slack`` the displacement by rounding there. Beyond its end the coarser ``law`` is used.
+    ``tail`` (m,) are P(T ≥ ``origin`` + ``step`` · j), j = 0, 1, … on the fine grid; ``slack`` is
+    by how much rounding to the grid may have moved a value there. Beyond its end the coarser
+    ``law`` is used.
     """
     support = origin + step * np.arange(tail.size)
     beyond = support > law.support[-1]

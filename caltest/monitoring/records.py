@@ -98,7 +98,10 @@ class CountedPart:
         return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost), waited=waited)
 
     def late(self, watch: Monitor) -> BoolArray:
-        """Return which uncounted rows have a time that was already bet on, booleans (m,)."""
+        """Return which rows not yet counted have a time already bet on, booleans (m,).
+
+        They are too late for a bet at their time.
+        """
         return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: FileRecord) -> bool:
