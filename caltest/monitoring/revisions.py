@@ -224,15 +224,19 @@ class Revisions:
         effect = self._effect(level)
         history = np.column_stack([clock, evidence])
         every = -(-len(history) // HISTORY_POINTS)
+        charge = (
+            f"each bet is charged {self.step:g} times its stake for rounding"
+            if self.step
+            else "bets are settled by larger moves only, so rounding gains them nothing"
+        )
         notes = [
             *[f"{self.n_missing} rows without a forecast count as no revision"]
             * (self.n_missing > 0),
             *[f"a bet is settled once the forecast has moved by {self.least:g} (least=)"]
             * (self.least > 0.0),
             *[
-                f"most forecasts are multiples of {self.grid:g}: each bet is charged "
-                f"{self.step:g} times its stake for rounding (step=; least=0 if they were not "
-                "rounded)"
+                f"most forecasts are multiples of {self.grid:g}: {charge} (step=; least=0 if they "
+                "were not rounded)"
             ]
             * (self.grid > 0.0),
             *[f"a grid of {self.grid:g} is too coarse for the movement and the effect's interval"]

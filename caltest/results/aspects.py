@@ -478,7 +478,9 @@ class RevisionTest(Result):
             said = [f"No evidence of predictable revisions: the e-value reached {e}, below {at}."]
         if self.effect == self.effect:
             words = f"each revision goes {self.shown_effect} of the way"
-            said += [f"On average {words}; 100 % is calibrated."]
+            said += [
+                f"On average {words}: 100 % is calibrated, less is underreaction, more overreaction."
+            ]
         if self.resolved > 0.0:
             ratio = self.movement / self.resolved
             said += [

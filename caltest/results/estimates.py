@@ -31,9 +31,9 @@ from caltest.results.sketches import IntervalRow, forest, line
 
 #: What a method is called, and how the bias is known.
 METHODS_OF_INTERVALS = {
-    "inversion": ("inversion of tests", "the bias from noise, by the scatter in the cells"),
-    "cells": ("exact intervals of the cells", "the bias from noise, by resampled rows"),
-    "bootstrap": ("percentile bootstrap", "by resampled rows"),
+    "inversion": ("inversion of tests", "its bias, estimated from the scatter in the cells"),
+    "cells": ("exact intervals of the cells", "its bias, estimated by resampling rows"),
+    "bootstrap": ("percentile bootstrap", "its bias, estimated by resampling rows"),
     "shift": ("shifts of the log-odds", ""),
     "influence": ("normal law of the gaps", "what noise adds, by the influence of the rows"),
 }
