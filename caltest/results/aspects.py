@@ -479,7 +479,8 @@ class RevisionTest(Result):
         if self.effect == self.effect:
             words = f"each revision goes {self.shown_effect} of the way"
             said += [
-                f"On average {words}: 100 % is calibrated, less is underreaction, more overreaction."
+                f"On average {words}: 100 % is calibrated, less is underreaction, "
+                "more overreaction."
             ]
         if self.resolved > 0.0:
             ratio = self.movement / self.resolved
