@@ -37,19 +37,31 @@ Exit codes: 0 done; with --fail-on-miscalibration 1 miscalibrated, 3 cannot tell
 DEBUG = "--debug"
 #: Where each command is, and what the list of commands says of it.
 COMMANDS = {
-    "audit": ("verbs", "Audit a model: all usual questions of calibration at once."),
+    "audit": (
+        "verbs",
+        "Audit the calibration of the model behind FILE: all usual questions at once.",
+    ),
     "compare": ("verbs", "Compare the calibration of several models."),
-    "decide": ("acting", "Compare promised and realised utility of acting on predictions."),
-    "gate": ("verbs", "Decide whether a model may be released: passed, failed, cannot tell."),
+    "decide": (
+        "acting",
+        "Compare the utility that acting on the probabilities promises with the utility gained.",
+    ),
+    "gate": (
+        "verbs",
+        "Decide whether the model behind FILE may be released: passed, failed or cannot tell.",
+    ),
     "grades": ("verbs", "Test the probability of every grade, from a table of counts."),
     "interval": ("verbs", "Compute a confidence interval for the calibration error."),
-    "monitor": ("streams", "Monitor calibration sequentially, with the state in a file."),
-    "plan": ("verbs", "Compute the sample size of a test, an interval or a monitor."),
+    "monitor": (
+        "streams",
+        "Monitor calibration sequentially with e-values; the state is kept in a file.",
+    ),
+    "plan": ("verbs", "Compute the sample size needed, and how many rows are missing."),
     "plot": ("plot", "Draw a picture, and print its numbers."),
     "report": ("verbs", "Write a report of one page for reviewers, regulators and meetings."),
     "revisions": (
         "acting",
-        "Test whether forecast revisions are unpredictable, as they should be.",
+        "Test whether forecast revisions are unpredictable, before any outcome is known.",
     ),
     "segments": ("verbs", "Find the segments in which the model is miscalibrated."),
     "test": ("verbs", "Test one aspect of calibration."),

@@ -216,10 +216,10 @@ def test_an_interval_that_leaves_out_what_the_verdict_does_not_reject_is_explain
     found = ct.report(p, y, profile="clinical", **clusters, **RUN)
     low = next(s for s in found.sections if s.key == "measures").results[0].find("O:E")[1]
     assert (found.verdict, low > 1.0) == ("calibrated", True)
-    assert "Yet the interval of O:E (1.0" in found.summary[-1]
-    assert ("scatter of the clusters" in found.summary[-1]) == few
+    assert "Note: the interval of O:E (1.0" in found.summary[-1]
+    assert ("scatter of the observed clusters" in found.summary[-1]) == few
     assert found.summary[-1] in found.to_markdown()
-    assert "Yet" not in " ".join(ct.report(p, rng.random(400) < p, **RUN).summary)
+    assert "weak evidence" not in " ".join(ct.report(p, rng.random(400) < p, **RUN).summary)
 
 
 def test_an_interrupted_report_says_so(monkeypatch):
