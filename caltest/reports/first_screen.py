@@ -337,7 +337,7 @@ def _lede(f: Findings) -> str:
     followed = f.view.followup
     if followed is None:
         return f"All {data.n} {f.rows}: {_rates(f, *f.means)}."
-    when = "their horizons" if followed.shortest is not None else f"{followed.horizon:g}"
+    when = "their horizons" if followed.shortest is not None else f"time {followed.horizon:g}"
     return (
         f"All {data.n} {f.rows}: {_rates(f, *f.means)} by {when} ({followed.events} events seen, "
         f"{followed.unknown} censored before)."
@@ -654,4 +654,4 @@ def _provenance(f: Findings) -> tuple[str, ...]:
              f"NumPy {np.__version__}"]  # fmt: skip
     said += [f"seed {seed}"] * (seed is not None)
     today = date.today()
-    return (*said, f"{today.day} {today:%B %Y}")
+    return (*said, f"{today.day}{NB}{today:%B}{NB}{today.year}")

@@ -385,40 +385,74 @@ def _direct_labels(
             anchor, edge = ("end", a + wide) if a < cx else ("start", a)
             out += [_text((edge, b + 11.0 + 14.0 * k), line, anchor, "l lw")
                     for k, line in enumerate(lines)]  # fmt: skip
+    crowded_line = view != "difference" and not _room_on_diagonal(x, y, marks)
     if spans:
-        say = ("bars: under calibration,", "all dots lie inside in" if curve.simultaneous else
-               "each dot lies inside in", f"{100.0 * curve.level:g}{NB}% of data sets")  # fmt: skip
-        wide, high = 136.0, 42.0
+        where = "all dots lie inside in" if curve.simultaneous else "each dot lies inside in"
+        say = ("bars: under calibration,", where, f"{100.0 * curve.level:g}{NB}% of data sets")
+        say = (*["dashed: calibrated;"] * crowded_line, *say)
+        wide, high = 136.0, 3.0 + 13.0 * len(say)
         corners = [(a, b) for b in (y.end + 4.0, y.start - high - 4.0)
                    for a in (x.start + 6.0, x.end - wide - 2.0)]  # fmt: skip
         a, b = min(corners, key=_cost_of(marks, wide, high, taken))
         taken.append((a, b, wide, high))
         out += [_text((a, b + 11.0 + 13.0 * k), line, "start", "k") for k, line in enumerate(say)]
-    if view != "difference":
-        tilt = -np.degrees(np.arctan2(y.start - y.end, x.end - x.start))
-        sides: list[tuple[float, str, float]] = [
-            (along, anchor, drop)
-            for along, anchor in ((0.985, "end"), (0.03, "start"), (0.85, "end"), (0.65, "end"))
-            for drop in (-6.0, 14.0)
-        ]
-
-        def crowded(side: tuple[float, str, float]) -> float:
-            along = side[0] - 0.09 * (side[1] == "end")
-            a = x.start + along * (x.end - x.start)
-            b = y.start + along * (y.end - y.start) + side[2]
-            return _cost_of(marks, 46.0, 40.0, taken)((a, b - 20.0))
-
-        along, anchor, drop = min(sides, key=crowded)
-        a = x.start + along * (x.end - x.start)
-        b = y.start + along * (y.end - y.start)
-        out.append(
-            f'<text class="k" transform="translate({a:.1f} {b:.1f}) rotate({tilt:.1f})" '
-            f'y="{drop:g}" text-anchor="{anchor}">calibrated</text>'
-        )
+    if view != "difference" and not crowded_line:
+        out.append(_diagonal_label(x, y, marks, taken))
     elif words.tolerance:
         corner = (x.end - 4.0, y(-words.tolerance) - 5.0)
         out.append(_text(corner, f"tolerance ±{100.0 * words.tolerance:g}{NB}pp", "end", "k"))
     return out
+
+
+#: Where the words of the diagonal may stand: along it, their anchor, and above or below it.
+DIAGONAL_PLACES = tuple(
+    (along, anchor, drop)
+    for along, anchor in ((0.985, "end"), (0.03, "start"), (0.85, "end"), (0.65, "end"))
+    for drop in (-6.0, 14.0)
+)
+
+
+#: Units of marks that the words of the diagonal may hide.
+MOST_HIDDEN = 12.0
+
+
+def _diagonal_costs(
+    x: ViewScale,
+    y: ViewScale,
+    marks: list[tuple[float, float, float]],
+    taken: list[tuple[float, float, float, float]],
+) -> list[float]:
+    """Return what the words of the diagonal would hide at each of their places."""
+    cost, costs = _cost_of(marks, 46.0, 40.0, taken), []
+    for place, anchor, drop in DIAGONAL_PLACES:
+        along = place - 0.09 * (anchor == "end")
+        a = x.start + along * (x.end - x.start)
+        b = y.start + along * (y.end - y.start) + drop
+        costs.append(cost((a, b - 20.0)))
+    return costs
+
+
+def _room_on_diagonal(x: ViewScale, y: ViewScale, marks: list[tuple[float, float, float]]) -> bool:
+    """Return whether the diagonal has room for its words."""
+    return min(_diagonal_costs(x, y, marks, [])) <= MOST_HIDDEN
+
+
+def _diagonal_label(
+    x: ViewScale,
+    y: ViewScale,
+    marks: list[tuple[float, float, float]],
+    taken: list[tuple[float, float, float, float]],
+) -> str:
+    """Return the words of the diagonal where they hide least."""
+    costs = _diagonal_costs(x, y, marks, taken)
+    along, anchor, drop = DIAGONAL_PLACES[costs.index(min(costs))]
+    tilt = -np.degrees(np.arctan2(y.start - y.end, x.end - x.start))
+    a = x.start + along * (x.end - x.start)
+    b = y.start + along * (y.end - y.start)
+    return (
+        f'<text class="k" transform="translate({a:.1f} {b:.1f}) rotate({tilt:.1f})" '
+        f'y="{drop:g}" text-anchor="{anchor}">calibrated</text>'
+    )
 
 
 def _cost_of(
