@@ -388,8 +388,9 @@ def _direct_labels(
     crowded_line = view != "difference" and not _room_on_diagonal(x, y, marks)
     if spans:
         where = "all dots lie inside in" if curve.simultaneous else "each dot lies inside in"
-        say = ("bars: under calibration,", where, f"{100.0 * curve.level:g}{NB}% of data sets")
-        say = (*["dashed: calibrated;"] * crowded_line, *say)
+        share_inside = f"{100.0 * curve.level:g}{NB}% of data sets"
+        say = ["dashed: calibrated;"] * crowded_line
+        say += ["bars: under calibration,", where, share_inside]
         wide, high = 136.0, 3.0 + 13.0 * len(say)
         corners = [(a, b) for b in (y.end + 4.0, y.start - high - 4.0)
                    for a in (x.start + 6.0, x.end - wide - 2.0)]  # fmt: skip
