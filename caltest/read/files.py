@@ -341,7 +341,7 @@ def read_note(
         if "competing" in chosen.terms:
             parts.append(f"competing event {chosen.name('competing')}")
         horizon = chosen.name("horizon") if "horizon" in chosen.terms else str(wanted.horizon)
-        parts.append(f"by {chosen.name('time')} = {horizon}")
+        parts.append(f"followed for {chosen.name('time')} up to the horizon {horizon}")
     else:
         option = "votes" if "votes" in chosen.terms else "label"
         label = shortened([term.name for term in chosen.terms[option]])
