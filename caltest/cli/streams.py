@@ -54,8 +54,8 @@ state changes as a whole or not at all, whenever the run ends.
 @option("--alpha", type=o.SHARE, show_default="0.05", help="Probability of ever a false alarm.")
 @option("--change", is_flag=True, default=None, help="Ask whether it has become miscalibrated.")
 @option("--run-length", type=click.IntRange(32), help="Rows to a false alarm, with --change.")
-@option("--rounded", is_flag=True, default=None,
-          help="Probabilities of 0 may be rounded: no bet on rows that have one.")  # fmt: skip
+@option("--rounded/--not-rounded", default=None, show_default="auto",
+          help="Probabilities of 0 or 1 may be rounded: no bet on such rows.")  # fmt: skip
 @option("--independent", is_flag=True, default=None,
           help="Rows of one --time are independent given the past.")  # fmt: skip
 @o.JSON

@@ -6,6 +6,7 @@ vote for :meth:`Predictions.of_votes`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.naming import nth
 from caltest.data.numbers import as_array
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, Reading
 
 if TYPE_CHECKING:
     from caltest.data.predictions import Predictions
@@ -67,15 +68,27 @@ def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
     return number[inverse.ravel()], first[order]
 
 
-def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> None:
-    """Raise InvalidPredictionsError if rows of one item differ in prediction or weight."""
+def items_alike(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> bool:
+    """Say whether rows of every item have the same predictions and weights, to 1e-9."""
+    return all(wrong.size == 0 for _, wrong in _unequal(probs, weights, items))
+
+
+def _unequal(
+    probs: FloatArray, weights: FloatArray | None, items: IntArray
+) -> Iterator[tuple[str, IntArray]]:
+    """Yield the name of each column and the rows that differ from the first of their item."""
     of_row, first = numbered(items)
     for what, column in (("predictions", probs), ("weights", weights)):
-        if column is None:
-            continue
-        same = np.isclose(column, column[first[of_row]], rtol=0.0, atol=1e-9)
-        wrong = np.flatnonzero(~same.reshape(len(of_row), -1).all(axis=1))
+        if column is not None:
+            same = np.isclose(column, column[first[of_row]], rtol=0.0, atol=1e-9)
+            yield what, np.flatnonzero(~same.reshape(len(of_row), -1).all(axis=1))
+
+
+def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> None:
+    """Raise InvalidPredictionsError if rows of one item differ in prediction or weight."""
+    for what, wrong in _unequal(probs, weights, items):
         if wrong.size:
+            of_row, first = numbered(items)
             row = int(wrong[0])
             raise InvalidPredictionsError(
                 f"{nth(int(first[of_row[row]]))} and {nth(row)} are outcomes of one item but have "
@@ -89,12 +102,17 @@ SHARES = "; for shares of votes give the number of votes as well, n_votes="
 
 
 def rows_of_votes(
-    counts: object, n_votes: object, n: int, shares: str = SHARES
+    counts: object,
+    n_votes: object,
+    n: int,
+    shares: str = SHARES,
+    readings: Sequence[Reading] = (),
 ) -> tuple[IntArray, IntArray]:
     """Return the item and the label of every vote, (Σ m,) each.
 
     ``counts`` are whole numbers, or shares where the number of votes of each item is given;
-    ``shares`` is the end of the message about shares without one.
+    ``shares`` is the end of the message about shares without one, and ``readings`` are what can be
+    done.
     """
     table = np.asarray(as_array(counts, "counts"))
     if table.ndim != 2 or len(table) != n or table.shape[1] < 2:
@@ -114,7 +132,8 @@ def rows_of_votes(
         remedy = shares if n_votes is None else ", so these shares cannot come from that many votes"
         raise InvalidPredictionsError(
             f"counts of {nth(row)} are {table[row].round(4).tolist()}, which are no whole numbers "
-            f"≥ 0{remedy}"
+            f"≥ 0{remedy}",
+            readings if n_votes is None and table.max() <= 1.0 else (),
         )
     whole = whole.astype(np.int64)
     if not whole.any():

@@ -23,6 +23,7 @@ from caltest.inference.squared_error import added, over
 from caltest.nulls import Scheme, SharedRedraws, WildSigns
 from caltest.nulls.agreement import Agreement, Coupling, Degree, Dependence
 from caltest.nulls.clusters import timed
+from caltest.nulls.items import Overdispersion
 from caltest.results import ClusterSummary, HorizonSummary
 from caltest.statistics import Cells
 from caltest.tallies import RowsOrTally
@@ -76,7 +77,7 @@ def agreeing_schemes(
     # The first column is summed up last, with the second beside it
     for j in (0,) if data.crossed is None else (1, 0):
         limits = {coupling: Dependence.of(degree, j) for coupling, degree in shared.items()}
-        columns = [each for _, each in agreements if isinstance(each, Agreement)]
+        columns = [each for _, each in agreements if isinstance(each, (Agreement, Overdispersion))]
         if data.crossed is not None:
             facts |= {"name": data.cluster_names[j], "beside": summary}
             clusters = (data.clusters, data.crossed)[j]
@@ -122,7 +123,9 @@ def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
 
 
 def _summary(
-    agreements: Sequence[Agreement], limits: Mapping[Coupling, Dependence], facts: Fields
+    agreements: Sequence[Agreement | Overdispersion],
+    limits: Mapping[Coupling, Dependence],
+    facts: Fields,
 ) -> ClusterSummary:
     """Return the summary of one column of clusters: sizes, dependence, effective number of rows.
 

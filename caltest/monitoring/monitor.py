@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log, nan, sqrt
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 
 from caltest._base import arrays as checks
-from caltest._base.arrays import FloatArray, IntArray, Values
+from caltest._base.arrays import BoolArray, FloatArray, IntArray, Values
 from caltest._base.written import several
 from caltest.data import RowFacts
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
@@ -38,6 +38,9 @@ from caltest.results.rendering import Card, Columns, attributes, percent
 from caltest.statistics import RowProblem
 from caltest.tallies import AnyTally, RowsOrTally, TallyProblem
 from caltest.tallies.grid import POSITIONS
+
+#: How far 100 times a multiple of 0.01 may be from a whole number.
+GRID_ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -72,8 +75,10 @@ class Monitor(Watch):
         How many rows, or with ``time`` how many times, ahead the forecasts are made: outcomes are
         not known before the next forecasts, and a plain product is wrong. Rows are dealt to
         this many processes; the evidence is the largest of them, divided by their number.
-    rounded : bool, default False
-        Whether a probability of 0 may be rounded: no bet is made on a row that has one.
+    rounded : bool or "auto", default "auto"
+        Whether a probability of 0 or 1 may be rounded: no bet is made on a row that has one, which
+        is valid whatever was rounded. ``"auto"`` does so, for a lens of two classes, as long as all
+        predictions so far are multiples of 0.01 and one was not 0 or 1; the rule knows no outcome.
     independent : bool, default False
         Rows of one ``time`` are independent given the past, each a bet of its own. Otherwise they
         are one bet (``shared_times``): an expert's factor is the mean of its factors for the rows,
@@ -86,6 +91,8 @@ class Monitor(Watch):
         none. Dates are seconds since 1970. ``times`` are the times of ``history``.
     impossible : int
         Number of outcomes of probability 0.
+    grid : {"unknown", "round", "fine"}
+        Whether all predictions so far are multiples of 0.01; unknown until one is not 0 or 1.
     sums, alarm_sums : tuple of float
         Rows, Σ p and Σ y of the event (of the likeliest class, where the lens keeps more than two),
         now and at the alarm.
@@ -116,7 +123,8 @@ class Monitor(Watch):
 
     change: bool = False
     run_length: int = 100_000
-    rounded: bool = False
+    rounded: bool | Literal["auto"] = "auto"
+    grid: Literal["unknown", "round", "fine"] = "unknown"
     independent: bool = False
     shared_times: bool = False
     n_induced: int = 2
@@ -132,6 +140,7 @@ class Monitor(Watch):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.whole("run_length", self.run_length, EVERY)
+        checks.one_of("rounded", self.rounded, (True, False, "auto"))
 
     @property
     def width(self) -> int:
@@ -197,7 +206,7 @@ class Monitor(Watch):
 
     def _after_tally(self, tally: AnyTally, time: object) -> Self:
         """Return the monitor after the rows of a tally, taken as one step."""
-        if self.rounded:
+        if self.rounded is True:
             raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
         if self.change and tally.n > self.run_length:
             raise StatisticError(
@@ -212,7 +221,7 @@ class Monitor(Watch):
         path = np.array([[self.n + tally.n, new._of_all(states)]])
         sums = self.sums + tally.n * np.array([[1.0, *TallyProblem.of(tally).means()]])
         moved = new._moved_on(path, states, tally.impossible.size, sums, int(steps[-1]) + 1, times)
-        return moved._moved(notes=tally.notes, walks=b"")
+        return moved._moved(notes=tally.notes, walks=b"", grid="fine")
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
         """Return the monitor after rows (n, K + 2): probabilities, label, weight.
@@ -226,8 +235,8 @@ class Monitor(Watch):
         alone = times is None or self.independent
         first = places if alone else np.flatnonzero(np.diff(steps, prepend=-1))
         ends = np.append(first[1:], len(rows)) - 1
-        if self.rounded:
-            certain = (rows[:, :-2] == 0.0).any(axis=1)
+        certain, grid = self._certain(rows[:, :-2])
+        if certain.any():
             rows[certain, :-2], rows[certain, -1] = 1.0 / self.n_induced, 0.0
         states = state.reshape(self.horizon, -1)
         path = bet_dealt(rows, ends - first + 1, steps[ends] % self.horizon, self.mode, states)
@@ -236,7 +245,22 @@ class Monitor(Watch):
         when = None if times is None else times[ends]
         moved = self._moved_on(path, state, impossible, sums[ends], int(steps[-1]) + 1, when)
         began = of_change(self, moved, addends[:, 1:], rows[:, -1], times)
-        return moved._moved(**began, shared_times=self.shared_times or first.size < len(rows))
+        shared = self.shared_times or first.size < len(rows)
+        return moved._moved(**began, shared_times=shared, grid=grid)
+
+    def _certain(self, probs: FloatArray) -> tuple[BoolArray, str]:
+        """Return which rows have a probability of 0 that may be rounded, and the grid after them.
+
+        Each row is judged by the predictions up to it, so that splitting rows changes nothing.
+        """
+        certain = (probs == 0.0).any(axis=1)
+        if probs.shape[1] > 2 or self.rounded != "auto":
+            return certain & (self.rounded is True), self.grid
+        off = np.abs(100.0 * probs[:, 0] - np.rint(100.0 * probs[:, 0])) > GRID_ROUNDING
+        fine = np.logical_or.accumulate(off) | (self.grid == "fine")
+        known = np.logical_or.accumulate(~certain) | (self.grid == "round")
+        after = "fine" if fine[-1] else "round" if known[-1] else "unknown"
+        return certain & known & ~fine, after
 
     def _after_one(self, row: FloatArray) -> Self:
         """Return the monitor after one plain row: a faster path of ``_after``."""
@@ -278,9 +302,10 @@ class Monitor(Watch):
 
     @property
     def _is_plain(self) -> bool:
-        """True if a row may be given as two numbers: two classes, no time, no horizon."""
+        """True if a row may be given as two numbers: two classes, no time, horizon or rounding."""
         plain = self.n > 0 and self.n_classes == 2 and self.horizon == 1 and self.time is None
-        return plain and not self.rounded and isinstance(self.lens, OneVsRest) and self.lens.c == 1
+        certain = self.rounded is False or (self.rounded == "auto" and self.grid == "fine")
+        return plain and certain and isinstance(self.lens, OneVsRest) and self.lens.c == 1
 
     @property
     def mode(self) -> int:
@@ -690,11 +715,12 @@ def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) 
     return f"  since       the alarm, {when}: {in_words(sums, before)}{side}"
 
 
-def of_impossible(count: int, rounded: bool) -> str:
+def of_impossible(count: int, settled: bool) -> str:
     """Return the printed line on outcomes that had probability 0; ``count`` is their number."""
     words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
-    words += spelt("or begin anew with rounded=True (--rounded)")
-    words = "not bet on, as it may be rounded" if rounded else words
+    words += "or begin anew with rounded=True (--rounded)"
+    kept = "not bet on, as it may be rounded; if 0 was meant to be never, begin anew with "
+    words = spelt(words if settled else f"{kept}rounded=False (--not-rounded)")
     return f"  {several(count, 'outcome')} had probability 0, {words}."
 
 
@@ -724,6 +750,6 @@ def report(monitor: Monitor) -> list[str]:
     if abs(monitor.log_evidence) < 600 and not monitor.shared_times:
         lines.append(f"  gain        {monitor.gain:.2g} nats a row  (by recalibration, log score)")
     if monitor.impossible:
-        lines.append(of_impossible(monitor.impossible, monitor.rounded))
+        lines.append(of_impossible(monitor.impossible, monitor.log_evidence == np.inf))
     lines += [spelt(ASK_SINCE_WHEN)] * (monitor.alarm is not None and not monitor.change)
     return lines

@@ -18,6 +18,7 @@ from caltest._base.arrays import AnyArray, number, one_of, quarters, whole
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import TopK
+from caltest.data.votes import Votes
 from caltest.errors import StatisticError
 from caltest.nulls.agreement import (
     AGREEMENT_DRAWS,
@@ -37,6 +38,7 @@ from caltest.nulls.agreement import (
 )
 from caltest.nulls.compiled import Memo, lane_kernel
 from caltest.nulls.draws import Drawer, LabelScheme, RedrawLabels, Scheme
+from caltest.nulls.items import Overdispersion, VoteDraws, votes_of
 from caltest.nulls.lanes import Lanes, Seed, SharedLanes
 
 
@@ -71,8 +73,11 @@ class SharedRedraws(LabelScheme):
       which other label it has if it is wrong.
 
     A test draws both ways, each with its own λ, and takes the larger p-value. Without clusters
-    this is :class:`RedrawLabels`. It assumes that a label follows its own prediction, given the
-    other predictions of its cluster and its size. O(n K) a label vector.
+    this is :class:`RedrawLabels`. Votes of items (``items=``) have equal predictions: the
+    probabilities of an item are a draw of Dirichlet(s p), s = (1 − λ) / λ, from which its votes are
+    drawn, so that shares of votes vary by any amount around the prediction; λ is then no multiple
+    of 0.1, and draws cost no more for many votes. It assumes that a label follows its own
+    prediction, given the other predictions of its cluster and its size. O(n K) a label vector.
 
     Parameters
     ----------
@@ -124,6 +129,8 @@ class SharedRedraws(LabelScheme):
         """
         if self.horizon not in (None, data.horizon):
             raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
+        if self._votes(data) is not None:
+            return (replace(self, coupling="label"),)
         two = data.n_classes == 2
         tried = COUPLINGS[:1] if two and np.ptp(data.probs.argmax(axis=1)) == 0 else COUPLINGS
         kinds: Iterable[Coupling | tuple[Coupling, Coupling]] = tried
@@ -133,9 +140,20 @@ class SharedRedraws(LabelScheme):
             kinds = [self.coupling if data.crossed is None else self.couplings]
         return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
 
+    def _votes(self, data: Predictions) -> Votes | None:
+        """Return the votes of items, whose labels are drawn from Dirichlet-multinomial laws."""
+        return votes_of(data) if self.coupling in (None, "label") else None
+
+    def vote_draws(self, data: Predictions) -> VoteDraws | None:
+        """Return a drawer of counts where clusters are items with several votes, else None."""
+        votes = self._votes(data)
+        return None if votes is None else Overdispersion(data, votes).drawer(self.dependence)
+
     def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
         """Return (scheme, measured dependence) for each scheme to try, one for each coupling."""
         schemes = self.each(data)
+        if (votes := self._votes(data)) is not None:
+            return [(schemes[0], Overdispersion(data, votes))]
         if data.horizon is not None:
             return [(each, Overlap(data, each.couplings[0])) for each in schemes]
         if data.crossed is None:

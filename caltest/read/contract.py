@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -250,7 +250,8 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
         if single and len(found[option]) != 1:
             raise InvalidPredictionsError(
                 f"{option.replace('_', ' ')} is one column or expression, not "
-                f"{len(found[option])} ({', '.join(t.name for t in found[option])})"
+                f"{len(found[option])} ({', '.join(t.name for t in found[option])})",
+                _several_outcomes(found[option], schema) if option == "label" else (),
             )
     named = frozenset(found)
     chosen = Chosen(found, None, named)
@@ -314,6 +315,26 @@ def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
             "predicted_label",
         )
     return False
+
+
+def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> list[Reading]:
+    """Return the readings of several columns in the place of a label: votes, or several labels."""
+    names = [term.column for term in columns if term.column is not None]
+    if len(names) < max(2, len(columns)) or not all(schema[n].is_numeric() for n in names):
+        return []
+    if any(schema[name].is_float() for name in names):
+        return [Reading({"label": None, "votes": shares_of(term.sql for term in columns)},
+                        "they are shares of a NUMBER of votes")]  # fmt: skip
+    votes = ", ".join(term.sql for term in columns)
+    return [
+        Reading({"label": None, "votes": votes}, "they count votes, or hold 1 for the class"),
+        Reading({"multilabel": True}, "a row can have several labels at once"),
+    ]
+
+
+def shares_of(columns: Iterable[str]) -> str:
+    """Return votes as expressions: shares, written in SQL, times their number."""
+    return ", ".join(f"round({sql} * NUMBER)" for sql in columns)
 
 
 def _unclear(fitting: Sequence[str], what: str) -> str:

@@ -26,7 +26,7 @@ from caltest.data.followup import Followup
 from caltest.data.predicted_classes import bare_words
 from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
-from caltest.read.contract import Chosen, Wanted, as_number
+from caltest.read.contract import Chosen, Wanted, as_number, shares_of
 from caltest.read.expressions import cut, ends_of, key
 
 if TYPE_CHECKING:
@@ -612,7 +612,8 @@ class EvaluatedCells:
                 [Reading({"clusters": self.sql("clusters:0")})],
             )
         names = tuple(map(str, self.wanted.classes or self.chosen.classes or ()))
-        counts = np.column_stack([self.numbers(c) for c in self._votes_in_order(names, probs)])
+        columns = self._votes_in_order(names, probs)
+        counts = np.column_stack([self.numbers(c) for c in columns])
         options: dict[str, Any] = {
             "from_logits": self.wanted.from_logits, "renormalise": self.wanted.renormalise,
         }  # fmt: skip
@@ -621,7 +622,8 @@ class EvaluatedCells:
                 "; shares are multiplied by the number of votes, such as round(share * 5), with "
                 "an expression for each class"
             )
-            item, label = rows_of_votes(counts, None, len(probs), shares)
+            times = [Reading({"votes": shares_of(map(self.sql, columns))})]
+            item, label = rows_of_votes(counts, None, len(probs), shares, times)
         facts = {name: _at(values, item) for name, values in facts.items()}
         with replace(self, rows=self.rows[item]).naming:
             data = Predictions.of(

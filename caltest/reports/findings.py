@@ -369,6 +369,8 @@ def row_of(
     passing = critical if question.kind in ("error", "classes", "ordered", "groups") else 0.0
     impossible, groups = any(t.impossible for t in tests), None
     verdict = _finding(data.n, impossible, judged.rejected, passing, noticed)
+    if question.kind == "items" and verdict is Finding.MISCALIBRATED:
+        verdict = Finding.SINGLE_ITEMS
     if isinstance(parts, SegmentSearch):
         worst_part, detail = parts.worst.name, _of_segments(parts, judged)
     elif isinstance(parts, WorstClassResult):
@@ -706,6 +708,7 @@ def report_of(
     else:
         direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance)
         summary = [passed] if tolerance is None else []
+    summary += _of_single_items(rows)
     summary[:0] = filter(None, [of_other_label(data)])
     if bounds is not None:
         beside = "."
@@ -752,6 +755,20 @@ def report_of(
         copies=data.copies,
         followup=top.test.followup,
     )
+
+
+def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
+    """Say that single items differ from their predictions, and what that is not."""
+    found = [row.individual for row in rows if row.verdict is Finding.SINGLE_ITEMS]
+    also = " also" * any(row.verdict.rejects for row in rows)
+    no_bias = " This scatter is no bias: averages over many items can be right." * (not also)
+    return [
+        f"Single items{also} differ from their predictions by more than their number of votes "
+        f"explains: their shares of votes by {each.distance}, as a root mean square.{no_bias} A "
+        "statement on a single item must allow for it."
+        for each in found
+        if each is not None
+    ]
 
 
 def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:

@@ -249,7 +249,7 @@ class IndividualErrorResult(Result):
             for name, (middle, low, high) in parts.items()
         ]
         return Card(
-            "miscalibrated" if wrong else "no evidence",
+            "wrong for single items" if wrong else "no evidence",
             tone="bad" if wrong else "plain",
             headline=self.finding,
             numbers=tuple(
@@ -284,6 +284,15 @@ class IndividualErrorResult(Result):
             f"{self._percent} interval": [format_range(low, high) for _, low, high in parts],
         }
         return [columns]
+
+    @property
+    def distance(self) -> str:
+        """How far items are from their predictions: √(error / K), a share of votes, as text."""
+        middle, low, high = (
+            (max(e, 0.0) / self.n_classes) ** 0.5 for e in (self.estimate, self.low, self.high)
+        )
+        ends = format_range(low, high)
+        return f"{format_value(middle, spread_of(low, high))} ({self._percent} interval {ends})"
 
     @property
     def finding(self) -> str:

@@ -145,7 +145,8 @@ class AuditRow(Record):
     classes : WorstClassResult or None
         Wrong classes with their directions, if the test rejects.
     individual : IndividualErrorResult or None
-        Error item by item with its parts, if items have several outcomes.
+        Error item by item with its parts, if items have several outcomes. The verdict is about
+        averages and does not depend on it.
     promise : PromiseResult or None
         Utility promised and gained, if costs were given and rows are independent.
     n_tests, n_wrong : int
@@ -246,7 +247,7 @@ class AuditReport(Result):
 
     @property
     def rejects(self) -> bool:
-        """True if any row rejects calibration, however little it matters."""
+        """True if any row rejects calibration on average, however little it matters."""
         return any(row.verdict.rejects for row in self.rows)
 
     @property
@@ -332,7 +333,8 @@ class AuditReport(Result):
 
         On rows of several tests, and on large z-scores without evidence.
         """
-        scores = [r.test for r in self.rows if r.shown[2] and not r.verdict.rejects]
+        found = (Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME, Finding.SINGLE_ITEMS)
+        scores = [r.test for r in self.rows if r.shown[2] and r.verdict not in found]
         high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)
         return [WORST_IS_SHOWN] * any(row.worst for row in self.rows) + [SKEWED] * high
 

@@ -46,16 +46,20 @@ class AuditVerdict(Verdict):
 
 
 class Finding(Verdict):
-    """Finding of an audit through one lens; an impossible outcome had probability 0."""
+    """Finding of an audit through one lens; an impossible outcome had probability 0.
+
+    Probabilities that are wrong for single items may be right on average: that is no rejection.
+    """
 
     MISCALIBRATED = "miscalibrated"
     IMPOSSIBLE_OUTCOME = "miscalibrated (impossible outcome)"
+    SINGLE_ITEMS = "wrong for single items"
     NO_EVIDENCE = "no evidence"
     TOO_LITTLE_DATA = "too little data"
 
     @property
     def rejects(self) -> bool:
-        """True if calibration is rejected."""
+        """True if calibration on average is rejected."""
         return self in (Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME)
 
 

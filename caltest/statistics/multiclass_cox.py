@@ -172,6 +172,10 @@ class ClassScores(SumStatistic):
         linear = sums.linear if sums.linear.ndim == 2 else np.empty((len(levels), 0))
         return np.asarray(np.concatenate([levels, linear], axis=1) @ self.basis.T)
 
+    @property
+    def takes_counts(self) -> bool:
+        return self.logits is None
+
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
         if self.logits is None:
             return super().values(outcomes, factor)

@@ -183,6 +183,11 @@ class SumStatistic(Prepared):
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         """Return the values (B,) from the residual sums of B sets of outcomes."""
 
+    @property
+    def takes_counts(self) -> bool:
+        """Whether counts of the votes of items are enough for its values."""
+        return type(self).values is SumStatistic.values
+
     @cached_property
     def tables(self) -> FloatArray | None:
         """Score tables centred and weighted, w (g(y) − E g), shape (T, n, K).

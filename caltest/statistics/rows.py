@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,13 @@ from caltest.nulls import (
     RedrawFollowup,
     RedrawLabels,
     Scheme,
+    SharedRedraws,
     Shortcut,
     WildSigns,
 )
 from caltest.nulls.compiled import Memo, counter_kernel, dense_kernel, kernel
 from caltest.nulls.draws import label_tables
+from caltest.nulls.items import COUNTS_AT_ONCE, VoteDraws
 from caltest.nulls.lanes import GAMMA, Seed, keys, mixed
 from caltest.nulls.laws import poisson_binomial
 from caltest.statistics.problem import (
@@ -68,10 +70,19 @@ class Flips:
 
 
 @dataclass(frozen=True, eq=False)
+class VoteCounts:
+    """Outcomes as counts (B, I, K) of the votes of items; ``first`` (I,) is a row of each item."""
+
+    counts: IntArray
+    first: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class RowProblem(Problem):
     """Problem of predictions seen through a lens, one unit for each row.
 
-    Outcomes are label vectors (B, n), or :class:`Flips`, which multiply the observed residuals.
+    Outcomes are label vectors (B, n), :class:`Flips`, which multiply the observed residuals, or
+    :class:`VoteCounts`.
     """
 
     data: Predictions = field(repr=False)
@@ -181,6 +192,8 @@ class RowProblem(Problem):
     ) -> ResidualSums:  # fmt: skip
         if isinstance(outcomes, Flips):
             return self._of_flips(outcomes.multipliers, cells, squares, tables)
+        if isinstance(outcomes, VoteCounts):
+            return self._of_votes(outcomes, cells, squares, tables)
         if norm is not None and self.d > 1 and cells and tables is None and len(outcomes) > 1:
             return self._norms(outcomes, cells, norm, squares)
         linear = ABSENT
@@ -214,6 +227,28 @@ class RowProblem(Problem):
                 added = gathered(cells.sum(squared, axis=1), squares)
         if tables is not None:  # w (g(y) − E g) of the observed label, flipped with its residual
             linear = m @ tables[:, np.arange(self.n), self.labels].T
+        return ResidualSums(sums, added, linear)
+
+    def _of_votes(
+        self, outcomes: VoteCounts, cells: Cells | None, squares: Squares, tables: FloatArray | None
+    ) -> ResidualSums:
+        counts, first = outcomes.counts, outcomes.first
+        sums = added = linear = ABSENT
+        events: FloatArray | IntArray
+        if cells is not None:
+            cell = cells.of_unit[first]
+            order = np.argsort(cell, kind="stable")
+            starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
+            mass = 1 if self.weight is None else self.weight[first][order, None]
+            events = mass * counts[:, order, : self.d]
+            sums = np.asarray(np.add.reduceat(events, starts, axis=1) - cells.expected)
+            if squares is not None:
+                of_items = np.einsum("bik,ik->bi", counts[:, order], self.squares[first][order])
+                added = gathered(np.add.reduceat(of_items, starts, axis=1), squares)
+        if tables is not None:
+            # A label of probability 0 may have an infinite score, and is never drawn
+            scores = np.where(np.isfinite(tables[:, first]), tables[:, first], 0.0)
+            linear = np.stack([np.einsum("bik,ik->b", counts, table) for table in scores], axis=1)
         return ResidualSums(sums, added, linear)
 
     def _norms(self, outcomes: IntArray, cells: Cells, norm: int, squares: Squares) -> ResidualSums:
@@ -266,6 +301,10 @@ class RowProblem(Problem):
             return Batches(signs, self.n, lambda m: statistic.values(Flips(m), factor))
         if not isinstance(scheme, LabelScheme):
             raise StatisticError(f"{scheme!r} draws no labels: it is for rows with follow-up")
+        if isinstance(scheme, SharedRedraws) and factor == 1.0:
+            by_item = VoteRedraws.of(self, scheme, statistic)
+            if by_item is not None:
+                return by_item
         counted, joint = statistic.counted, statistic.counted != (statistic,)
         if counted and self.n_classes > 2 and isinstance(scheme, RedrawLabels) and factor == 1.0:
             sides = [CountedRedraws.of(self, each) for each in counted]
@@ -301,6 +340,45 @@ def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, f
         law[reach] = 0.0
         law[k : reach + 1] += with_event
     return law, 4e-16 * len(probs)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteRedraws:
+    """Replicates of a statistic of sums on drawn counts of votes, at a cost of O(I K) each."""
+
+    draws: VoteDraws
+    first: IntArray
+    statistic: Evaluated
+
+    @classmethod
+    def of(
+        cls, problem: RowProblem, scheme: SharedRedraws, statistic: Evaluated
+    ) -> VoteRedraws | None:
+        """Return None unless clusters are items that no cell of a statistic of sums divides."""
+        if not getattr(statistic, "takes_counts", False):
+            return None
+        draws = scheme.vote_draws(problem.data)
+        if draws is None:
+            return None
+        first = np.empty(draws.size.size, dtype=np.int64)
+        first[draws.of_row[::-1]] = np.arange(problem.n)[::-1]
+        cells = cast("SumStatistic", statistic).sum_cells
+        divided = cells is not None and (cells.of_unit != cells.of_unit[first][draws.of_row]).any()
+        return None if divided else cls(draws, first, statistic)
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``, (count,).
+
+        Blocks change no number.
+        """
+        at_once = max(2, COUNTS_AT_ONCE // self.draws.probs.size)
+        values = []
+        for start in range(0, count, at_once):
+            # At least two, as NumPy adds up a single set in another order than several
+            size = min(at_once, count - start)
+            counts = self.draws.counts(seed, first + start, max(2, size))
+            values.append(self.statistic.values(VoteCounts(counts, self.first))[:size])
+        return np.concatenate(values)
 
 
 # ------------------------------------------------------------------------------

@@ -280,7 +280,7 @@ def test_state_survives_json_to_the_bit(monitor):
 
 
 def test_impossible_outcomes_settle_it_and_certain_ones_are_no_bets():
-    p = [0.0, 1.0, 0.3, 1.0]
+    p = [0.0, 1.0, 0.305, 1.0]  # no multiples of 0.01, which may be rounded
     sure = ct.Monitor().update(p[:2], [0, 1])
     assert sure.evidence == pytest.approx(1.0)
     settled = sure.update(p, [0, 1, 0, 0])
@@ -293,6 +293,57 @@ def test_impossible_outcomes_settle_it_and_certain_ones_are_no_bets():
     assert (many.evidence, many.impossible) == (math.inf, 1)
     test = ct.calibration_test([0.0, 0.5], [1, 1], ct.EValue())
     assert (test.impossible, test.pvalue < 1e-300) == (1, True)
+
+
+def rounded_rows(seed, n=300, step=0.01):
+    """Calibrated forecasts near 0 and 1, printed in multiples of a step."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.3, 0.3, n)
+    return np.rint(p / step) * step, (rng.random(n) < p).astype(int)
+
+
+def test_rounded_forecasts_raise_no_false_alarm():
+    alarms = infinite = 0
+    for seed in range(60):
+        p, y = rounded_rows(seed, step=0.1)
+        alarms += ct.Monitor().update(p, y).alarm is not None
+        infinite += ct.Monitor(rounded=False).update(p, y).evidence == math.inf
+    assert alarms <= 6  # 95 % point of Binomial(60, .05)
+    assert infinite > 30  # what such rows did to a monitor that takes 0 for never
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [0.1, 0.05, 0.01])
+def test_rounded_forecasts_raise_false_alarms_in_at_most_alpha(step):
+    alarms = sum(ct.Monitor().update(*rounded_rows(s, 500, step)).alarm is not None
+                 for s in range(400))  # fmt: skip
+    assert alarms <= 30  # 99.5 % point of Binomial(400, .05) is 31
+
+
+def test_rounded_rows_are_bet_on_as_if_nothing_were_staked_on_certain_ones():
+    p, y = rounded_rows(3, 60)
+    later = np.append(p, [0.12345, 0.0]), np.append(y, [0, 0])
+    auto, kept, fine, inner = ct.Monitor(), ct.Monitor(rounded=False), False, False
+    for forecast, outcome in zip(*later, strict=True):  # the rule, row by row
+        fine |= abs(100 * forecast - round(100 * forecast)) > 1e-7
+        inner |= 0 < forecast < 1
+        auto = auto.update(float(forecast), int(outcome))
+        if fine or not inner or 0 < forecast < 1:
+            kept = kept.update(float(forecast), int(outcome))
+        else:  # a row without a stake
+            kept = kept.update([0.5], [int(outcome)], weights=[1e-15])
+    assert auto.log_evidence == pytest.approx(kept.log_evidence, rel=1e-9)
+    assert auto.log_evidence == ct.Monitor().update(*later).log_evidence
+    assert auto.grid == "fine"
+
+
+def test_an_outcome_of_probability_0_settles_it_where_forecasts_are_not_rounded():
+    p, y = [0.123, 0.0], [0, 1]
+    assert ct.Monitor().update(p, y).evidence == math.inf
+    assert ct.Monitor().update([0.12, 0.0], y).evidence < 2.0
+    assert "--not-rounded" in str(ct.Monitor().update([0.12, 0.0], y))
+    assert ct.Monitor().update([0.0, 1.0], [1, 1]).evidence == math.inf  # classes, no forecasts
+    assert ct.Monitor(rounded=False).update([0.12, 0.0], y).evidence == math.inf
 
 
 @pytest.mark.parametrize("K", [2, 3])
