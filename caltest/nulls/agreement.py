@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -74,6 +74,22 @@ def association(
     product = (values - values.mean()) * residuals
     sums = product if group is None else np.bincount(group, product)
     return float(sums.sum() / max(np.sqrt((sums**2).sum()), 1e-300))
+
+
+class Agreeing(Protocol):
+    """Protocol of measured dependence: its degree λ, and draws of labels that have it."""
+
+    def degree(self, dependence: Degree | None) -> Degree:
+        """Return the dependence λ: ``dependence`` if given, else its estimated upper limit."""
+
+    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
+        """Return κ ≥ 1, the factor by which draws with this dependence vary too little.
+
+        It is the variance of observed sums in clusters over the largest that λ allows.
+        """
+
+    def drawer(self, dependence: Degree | None) -> Drawer:
+        """Return a generator of label vectors with this dependence."""
 
 
 @dataclass(frozen=True, eq=False)

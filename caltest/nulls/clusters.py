@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from caltest.nulls.agreement import (
     AGREEMENT_STEPS,
     COUPLINGS,
     DISAGREE,
+    Agreeing,
     Agreement,
     Coupling,
     CrossedAgreement,
@@ -40,22 +41,6 @@ from caltest.nulls.compiled import Memo, lane_kernel
 from caltest.nulls.draws import Drawer, LabelScheme, RedrawLabels, Scheme
 from caltest.nulls.items import Overdispersion, VoteDraws, votes_of
 from caltest.nulls.lanes import Lanes, Seed, SharedLanes
-
-
-class Agreeing(Protocol):
-    """Protocol of measured dependence: its degree λ, and draws of labels that have it."""
-
-    def degree(self, dependence: Degree | None) -> Degree:
-        """Return the dependence λ: ``dependence`` if given, else its estimated upper limit."""
-
-    def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return κ ≥ 1, the factor by which draws with this dependence vary too little.
-
-        It is the variance of observed sums in clusters over the largest that λ allows.
-        """
-
-    def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a generator of label vectors with this dependence."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -262,7 +247,7 @@ _DEGREES: Memo[float] = Memo()
 
 
 @dataclass(frozen=True, eq=False)
-class Overlap:
+class Overlap(Agreeing):
     """Agreement of residuals of forecasts that overlap in time, for a horizon h.
 
     N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j, where x is the residual less its mean among the rows

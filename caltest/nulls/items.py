@@ -25,6 +25,7 @@ from caltest.nulls.agreement import (
     AGREEMENT_SEED,
     DISAGREE,
     POSSIBLE,
+    Agreeing,
     Coupling,
     Degree,
     Dependence,
@@ -183,7 +184,7 @@ class VoteDraws:
 
 
 @dataclass(frozen=True, eq=False)
-class Overdispersion:
+class Overdispersion(Agreeing):
     """Agreement of the votes of items beyond independent draws, ρ, and the limits of λ from it.
 
     ρ = Σ_i (|X_i|² − Q_i) / Σ_i Q_i, where X_i is the sum of the residuals of item i, less the mean
@@ -284,10 +285,10 @@ class Overdispersion:
             return 0.0
         place = int(np.ceil(POSSIBLE * AGREEMENT_DRAWS)) - 1
 
-        def beyond(degree: float) -> float:
+        def overshoot(degree: float) -> float:
             return float(np.sort(self._drawn_correlations(degree)[part])[place]) - observed - 1e-9
 
-        return _root(beyond, max(float(observed), 0.0) * variance / joint, variance / joint)
+        return _root(overshoot, max(float(observed), 0.0) * variance / joint, variance / joint)
 
     def _drawn_correlations(self, degree: float) -> FloatArray:
         """Return ρ and its parts for 199 draws with one λ, (9, 199)."""
@@ -316,19 +317,19 @@ class Overdispersion:
         return VoteDraws.of(self.votes, (self.parts[1:] * by_part[:, None]).max(axis=0))
 
 
-def _root(beyond: Callable[[float], float], guess: float, unit: float) -> float:
+def _root(overshoot: Callable[[float], float], guess: float, unit: float) -> float:
     """Return the λ at which an increasing function passes 0, to 4 %, from above; 0 or 1 at most.
 
     ``guess`` is about where it is, and ``unit`` a λ that matters little.
     """
     low, high = 0.0, min(1.0, 1.2 * guess + 0.05 * unit)
-    at_low = beyond(low)
+    at_low = overshoot(low)
     if at_low > 0.0:
         return 0.0
-    at_high = beyond(high)
+    at_high = overshoot(high)
     while at_high <= 0.0 and high < 1.0:
         low, at_low, high = high, at_high, min(1.0, 1.5 * high)
-        at_high = beyond(high)
+        at_high = overshoot(high)
     if at_high <= 0.0:
         return 1.0
     for _ in range(ROUNDS):
@@ -337,7 +338,7 @@ def _root(beyond: Callable[[float], float], guess: float, unit: float) -> float:
         # Where the function is nearly straight, one step ends; kept off the ends it cannot stall
         share = float(np.clip(at_low / (at_low - at_high), 0.1, 0.9))
         middle = low + (high - low) * (1.02 * share if share < 0.9 else share)
-        at_middle = beyond(middle)
+        at_middle = overshoot(middle)
         if at_middle > 0.0:
             high, at_high = middle, at_middle
         else:

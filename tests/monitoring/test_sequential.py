@@ -341,7 +341,7 @@ def test_an_outcome_of_probability_0_settles_it_where_forecasts_are_not_rounded(
     p, y = [0.123, 0.0], [0, 1]
     assert ct.Monitor().update(p, y).evidence == math.inf
     assert ct.Monitor().update([0.12, 0.0], y).evidence < 2.0
-    assert "--not-rounded" in str(ct.Monitor().update([0.12, 0.0], y))
+    assert "rounded=False" in str(ct.Monitor().update([0.12, 0.0], y))
     assert ct.Monitor().update([0.0, 1.0], [1, 1]).evidence == math.inf  # classes, no forecasts
     assert ct.Monitor(rounded=False).update([0.12, 0.0], y).evidence == math.inf
 
