@@ -198,7 +198,7 @@ class PoolReader:
 
 @lane_kernel
 def _pack(block, ends, steps, words_out, scores_out):  # type: ignore[no-untyped-def]
-    # O(n) per lane: events become bits, 64 rows a word, those of tied rows before the others; and
+    # O(n) per lane: events become bits, 64 rows a word, of tied rows the events first; and
     # the steps of rows with events are added up.
     n, lanes = block.shape
     word, events, first = np.zeros(lanes, np.uint64), np.zeros(lanes, np.int64), 0

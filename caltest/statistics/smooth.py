@@ -644,7 +644,7 @@ class SmoothGaps(LabelStatistic):
         return np.asarray(self.relative(squares, frequencies))
 
     def relative(self, squares: FloatArray, frequencies: FloatArray) -> FloatArray:
-        """Return mean squares (B,), over those of a constant prediction where these are wanted.
+        """Return mean squares (B,), divided by the error of a constant prediction for "relative".
 
         ``frequencies`` (B,) are shares of events.
         """
