@@ -267,10 +267,12 @@ def refuse_other_rows(
                 [Reading(options, when), *([] if same else unpaired)],
             )
     counts = {tuple(np.bincount(d.labels).tolist()) for d in data}
-    if columns and len(counts) > 1:  # else the comparison itself says what it lacks
+    if len(counts) > 1:  # else they may be one set in two orders, as the comparison says
+        reason = "no column names rows that all of them have"
+        if columns:
+            reason = f"rows of one {' or '.join(columns)} have different outcomes"
         raise InvalidPredictionsError(
-            f"there are {sizes}, and rows of one {' or '.join(columns)} have different outcomes: a "
-            "paired comparison needs the same observations in the same order, or a column that "
-            "names them",
+            f"there are {sizes}, and {reason}: a paired comparison needs the same observations in "
+            "the same order, or a column that names them",
             unpaired or [Reading({"ids": "COLUMN"})],
         )

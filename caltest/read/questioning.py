@@ -100,6 +100,7 @@ def questioned(
     ]
     if data.followup is None:
         asked += [sure_of_a_class(complete.cells), unlike_answers(table, chosen, wanted, complete)]
+        asked.append(wrong_classes(table, chosen, wanted, unused))
     if data.followup is not None:
         asked.append(other_ends(table, chosen, wanted))
     if small:
@@ -173,6 +174,42 @@ def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
     said = {option: cells.name(f"{option}:0") for option in ("probs", "predicted_label")}
     p = np.asarray(cells.numbers("probs:0"), dtype=np.float64)
     return decided_class(p, answer, replace(truth, name="", sql=cells.sql("label:0")), said)
+
+
+#: A label that says only that there is a true class.
+NOT_BLANK = re.compile(r'("[^"]+"|\w+) IS NOT NULL', re.IGNORECASE)
+
+
+def wrong_classes(
+    table: Table, chosen: Chosen, wanted: Wanted, unused: list[str]
+) -> Question | None:
+    """Ask where a label is that a true class is known, beside predicted classes that are others.
+
+    A detection of the wrong class would count as right. The predicted class is an unused column of
+    text that has all words of the true one.
+    """
+    label = chosen.terms.get("label", ())
+    if len(label) != 1 or len(label[0].roots) != 1 or not NOT_BLANK.fullmatch(label[0].sql):
+        return None
+    truth = label[0].roots[0]
+    text = [n for n in unused if str(table.schema[n]) == "String"]
+    if str(table.schema[truth]) != "String" or not text:
+        return None
+    frame = _kept(table, chosen, wanted).select(truth, *text).collect()
+    words = {*frame[truth].drop_nulls().to_list()}
+    for answer in text:
+        if len(words) < 2 or not words <= {*frame[answer].to_list()}:
+            continue
+        others = int((frame[truth] != frame[answer]).sum())
+        if others:
+            label_of = f"coalesce({quoted(truth)} = {quoted(answer)}, FALSE)"
+            reading = Reading({"label": label_of}, f"another {answer} is no event")
+            return Question(
+                "wrong classes",
+                f"{several(others, 'row')} have a {truth} that is not {answer}, and count as right",
+                (reading,),
+            )
+    return None
 
 
 #: Signs around an answer that say nothing, without those that a shell or SQL would read.

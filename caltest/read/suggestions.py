@@ -593,8 +593,20 @@ class _Head:
             rows = [self.rows({**p, "label": label}) for p in probs]
             told = [order_of_events(r[0], r[1])[1] >= TELLS for r in rows if r is not None]
             if cells.drop_nulls().n_unique() == 1 or any(told):
-                found.append(({"label": label}, f"{name} is blank where the event did not occur"))
+                when = f"{name} is blank where the event did not occur"
+                if answer := self.answer_to(name):
+                    label = f"coalesce({quoted(name)} = {quoted(answer)}, FALSE)"
+                    when = f"a blank {name} and another {answer} both count as no event"
+                found.append(({"label": label}, when))
         return found
+
+    def answer_to(self, name: str) -> str:
+        """Return the column of text with the words of another, such as predicted classes, or ""."""
+        if name not in self.words or not self.is_text(name):
+            return ""
+        words = self.keys(name)
+        others = [n for n in self.words if n != name and self.is_text(n)]
+        return next((n for n in others if len(words) >= 2 and words <= self.keys(n)), "")
 
     def keys(self, name: str) -> set[str]:
         """Return the words of a column in lower case with ``_`` for signs."""

@@ -165,3 +165,16 @@ def test_the_margin_is_a_fifth_of_a_rare_outcome_at_most(rng):
     assert given.verdict == "tied"
     weighted = ct.Predictions.of(p, y, weights=np.where(y == 1, 1.0, 0.5))
     assert usual_margin(weighted) > usual_margin(rows)
+
+
+def test_files_of_other_people_are_offered_no_ids(tmp_path, rng, run):
+    paths = []
+    for name, n, first in (("a.csv", 300, 0), ("b.csv", 400, 5000)):
+        p = rng.beta(2.0, 3.0, n)
+        y = (rng.random(n) < p) * 1
+        people = range(first, first + n)
+        paths.append(write(tmp_path / name, osoba=people, prob=p.round(4), outcome=y))
+    _, _, err = run("compare", *paths)
+    (line,) = lines_of(err)
+    assert line.startswith("if the files hold different observations: ")
+    assert run("compare", *paths, "--unpaired", *FEW)[0] == 0

@@ -356,3 +356,25 @@ def test_percents_with_signs_of_grades_are_not_divided_twice():
         read_predictions(pl.DataFrame(columns))
     (reading,) = caught.value.readings
     assert reading.options["probability"] == "PD"
+
+
+def test_detections_of_the_wrong_class_are_no_events():
+    rng = np.random.default_rng(11)
+    n = 900
+    score = rng.beta(3.0, 2.0, n)
+    guess = rng.choice(["zorro", "tejón", "lince"], n)
+    right, nothing = rng.random(n) < score, rng.random(n) < 0.6
+    other = np.where(guess == "lince", "zorro", "lince")
+    truth = [g if r else None if b else o
+             for g, r, b, o in zip(guess, right, nothing, other, strict=True)]  # fmt: skip
+    table = pl.DataFrame({"score": score, "especie": guess, "verdad": truth})
+    with pytest.raises(InvalidPredictionsError) as caught:
+        read_predictions(table, probs="score")
+    labels = [str(r.options.get("label")) for r in caught.value.readings]
+    assert "coalesce(verdad = especie, FALSE)" in labels
+    assert "verdad IS NOT NULL" not in labels
+    with pytest.raises(DoubtfulInputError, match="verdad that is not especie") as asked:
+        read_predictions(table, "score", "verdad IS NOT NULL")
+    (reading,) = asked.value.readings
+    data = read_predictions(table, "score", reading.options["label"])
+    assert data.labels.mean() == right.mean()
