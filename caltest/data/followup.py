@@ -530,7 +530,7 @@ class Censoring:
         self.starts = np.searchsorted(places, np.append(strata, strata.size) * width)
         self.cut = np.append(ends, np.inf)[places % width]
         censored = np.bincount(self.slot[~self.is_known], minlength=places.size)
-        self._at_risk = self._after(np.bincount(self.slot, minlength=places.size)) + censored
+        self._at_risk = self._sums_after(np.bincount(self.slot, minlength=places.size)) + censored
         self._at_risk = np.maximum(self._at_risk, 1.0)
         self.share = censored / self._at_risk
         self.left = self.by_stratum(lambda x: np.append(1.0, np.cumprod(1.0 - x[:-1])), self.share)
@@ -543,7 +543,7 @@ class Censoring:
         """
         return np.concatenate([function(values[a:b]) for a, b in pairwise(self.starts)])
 
-    def _after(self, sums: AnyArray) -> FloatArray:
+    def _sums_after(self, sums: AnyArray) -> FloatArray:
         """Return, for every slot, the sum over later slots of its stratum, (S,).
 
         ``sums`` (S,) are the terms.
@@ -557,7 +557,7 @@ class Censoring:
         of the terms later than v over Y(v). Σ IF² is the variance of the sum, fitted weights
         included.
         """
-        h = self._after(np.bincount(self.slot, values, self.left.size)) / self._at_risk
+        h = self._sums_after(np.bincount(self.slot, values, self.left.size)) / self._at_risk
         spent = h * self.share
         before = self.by_stratum(lambda x: np.append(0.0, np.cumsum(x[:-1])), spent)
         return values - before[self.slot] + np.where(self.is_known, 0.0, (h - spent)[self.slot])

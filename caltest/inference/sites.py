@@ -117,7 +117,7 @@ def meta_analysis(
         raise StatisticError(": ".join(["fewer than two sites have finite estimates", *notes[-1:]]))
     counts, events, *measures = zip(*fits.values(), strict=True)
     log_oe, intercept, slope = (
-        pooled(np.array(values).T, level, calibrated)
+        pooled_sites(np.array(values).T, level, calibrated)
         for values, calibrated in zip(measures, (0.0, 0.0, 1.0), strict=True)
     )
     mean_curve = _mean_curve(induced, level, notes) if curve else None
@@ -161,7 +161,7 @@ def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]
     counts = np.isfinite(values[:, 0]).sum(axis=0)
     enough = counts >= 3
     z, values, counts = z[enough], values[:, :, enough], counts[enough]
-    effects = [pooled(v[np.isfinite(v[:, 0])].T, level) for v in np.moveaxis(values, 2, 0)]
+    effects = [pooled_sites(v[np.isfinite(v[:, 0])].T, level) for v in np.moveaxis(values, 2, 0)]
     return CentreCurve(
         at=expit(z),
         mean=expit([effect.mean for effect in effects]),
@@ -231,7 +231,7 @@ def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatAr
     return np.where(outside, np.nan, [basis @ beta, errors])
 
 
-def pooled(estimates: FloatArray, level: float, calibrated: float = 0.0) -> PooledEffect:
+def pooled_sites(estimates: FloatArray, level: float, calibrated: float = 0.0) -> PooledEffect:
     """Return the random-effects estimate of mean and spread of true effects over k sites.
 
     ``estimates`` (2, k) are estimates and standard errors, ``calibrated`` the value under

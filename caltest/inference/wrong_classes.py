@@ -187,7 +187,7 @@ def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
     free = (z.shape[1] - 1) * shifts + slope
     pvalues = []
     for part in lacking:
-        u, v = _scores(q, z, labels, part)
+        u, v = _component_scores(q, z, labels, part)
         root, rank = whitening(v)
         chi = float(np.square(root @ u).sum())
         pvalues.append(float(gammaincc((rank - free) / 2.0, chi / 2.0)) if rank > free else 1.0)
@@ -212,7 +212,7 @@ def fitted_probabilities(z: FloatArray, labels: IntArray, shifts: bool, slope: b
 
     q, value = model(theta)
     for _ in range(100):
-        u, v = _scores(q, z, labels, "temperature")
+        u, v = _component_scores(q, z, labels, "temperature")
         step = np.zeros(k + 1)
         step[free] = np.linalg.lstsq(v[np.ix_(free, free)], u[free], rcond=1e-10)[0]
         for _ in range(30):
@@ -226,7 +226,7 @@ def fitted_probabilities(z: FloatArray, labels: IntArray, shifts: bool, slope: b
     return q
 
 
-def _scores(
+def _component_scores(
     q: FloatArray, z: FloatArray, labels: IntArray, part: CoxPart
 ) -> tuple[FloatArray, FloatArray]:
     """Return the scores (T,) of a part at fitted probabilities, and their covariance (T, T).

@@ -408,11 +408,11 @@ class TallyProblem(MicroCells):
         order = np.argsort(target, kind="stable")
         starts = np.searchsorted(target[order], np.arange(shown.key.size))
 
-        def folded(counts: Counts) -> Counts:
+        def outcomes_of_top(counts: Counts) -> Counts:
             turned = np.where(below, self.count - counts.events, counts.events)
             return Counts(np.add.reduceat(turned[:, order], starts, axis=1))
 
-        return folded
+        return outcomes_of_top
 
 
 @dataclass(frozen=True, eq=False)

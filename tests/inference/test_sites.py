@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 import caltest as ct
-from caltest.inference.sites import centre_curve, pooled, restricted_spline
+from caltest.inference.sites import centre_curve, pooled_sites, restricted_spline
 
 #: Thirteen trials of BCG: cases and others, vaccinated and not (Colditz et al. 1994).
 BCG = np.array(
@@ -29,7 +29,7 @@ def bcg():
 
 def test_published_by_metafor():
     """What ``rma(yi, vi, test="knha")`` and ``predict`` print in the package's own page."""
-    found = pooled(bcg(), 0.95)
+    found = pooled_sites(bcg(), 0.95)
     spread = found.tau**2, found.tau, found.i_squared, found.q
     assert spread == pytest.approx((0.3132, 0.5597, 0.9222, 152.2330), abs=5e-5)
     mean = found.mean, found.mean_se, found.mean / found.mean_se, *found.interval, found.pvalue
@@ -44,7 +44,7 @@ def test_reference_values_of_five_sites_and_of_a_spline():
     By other code, from the formulas: τ² by Newton's steps of the REML equation.
     """
     errors = np.array([0.2, 0.25, 0.15, 0.3, 0.2])
-    effect = pooled(np.array([[-0.5, 0.1, 0.4, -0.1, 0.3], errors]), 0.95)
+    effect = pooled_sites(np.array([[-0.5, 0.1, 0.4, -0.1, 0.3], errors]), 0.95)
     numbers = [effect.tau**2, effect.mean, *effect.interval, *effect.prediction]
     expected = [0.1022898132, 0.0565896770, -0.4242702379, 0.5374495919]
     np.testing.assert_allclose(numbers, [*expected, -0.9532332594, 1.0664126135], atol=1e-9)
@@ -80,7 +80,7 @@ def test_against_fisher_scoring(seed):
     values = 0.3 + (seed % 3) * 0.2 * rng.standard_normal(errors.size)
     values += errors * rng.standard_normal(errors.size)
     tau2 = fisher_scoring(values, errors)
-    found = pooled(np.array([values, errors]), 0.9, 0.3)
+    found = pooled_sites(np.array([values, errors]), 0.9, 0.3)
     assert found.tau**2 == pytest.approx(tau2, rel=1e-9, abs=1e-12)
     w = 1 / (errors**2 + tau2)
     mean = (w * values).sum() / w.sum()
@@ -210,7 +210,7 @@ def test_curves_are_splines_pooled_point_by_point():
         covariance = np.linalg.inv((basis(x) * v[:, None]).T @ basis(x))
         at = basis(z[point])
         estimates.append((at @ beta, np.sqrt(at @ covariance @ at)))
-    effect = pooled(np.array(estimates).T, 0.95)
+    effect = pooled_sites(np.array(estimates).T, 0.95)
     np.testing.assert_allclose(curve.curves[:, point], expit([e for e, _ in estimates]), atol=1e-5)
     assert curve.mean[point] == pytest.approx(expit(effect.mean), abs=1e-5)
     assert curve.interval[point] == pytest.approx(expit(effect.interval), abs=1e-5)
