@@ -73,6 +73,8 @@ JUDGED = {
     ("segments/listing.py", "LAST = 31.0"): "predictions are 0 or 1 before",
     ("segments/scan.py", "OF_NORMAL = 8.0 * 3.0"): "less is passed over",
     ("nulls.py", "two_sided: bool = True"): "an argument that this law does not use",
+    ("inference/reliability.py", "reshape(2, -2)"): "any negative size is the one left",
+    ("inference/lattice.py", "data, stack=4)"): "the line that a warning names",
     ("inference/dependence.py", "fewest.effective <= FEW"): "a border that no data meet",
     ("io/pooling.py", "<= _SURPRISE"): "a border that no data meet",
     ("_base/alignment.py", "digits=15)"): "the sixteenth digit",

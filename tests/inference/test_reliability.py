@@ -226,3 +226,19 @@ def test_bars_of_equal_predictions_against_the_binomial_quantiles(level):
         law = scipy.stats.binom(n, value)
         assert round(low[b] * n) == law.ppf((1 - level) / 2 + 1e-12)
         assert round(high[b] * n) == law.ppf(1 - (1 - level) / 2 - 1e-12)
+
+
+def test_bands_of_differences_bin_by_bin():
+    from caltest.inference.reliability import _band
+
+    count = np.array([[40.0, 10.0, 25.0], [30.0, 12.0, 50.0]])
+    p, y = count * [[0.2, 0.5, 0.8], [0.3, 0.4, 0.7]], np.array([[9.0, 4, 21], [8.0, 7, 33]])
+    shared = np.array([1.5, 0.0, 2.0])
+    found = _band(count, p, y, shared, 0.9, False)
+    for b in range(3):
+        (n, m), (a, c) = count[:, b] + 2.0, (y[:, b] + 1.0) / (count[:, b] + 2.0)
+        sd = (a * (1 - a) / n + c * (1 - c) / m - 2.0 * shared[b] / (n * m)) ** 0.5
+        gap = p[0, b] / count[0, b] - p[1, b] / count[1, b]
+        assert found[0][b] == pytest.approx(y[0, b] / count[0, b] - y[1, b] / count[1, b] - gap)
+        assert found[1][b] == pytest.approx(a - c - gap - 1.6448536 * sd, abs=1e-6)  # z of 90 %
+        assert found[2][b] == pytest.approx(a - c - gap + 1.6448536 * sd, abs=1e-6)

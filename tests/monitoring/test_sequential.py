@@ -581,3 +581,12 @@ def test_false_alarms_are_as_rare_as_promised():
     y = (rng.random((300, 1000)) < probs).astype(int)
     rung = sum(_path(p, row).max() >= np.log(5) for p, row in zip(probs, y, strict=True))
     assert 0 < rung <= scipy.stats.binom.ppf(0.9999, 300, 0.2)
+
+
+def test_rows_after_an_alarm_are_told_from_the_first_on():
+    p = np.full(60, 0.75)
+    monitor = ct.Monitor().update(p, np.zeros(60, dtype=int), as_is=True)
+    assert monitor.alarm is not None
+    for rows, said in ((monitor.alarm, False), (monitor.alarm + 1, True)):
+        text = str(ct.Monitor().update(p[:rows], np.zeros(rows, dtype=int), as_is=True))
+        assert ("since       the alarm" in text) == said

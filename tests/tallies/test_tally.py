@@ -337,3 +337,14 @@ def test_the_most_rows_overflow_no_sum():
     most = TallyProblem.of(ct.Tally.from_table(grade))
     assert most.probs[0, 0] == pytest.approx(p, rel=1e-12)
     assert most.variance[0] == pytest.approx(most.n * p * (1 - p), rel=1e-9)
+
+
+@pytest.mark.parametrize("statistic", [ct.LogScore(), ct.ScoreGap("log")], ids=repr)
+def test_logarithms_of_a_tally_are_those_of_rows(statistic):
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = (rng.random(2000) < p).astype(int)
+    run = {"n_resamples": 99, "rng": 0}
+    of_sums = ct.calibration_test(ct.Tally.of(p, y), None, statistic, **run).estimate
+    of_rows = ct.calibration_test(p, y, statistic, **run).estimate
+    assert of_sums == pytest.approx(of_rows, abs=1e-12)
