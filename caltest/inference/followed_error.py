@@ -26,7 +26,11 @@ MOST_LISTED = 12
 
 @dataclass(frozen=True)
 class FollowedBounds:
-    """Bounds of θ or of Σ D_b, its estimate less the noise in it, and p-value of calibration."""
+    """Bounds of the error of predicted risks with follow-up, or of observed − predicted.
+
+    ``low`` and ``high`` are the bounds, ``corrected`` is the debiased estimate, ``floor`` the mean
+    of the estimate under calibration, and ``pvalue`` tests calibration.
+    """
 
     low: float
     high: float

@@ -278,7 +278,10 @@ class CellNoise:
 
     @cached_property
     def larger_variance(self) -> FloatArray:
-        """Elementwise maximum of V0 and V, (L, d)."""
+        """The larger of both variances of every residual sum, (L, d).
+
+        Under calibration, and as estimated.
+        """
         return np.maximum(self.null_variance, self.variance)
 
     @cached_property
