@@ -32,6 +32,10 @@ VERSIONS = {
     "uncertainty-calibration": "0.1.4",
     "netcal": "1.4.0",
     "scikit-learn": "1.9.1",
+    "calibstats": "0.1.0",
+    "reliably-metrics": "0.1.0",
+    "kunko-judge-audit": "0.5.1",
+    "sys1bench": "0.3.2",
 }
 
 
@@ -226,9 +230,16 @@ never those that are too unsure. uncertainty-calibration reads its alpha as a pe
 documentation has a fraction, so that its interval of "alpha=0.05" is nearly the range of its 100
 samples.
 
+reliably-metrics takes the larger of p and 1 − p as the confidence, also for one column of
+probabilities: it has no error of P(1), and errors of the two classes cancel in a bin, as in the
+rows that are too low by .05. Its BCa interval corrects the median bias of a bootstrap; that moves
+it down, but seldom to 0.
+sys1bench prints the mean and the standard deviation of the ECE of a calibrated model beside
+the ECE, the noise floor of this documentation, by 200 draws; it makes no p-value of them.
+
 Not measured: packages in Julia and R (CalibrationErrors.jl, reliabilitydiag, CalibrationCurves),
 and those without a test or an interval to measure (torchmetrics, relplot, PyCalib,
-uncertainty-metrics).
+uncertainty-metrics, probmetrics 1.3.0, torch-uncertainty 0.13.0, uqlm 0.6.7).
 
 {made}
 

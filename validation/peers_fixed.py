@@ -181,6 +181,26 @@ def bad_sklearn(rows):
     return abs(seen - claimed).mean()
 
 
+def bad_calibstats(rows):
+    p, y = rows()
+    return import_module("calibstats").ece(p, y)
+
+
+def bad_reliably(rows):
+    p, y = rows()
+    return import_module("reliably.metrics").ece(y, p, ci=None).value
+
+
+def bad_kunko(rows):
+    p, y = rows()
+    calibration = import_module("judge_audit.metrics.calibration")
+    return calibration.expected_calibration_error(p.tolist(), y.astype(bool).tolist())
+
+
+def bad_sys1(rows):
+    return import_module("sys1bench.metrics.calibration").ece(*rows())
+
+
 READERS = {
     "probcal": bad_probcal,
     "MAPIE": bad_mapie,
@@ -189,6 +209,10 @@ READERS = {
     "uncertainty-calibration": bad_verified,
     "netcal": bad_netcal,
     "scikit-learn": bad_sklearn,
+    "calibstats": bad_calibstats,
+    "reliably-metrics": bad_reliably,
+    "kunko-judge-audit": bad_kunko,
+    "sys1bench": bad_sys1,
     "caltest": bad_caltest,
 }
 TWO = "ECE of four rows, all off by .8, in two bins"

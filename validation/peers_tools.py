@@ -121,7 +121,26 @@ def verified_interval(p, y, rng):
     return float(low), float(high)
 
 
-#: Package and what is asked of it → how; the answer is a p-value, or the ends of an interval.
+def calibstats_interval(p, y, rng):
+    module, seed = import_module("calibstats"), int(rng.integers(2**31))
+    found = module.bootstrap_ci(p, y, module.ece, n_boot=B, seed=seed)
+    return found.low, found.high
+
+
+def reliably_interval(name, p, y, rng):
+    """BCa, its default. It takes the larger of p and 1 − p as the confidence."""
+    module, seed = import_module("reliably.metrics"), int(rng.integers(2**31))
+    found = getattr(module, name)(y, p, n_bootstrap=B, seed=seed).ci
+    return found.low, found.high
+
+
+def kunko_interval(p, y, rng):
+    module, seed = import_module("judge_audit.metrics.calibration"), int(rng.integers(2**31))
+    return tuple(module.ece_ci(p.tolist(), y.astype(bool).tolist(), n_boot=B, seed=seed))
+
+
+#: Package and what is asked of it → how; the answer is a p-value, or the ends of an interval:
+#: of the error of P(1), of the error of the larger of P(0) and P(1), or of the intercept.
 TOOLS: dict[str, tuple[Callable[..., Any], str]] = {
     "caltest ECE, exact": (partial(ours, ct.ECE(15)), "p"),
     "caltest Kuiper": (partial(ours, ct.Kuiper()), "p"),
@@ -151,4 +170,11 @@ TOOLS: dict[str, tuple[Callable[..., Any], str]] = {
     "calzone-tool Cox intercept": (calzone_intercept, "intercept"),
     "calzone-tool ECE-H, bootstrap()": (calzone_interval, "error"),
     "uncertainty-calibration l1, alpha=0.05": (verified_interval, "error"),
+    "calibstats ECE, bootstrap_ci()": (calibstats_interval, "error"),
+    "reliably-metrics ECE, BCa": (partial(reliably_interval, "ece"), "confidence"),
+    "reliably-metrics debiased ECE, BCa": (
+        partial(reliably_interval, "debiased_ece"),
+        "confidence",
+    ),
+    "kunko-judge-audit ECE, ece_ci()": (kunko_interval, "error"),
 }
