@@ -686,7 +686,12 @@ class GapReader:
             return _row_quantiles(np.ascontiguousarray(found.T), summary, w)
         sums = np.zeros((1, lanes))
         _read_gaps(*fixed, self._weights, 1 if summary == "mean" else 2, sums)
-        return sums[0] if summary == "mean" else gaps.relative(sums[0], self._weights @ block)
+        if summary == "mean":
+            return sums[0]
+        # As one window of all rows: BLAS would add them in an order that depends on the lanes.
+        frequencies, ends = np.zeros((1, lanes)), np.array([0, gaps.order.size])
+        _fit_lanes(block, self._weights, ends[:1], ends, frequencies)
+        return gaps.relative(sums[0], frequencies[0])
 
 
 @lane_kernel

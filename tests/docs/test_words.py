@@ -51,7 +51,10 @@ def test_a_narrow_table_loses_columns_but_no_finding(report, width):
         for name, shown in (("error", row.shown[0]), ("adjusted", f"{row.adjusted:.3f}")):
             if name in header and row.adjusted >= 0.01:
                 assert shown in lines[at]
-    assert ("worst" in header) >= ("error" in header)
+    worst, floor, error = (name in header for name in ("worst", "noise floor", "error"))
+    assert worst <= floor <= error
+    # An error or score of several tests is never shown without a word about which it is.
+    assert ("show the worst of them" in " ".join(text.split())) == error
 
 
 def test_names_cannot_steer_the_terminal():
@@ -107,6 +110,8 @@ def test_an_ascii_terminal_gets_ascii(tmp_path, monkeypatch):
     assert stop.value.code == 0
     with pytest.raises(SystemExit):
         cli.main(["test", str(path), "--lens", "TopK(1 − 1)"])
+    for stream in streams:
+        stream.flush()
     out, err = (stream.buffer.getvalue().decode("ascii") for stream in streams)
     assert all(words in out for words in ("+/-", r"P(\xe9)"))
     assert "TopK(1 - 1)" in err

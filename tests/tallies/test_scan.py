@@ -252,8 +252,8 @@ def test_predictions_are_asked_about_by_all_rows(tmp_path, monkeypatch, beta):
 def test_predicted_classes_are_asked_about_by_all_rows(tmp_path, monkeypatch, beta, lens):
     p, _, _ = beta
     labels = (p > 0.45).astype(np.int64)
-    p[:200] = 0.9  # one label
-    path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=np.where(p == 0.9, 1, labels))
+    p[:200] = 0.9999  # one label, as likely as it can be: these rows raise no question
+    path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=np.where(p == 0.9999, 1, labels))
     with pytest.raises(DoubtfulInputError, match="p decides the label in every row: y seems"):
         ct.scan(path, lens=lens)
 
