@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 FINDINGS: dict[Finding, tuple[str, Style]] = {
     Finding.MISCALIBRATED: ("rejected", {"marker": "s", "color": RED}),
     Finding.IMPOSSIBLE_OUTCOME: ("impossible outcome", {"marker": "X", "color": RED}),
+    Finding.SINGLE_ITEMS: ("wrong for single items", {"marker": "D", "filled": False}),
     Finding.NO_EVIDENCE: ("not rejected", {"marker": "o", "filled": False}),
     Finding.TOO_LITTLE_DATA: ("too little data", {"marker": "x"}),
 }
@@ -291,9 +292,10 @@ def pvalues(
 
     Drawn, printed and decisive p-values are the same numbers, adjusted where they are read
     together. Rejected questions have bold names and filled squares, or filled crosses where an
-    impossible outcome decides; others are open circles, or thin crosses where there is too little
-    data. ``findings`` are by default rejections up to ``alpha``; ``xlabel`` names the values and
-    ``text`` is the recipe. The artists are "values", a list, "alpha", "labels", "key".
+    impossible outcome decides; others are open circles, open diamonds where only single items are
+    wrong, or thin crosses where there is too little data. ``findings`` are by default rejections
+    up to ``alpha``; ``xlabel`` names the values and ``text`` is the recipe. The artists are
+    "values", a list, "alpha", "labels", "key".
     """
     if not len(values):
         raise StatisticError("there are no tests to draw")

@@ -102,7 +102,7 @@ def test_promised_costs_of_a_file_are_those_of_python(run, risks, tmp_path):
 def test_a_broken_promise_is_exit_code_1_where_that_is_asked(run, tmp_path):
     path = tmp_path / "over.csv"
     path.write_text("p,label\n" + "0.9,1\n0.9,0\n" * 100)
-    words = ("decide", path, "--threshold", "0.5", "--fail-on-miscalibration")
+    words = ("decide", path, "--threshold", "0.5", "--fail-on-miscalibration", "--as-is")
     assert run(*words)[0] == 1
 
 

@@ -106,7 +106,7 @@ def test_long_names_are_cut_in_messages(tmp_path, run):
 def test_a_line_too_long_is_refused_by_its_number(name, tmp_path, run, monkeypatch):
     monkeypatch.setattr(lines, "LONGEST_LINE", 10_000)
     monkeypatch.setattr(lines, "BYTES_A_BLOCK", 256)
-    row = "0.5,1\n" if name.endswith("csv") else '{"p": 0.5, "y": 1}\n'
+    row = "0.4,1\n" if name.endswith("csv") else '{"p": 0.4, "y": 1}\n'
     text = ("p,y\n" if name.endswith("csv") else "") + row * 3000
     (tmp_path / name).write_text(text)
     assert run("test", tmp_path / name)[0] == 0  # the file is long, its lines are not

@@ -569,10 +569,16 @@ def test_pictures_hold_the_numbers(every, drawn, kind):
 
 
 def test_every_finding_has_a_sign_of_its_own():
-    picture = plots.pvalues([0.03, 0.4, 0.5, 0.6], list("abcd"), findings=list(Finding))
-    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "X", "o", "x"]
+    pvalues = [0.03, 0.4, 0.01, 0.5, 0.6]
+    picture = plots.pvalues(pvalues, list("abcde"), findings=list(Finding))
+    assert [mark.get_marker() for mark in picture.artists["values"]] == ["s", "X", "D", "o", "x"]
+
+
+def test_labels_of_rejections_are_bold():
+    pvalues = [0.03, 0.4, 0.01, 0.5, 0.6]
+    picture = plots.pvalues(pvalues, list("abcde"), findings=list(Finding))
     weights = [t.get_fontweight() for t in picture.ax.get_yticklabels()]
-    assert weights == ["bold", "bold", "normal", "normal"]
+    assert weights == ["bold", "bold", "normal", "normal", "normal"]
 
 
 @pytest.mark.parametrize("kind", ["CORP", "Brier"])
