@@ -521,6 +521,7 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
 @o.flag("--unpaired", help="The model in use was seen on other rows.")
 @o.IDS_OPTION
 @o.DESIGN
+@o.FOLLOWUP
 @o.TOLERANCE_OPTION
 @option("--margin", type=o.SHARE, help="By how much the root mean squared error may be larger.")
 @o.alpha("Chance of a wrong finding.")

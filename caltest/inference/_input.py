@@ -75,8 +75,8 @@ class RowFact(Enum):
     FOLLOWUP = (
         "followup",
         "follow-up",
-        ": calibration_test, joint_test, confidence_interval, audit, report and reliability_curve "
-        "do, and cox_recalibration gives intervals of O:E, intercept and slope",
+        ": calibration_test, joint_test, confidence_interval, audit, report, reliability_curve and "
+        "a gate of one model do, and cox_recalibration gives intervals of O:E, intercept and slope",
     )
     FEATURES = "features", "features", ""
     HORIZON = (
@@ -141,7 +141,7 @@ def _table() -> dict[str, Takes]:
         "compare": Takes(rows | {by}, plain),
         "compare_models": Takes(rows),
         "audit": Takes(rows | {by, followup, features, label_sets}, plain),
-        "gate": Takes(rows, plain),
+        "gate": Takes(rows | {followup}, plain),
         "report": Takes(rows | {by, followup, features}, plain),
         "reliability_curve": Takes(rows | {by, followup, label_sets}, Tallied.CLUSTERED),
         "reliability_fit": Takes(rows, plain),

@@ -315,7 +315,7 @@ def entries(count: IntArray, out: BoolArray, *, sized: bool = True) -> dict[str,
 
     ``count`` (L,) are rows of cells, ``out`` marks those beyond the frame.
     """
-    words: dict[str, Handle] = {"larger: more rows": sign(color=GREY)} if sized else {}
+    words: dict[str, Handle] = {"area: rows": sign(color=GREY)} if sized else {}
     if out.any():
         share = in_percent(count[out].sum() / count.sum())
         words[f"off the scale: {share} of rows"] = sign("^", filled=False)
@@ -477,6 +477,10 @@ if TYPE_CHECKING:
     Line = str | tuple[float, tuple[float, ...]]  # a style of lines: its name, or its dashes
 
 
+#: Points in a key for a symbol with its gap, and between two columns.
+SIGN_ROOM, BETWEEN_COLUMNS = 16.0, 7.0
+
+
 #: Longer texts are cut on the paper, not in the recipe that the file carries.
 LONGEST_TEXT = 5
 
@@ -499,8 +503,8 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
     """Draw the key above the axes, beginning ``shift`` points to their left."""
     from matplotlib.transforms import ScaledTranslation
 
-    widths, columns = [wide(word) + 26.0 for word in entries], len(entries)
-    while columns > 1 and sum(map(max, np.array_split(widths, columns))) > room(ax):
+    widths, columns = [wide(word) + SIGN_ROOM for word in entries], len(entries)
+    while columns > 1 and _width_of_columns(widths, columns) > room(ax):
         columns -= 1
     start = ScaledTranslation(-shift / 72.0, 0.04, root(ax).dpi_scale_trans)
     columns = max(columns, 1)
@@ -512,6 +516,11 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
     for text in legend.get_texts():
         text.set_parse_math(False)
     return legend
+
+
+def _width_of_columns(widths: Sequence[float], columns: int) -> float:
+    """Return the width in points of a key whose entries fill ``columns`` one after another."""
+    return sum(map(max, np.array_split(widths, columns))) + BETWEEN_COLUMNS * (columns - 1)
 
 
 def headline(test: CalibrationTestResult) -> str:
@@ -587,7 +596,7 @@ def lines(text: str, room: float) -> str:
     Lines break between words, but not beside operators that belong to them; long words are cut.
     """
     broken = [""]
-    for word in re.split(r"(?<![=<]) (?![·%=<])", text):
+    for word in re.split(r"(?<![=<≤]) (?![·%=<≤])", text):
         longer = f"{broken[-1]} {word}".lstrip()
         if wide(longer) <= room:
             broken[-1] = longer

@@ -467,9 +467,9 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
     if significant.any():
         entries["predicted → observed: beyond chance"] = sign("o", INK, line="-")
     entries["within chance"] = sign("o", GREY, filled=False, line="-")
-    entries["larger: more rows"] = sign(color="#808080")
+    entries["area: rows"] = sign(color="#808080")
     if few.any():
-        entries[f"fewer than {min_count} rows"] = sign(".", "#808080")
+        entries[f"< {min_count} rows"] = sign(".", "#808080")
 
 
 def _corners(ax: Axes, names: tuple[str, ...], corners: FloatArray) -> list[Text]:

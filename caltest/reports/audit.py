@@ -187,7 +187,8 @@ def audited(
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
             answers, adjusted = _together(data, agenda, draws, alpha)
-        if not data.has_rows or (data.followup is None and not data.multilabel):
+        bounded = tolerance is not None or data.followup is None
+        if not data.has_rows or (bounded and not data.multilabel):
             try:
                 bounds = ErrorBounds.of(whole_rows(data), agenda[0].pairs[0], bound_alpha, draws)
             except StatisticError as error:  # blocks of a short series are too few for an interval
@@ -212,17 +213,16 @@ def audited(
 def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> RowsOrTally:
     """Validate the arguments of an audit; return its rows as Predictions, or a Tally or Tallies.
 
-    A tolerance is refused where the error has no interval: follow-up, and several labels a row.
+    A tolerance is refused where the error has no interval: several labels a row.
     """
     if isinstance(probs, AnyTally):
         tally = take_tally("audit", probs, labels, facts, whole=True)
         return tally.through(None) if tally.n_classes == 2 else tally
     data = take_rows("audit", probs, labels, facts)
-    if tolerance is not None and (data.followup is not None or data.multilabel):
-        what = "several labels a row" if data.multilabel else "follow-up"
+    if tolerance is not None and data.multilabel:
         raise StatisticError(
-            f"tolerance= needs an interval of the error, which there is none of with {what}: "
-            "leave it out"
+            "tolerance= needs an interval of the error, which there is none of with several labels "
+            "a row: leave it out"
         )
     return data
 

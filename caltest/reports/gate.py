@@ -65,7 +65,7 @@ def gate(
     Parameters
     ----------
     probs, labels, lens, n_resamples, rng, workers, **facts
-        As in :func:`confidence_interval`; also tallies.
+        As in :func:`confidence_interval`; also tallies. Follow-up without ``against`` only.
     against : array_like of shape (n,) or (n, K), Predictions or Tally, optional
         Predictions of the model in use for the same rows.
     tolerance, margin : float, optional

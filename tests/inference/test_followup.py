@@ -325,7 +325,7 @@ ct.confidence_interval(p, seen, ct.MCE())
 ct.calibration_test(p, seen, clusters=np.arange(p.size) // 2)
 ct.equivalence_test(p, seen, tolerance=0.1) | ct.calibration_test(p, seen, null=ct.RedrawLabels())
 ct.compare(p, p, seen) | ct.calibration_test(p, seen.labels, null=ct.RedrawFollowup())
-ct.gate(p, seen, tolerance=0.1) | ct.ECE()({"p": p, "w": p + 1.0}, seen, weights="w")
+ct.gate(p, seen, against=p, margin=0.1) | ct.ECE()({"p": p, "w": p + 1.0}, seen, weights="w")
 ct.Monitor().update(p, seen) | ct.cox_recalibration(p, seen.labels, link="cloglog")
 ct.Tally.of(p, seen) | ct.meta_analysis(p, seen, by=np.arange(p.size) % 6)
 ct.Tallies.of(p, seen) | ct.calibration_test(np.full((24, 3), 1 / 3), seen)
@@ -337,7 +337,6 @@ ct.BrierScore().per_row(p, seen) | ct.calibration_test(p, seen, lens=ct.TopK(1))
 ct.bin_sensitivity(p, seen) | ct.reliability_curve(p, seen, band="wilson")
 ct.calibration_test(p, seen, weights=p) | ct.calibration_test(p, seen, null="exact")
 ct.calibration_test(p, seen, ct.Sweep()) | ct.calibration_test(p, seen, ct.CoxLR())
-ct.audit(p, seen, tolerance=0.1)
 """
 
 

@@ -1,0 +1,71 @@
+"""Gate, audit and report judge one tolerance by one interval."""
+
+import numpy as np
+import pytest
+
+import caltest as ct
+
+TOLERANCE = 0.05
+RUN = {"n_resamples": 199, "rng": 1}
+#: What an audit may say for each word of the gate.
+WORDS = {
+    "passed": ("calibrated to within the tolerance", "miscalibrated, but too little to matter"),
+    "failed": ("miscalibrated, and it matters",),
+    "cannot tell": ("cannot tell",),
+}
+#: How the sentence of a report on the tolerance begins.
+OPENINGS = {"passed": "No:", "failed": "Yes:", "cannot tell": "Cannot tell:"}
+
+
+def two_classes(shift, n=3000):
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.05, 0.6, n)
+    return ct.Predictions.of(p, (rng.random(n) < p + shift).astype(int))
+
+
+def clustered(shift):
+    data = two_classes(shift)
+    return ct.Predictions.of(data.probs, data.labels, clusters=np.arange(data.n) // 3)
+
+
+def weighted(shift):
+    data, rng = two_classes(shift), np.random.default_rng(4)
+    return ct.Predictions.of(data.probs, data.labels, weights=rng.uniform(0.5, 1.5, data.n))
+
+
+def four_classes(shift, n=3000):
+    """Return overconfident predictions whose confidence is too large by about ``shift``."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(0.0, 1.5, (n, 4))
+    p, true = (np.exp(a * z) / np.exp(a * z).sum(axis=1, keepdims=True) for a in (1, 1 - 4 * shift))
+    labels = (rng.random((n, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=3)
+    return ct.Predictions.of(p, labels)
+
+
+def followed(shift, n=3000):
+    rng = np.random.default_rng(6)
+    p = rng.uniform(0.05, 0.5, n)
+    died = rng.exponential(-1.0 / np.log1p(-p - shift))
+    left = rng.exponential(3.0, n)
+    return ct.Predictions.of(p, ct.Followup(np.minimum(died, left), died <= left, 1.0))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.02, 0.05, 0.12])
+@pytest.mark.parametrize("draw", [two_classes, clustered, weighted, four_classes, followed])
+def test_gate_audit_and_report_give_one_verdict_by_one_interval(draw, shift):
+    data = draw(shift)
+    gate = ct.gate(data, tolerance=TOLERANCE, **RUN)
+    audit = ct.audit(data, tolerance=TOLERANCE, **RUN)
+    report = ct.report(data, tolerance=TOLERANCE, **RUN)
+    bounds = gate.checks[0].low, gate.checks[0].high
+    assert (audit.low, audit.high) == bounds
+    assert (report.audit.low, report.audit.high) == bounds
+    assert audit.verdict in WORDS[gate.verdict]
+    assert report.audit.verdict == audit.verdict
+    assert report.screen.matters.startswith(OPENINGS[gate.verdict])
+
+
+@pytest.mark.parametrize("draw", [two_classes, clustered, weighted, four_classes, followed])
+def test_every_verdict_is_reached(draw):
+    gates = [ct.gate(draw(shift), tolerance=TOLERANCE, **RUN) for shift in (0.0, 0.05, 0.12)]
+    assert [gate.verdict for gate in gates] == ["passed", "cannot tell", "failed"]
