@@ -11,6 +11,7 @@ import sys
 from validation import (
     agreement,
     benefit,
+    benefit_designs,
     classes,
     clusters,
     comparison,
@@ -38,6 +39,7 @@ from validation.study import run
 
 STUDIES = (
     benefit,
+    benefit_designs,
     comparison,
     classes,
     clusters,

@@ -27,6 +27,8 @@ command = partial(click.command, cls=Verb)
 @o.FILE_ARGUMENT
 @o.COSTS
 @o.flag("--curve", help="Net benefit at all thresholds from 0.01 to 0.99.", group="Test")
+@o.WEIGHTS
+@o.CLUSTERS
 @o.LEVEL_OPTION
 @o.alpha("Level of the test, for the exit code.")
 @o.SEED_OPTION

@@ -155,8 +155,8 @@ def _table() -> dict[str, Takes]:
         "meta_analysis": Takes(frozenset({weights, clusters, by})),
         "worst_class": Takes(rows - {folds}),
         "individual_error": Takes(frozenset({weights, clusters})),
-        "promise": Takes(frozenset()),
-        "decision_curve": Takes(frozenset()),
+        "promise": Takes(frozenset({weights, clusters})),
+        "decision_curve": Takes(frozenset({weights, clusters})),
         "segment_search": Takes(frozenset({weights, clusters, features})),
         "plan": Takes(frozenset({clusters}), plain),
         # Slope and intercept on the command line: caltest interval --statistic slope

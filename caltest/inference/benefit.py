@@ -2,31 +2,46 @@
 
 :func:`promise` compares the utility gained with the utility that the probabilities promise, with an
 exact p-value where utilities lie on a grid; :func:`decision_curve` has net benefit at every
-threshold with pointwise and simultaneous limits.
+threshold with pointwise and simultaneous limits. With clusters, labels are redrawn with their
+dependence, and limits rest on sums over clusters.
 """
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import dataclass, field
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.arrays import N_RESAMPLES, RNG, BoolArray, FloatArray, IntArray, fraction
+from caltest._base.arrays import (
+    N_RESAMPLES,
+    RNG,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    fraction,
+    reaching,
+)
 from caltest._base.written import name_of, several
 from caltest.data import Facts, Predictions
+from caltest.data.facts import by_appearance
 from caltest.data.lenses import Canonical
 from caltest.data.utilities import Costs, Threshold, Utility, UtilityLike, UtilityTable
 from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference._input import Analysis, seed_of
+from caltest.inference.dependence import Coupled, agreeing_schemes
+from caltest.nulls import RedrawLabels, Run, simulate_by
 from caltest.nulls.laws import poisson_binomial
-from caltest.results import DecisionCurve, PromiseResult
+from caltest.results import ClusterSummary, DecisionCurve, HorizonSummary, PromiseResult, ending
+from caltest.statistics.utility import PromisedSum, ThresholdSums
 
 #: Steps of the largest utility that are tried as a common grid, and points of an exact law: direct
 #: convolution of as many takes about a second.
 GRID_STEPS, LATTICE_POINTS = 2000, 50_000
 
 #: Pseudo-observations at each end of the range of the utility: of one model, and of a difference.
+#: With clusters they are whole clusters of the effective size, as all rows of one may agree.
 PSEUDO_ROWS, PSEUDO_ROWS_OF_A_DIFFERENCE = 1.0, 0.25
 
 #: Normal draws for the critical value of simultaneous limits.
@@ -55,20 +70,24 @@ def promise(
     sum is Σ_i v_i with v_i = Σ_k p_ik u(p_i, k). The p-value is two-sided, by the distance of
     Σ (u_i − v_i) from 0. It is exact, by convolution of the n laws, wherever the utilities of each
     row lie on a common grid: always for a threshold, and for costs with a few digits. Otherwise
-    labels are redrawn.
+    labels are redrawn. With clusters labels are redrawn as in :func:`calibration_test`, with the
+    dependence that is estimated from them.
 
     Parameters
     ----------
     probs, labels, **facts
-        As in :func:`calibration_test`; the whole probability vector is looked at. Weights, clusters
-        and other design information are refused.
+        As in :func:`calibration_test`; the whole probability vector is looked at. Weights and one
+        column of clusters are taken, other design information is refused. With weights all means
+        are weighted; the p-value is exact where weighted utilities lie on a grid, as with whole
+        numbers for weights.
     utility : Utility or callable
         :class:`Costs`, ``Costs.threshold(t)``, :class:`TopKAccuracy`, :class:`ReciprocalRank`, or
         a function from probabilities (n, K) to utilities (n, K).
     level : float, default 0.95
         Level of the interval of the realised utility. It is Student's, with one pseudo-observation
         at each end of the range of the utility: without them it covers as little as 13 % where
-        events are rare and one acts rarely.
+        events are rare and one acts rarely. With clusters it rests on their sums, and a
+        pseudo-observation is a cluster.
     n_resamples, rng
         Label redraws where there is no exact law, and their seed.
 
@@ -81,11 +100,13 @@ def promise(
     InvalidPredictionsError
         As in :meth:`Predictions.of`.
     StatisticError
-        For no utility or one that is no finite table of shape (n, K), and for design information.
+        For no utility or one that is no finite table of shape (n, K), and for design information
+        that is not taken.
 
     Notes
     -----
-    O(n K) and, for the exact law, O(n G log n) with G steps of the grid in a row.
+    O(n K) and, for the exact law, O(n G log n) with G steps of the grid in a row. O(B n K) for B
+    redraws.
 
     Examples
     --------
@@ -103,16 +124,15 @@ def promise(
     data = analysis.rows
     table = UtilityTable.of(utility, data.probs)
     realised = table.gains[np.arange(data.n), data.labels]
-    distance = float(abs((realised - table.promised).sum()))
-    deviation = float(np.sqrt(table.variance.sum()))
-    pvalue = _exact_pvalue(data.probs, table, distance)
-    exact = pvalue is not None
-    if pvalue is None:
-        pvalue = _redrawn_pvalue(data, table, distance, n_resamples, rng)
-    difference = float((realised - table.promised).mean())
+    weights = np.ones(data.n) if data.weights is None else data.weights
+    weighted = UtilityTable(
+        weights[:, None] * table.gains, weights * table.promised, weights**2 * table.variance
+    )
+    total = float((weights * (realised - table.promised)).sum())
+    null = _null_of_total(analysis, table, weighted, total, n_resamples, rng)
     known = utility.ends if isinstance(utility, Utility) else (np.inf, -np.inf)
     ends = min(known[0], table.gains.min()), max(known[1], table.gains.max())
-    low, high = _student_limits(realised, *ends, PSEUDO_ROWS, level)
+    low, high = _student_limits(realised, data, *ends, PSEUDO_ROWS, level)
     actions, shares = _actions(utility, data.probs)
     impossible = int(np.count_nonzero(data.probs[np.arange(data.n), data.labels] == 0.0))
     notes = [
@@ -122,19 +142,20 @@ def promise(
     return analysis.result(
         PromiseResult,
         utility=name_of(utility),
-        promised=float(table.promised.mean()),
-        realised=float(realised.mean()),
-        difference=difference,
-        z=data.n * difference / deviation if deviation > 0.0 else 0.0,
-        pvalue=pvalue,
-        exact=exact,
+        promised=float(np.average(table.promised, weights=data.weights)),
+        realised=float(np.average(realised, weights=data.weights)),
+        difference=float(np.average(realised - table.promised, weights=data.weights)),
+        z=total / null.deviation if null.deviation > 0.0 else 0.0,
+        pvalue=null.pvalue,
+        exact=null.n_resamples == 0,
         low=low,
         high=high,
         level=level,
         actions=actions,
         shares=shares,
-        n_resamples=0 if exact else n_resamples,
-        notes=notes,
+        n_resamples=null.n_resamples,
+        ended=null.ended,
+        notes=(*notes, *null.notes),
     )
 
 
@@ -146,6 +167,7 @@ def decision_curve(
     against: object = None,
     against_name: str = "the other model",
     level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
     rng: RNG = 0,
     **facts: Unpack[Facts],
 ) -> DecisionCurve:
@@ -161,7 +183,9 @@ def decision_curve(
     Parameters
     ----------
     probs, labels, **facts
-        As in :func:`calibration_test`, for two classes. Design information is refused.
+        As in :func:`calibration_test`, for two classes. Weights and one column of clusters are
+        taken: net benefit is weighted, limits rest on sums over clusters, a pseudo-observation is
+        then a cluster, and p-values come from redrawn labels. Other design information is refused.
     thresholds : array_like, optional
         Thresholds in (0, 1), ascending; by default 0.01, 0.02, …, 0.99.
     against : array_like, optional
@@ -170,8 +194,10 @@ def decision_curve(
         What the other model is called.
     level : float, default 0.95
         Level of all limits.
+    n_resamples : int, default 9999
+        Label redraws for p-values of rows with weights or clusters; none without.
     rng : int or Generator, default 0
-        Seed of the normal draws of the critical value.
+        Seed of the normal draws of the critical value, and of the labels.
 
     Returns
     -------
@@ -186,8 +212,9 @@ def decision_curve(
 
     Notes
     -----
-    O(n T + T³), T the number of thresholds. Net benefit uses the probabilities as decisions do, and
-    not only their order: a miscalibrated model can be worse than treating nobody.
+    O(n T + T³), T the number of thresholds, and O(B n) for B redraws. Net benefit uses the
+    probabilities as decisions do, and not only their order: a miscalibrated model can be worse than
+    treating nobody.
 
     Examples
     --------
@@ -202,17 +229,26 @@ def decision_curve(
     gains, p = _gains(data, t), data.probs[:, 1]
     odds = t / (1.0 - t)
     ends = np.stack([np.ones_like(odds), -odds])
-    mean, error, critical, point = _band_of_means(gains, ends, PSEUDO_ROWS, level, rng)
+    sums = UnitSums.of(gains, data)
+    mean, error, critical, point = _band_of_means(sums, ends, PSEUDO_ROWS, level, rng)
     always = np.where(data.labels[:, None] == 1, 1.0, -odds)
-    useful = t[_shown_useful(gains, gains - always, odds, level, rng)]
+    both = UnitSums.of(np.hstack([gains, gains - always]), data)
+    useful = t[_shown_useful(both, odds, level, rng)]
     acts = p[:, None] >= t
-    promised = (acts * (p[:, None] - (1.0 - p[:, None]) * odds)).mean(axis=0)
-    events = acts[data.labels == 1].sum(axis=0)
-    pvalues = [
-        _two_sided(p[acts[:, j]], int(events[j])) if acts[:, j].any() else 1.0
-        for j in range(t.size)
-    ]
-    prevalence = float((data.labels == 1).mean())
+    promised = _mean_over_rows(data, acts * (p[:, None] - (1.0 - p[:, None]) * odds))
+    if data.weights is None and data.n_clusters is None:
+        events = acts[data.labels == 1].sum(axis=0)
+        pvalues = [
+            _two_sided(p[acts[:, j]], int(events[j])) if acts[:, j].any() else 1.0
+            for j in range(t.size)
+        ]
+        drawn = Redrawn()
+    else:
+        sums_above = ThresholdSums.of(analysis.problem, t)
+        run = Run(n_resamples=n_resamples, rng=rng, workers=1)
+        drawn = Redrawn.of(analysis, sums_above, run)
+        pvalues = list(drawn.pvalues)
+    prevalence = float(np.average(data.labels == 1, weights=data.weights))
     other = difference = low = high = np.empty(0)
     if against is not None:
         second = Analysis.of("decision_curve", against, data.labels, {}, lens=Canonical())
@@ -222,11 +258,11 @@ def decision_curve(
                 "probabilities for the same observations in the same order"
             )
         gains_of_other = _gains(second.rows, t)
-        other = gains_of_other.mean(axis=0)
-        difference = (gains - gains_of_other).mean(axis=0)
+        other = _mean_over_rows(data, gains_of_other)
+        difference = _mean_over_rows(data, gains - gains_of_other)
         reach = np.maximum(1.0, odds)
         centre, spread, wide, _ = _band_of_means(
-            gains - gains_of_other,
+            UnitSums.of(gains - gains_of_other, data),
             np.stack([reach, -reach]),
             PSEUDO_ROWS_OF_A_DIFFERENCE,
             level,
@@ -236,7 +272,7 @@ def decision_curve(
     return analysis.result(
         DecisionCurve,
         thresholds=t,
-        net_benefit=gains.mean(axis=0),
+        net_benefit=_mean_over_rows(data, gains),
         low=mean - point * error,
         high=mean + point * error,
         low_all=mean - critical * error,
@@ -253,7 +289,87 @@ def decision_curve(
         difference_low=low,
         difference_high=high,
         seed=seed_of(rng),
+        n_resamples=drawn.n_resamples,
+        ended=drawn.ended,
+        notes=drawn.notes,
     )
+
+
+@dataclass(frozen=True)
+class NullOfTotal:
+    """Null distribution of the total utility gained less the utility promised, as a result has it.
+
+    ``deviation`` is its standard deviation under calibration; ``n_resamples`` is 0 if it is exact.
+    """
+
+    pvalue: float
+    deviation: float
+    n_resamples: int = 0
+    ended: str = "complete"
+    notes: tuple[str, ...] = ()
+
+
+def _null_of_total(
+    analysis: Analysis, table: UtilityTable, weighted: UtilityTable, total: float,
+    n_resamples: int, rng: RNG,
+) -> NullOfTotal:  # fmt: skip
+    """Return the null distribution of Σ w (u − v), observed as ``total``.
+
+    ``weighted`` is the ``table`` times the weights of the rows. It is exact where possible, and
+    redraws labels otherwise, with their dependence if rows have clusters.
+    """
+    data = analysis.rows
+    deviation = float(np.sqrt(weighted.variance.sum()))
+    if data.n_clusters is not None:
+        run = Run(n_resamples=n_resamples, rng=rng, workers=1)
+        drawn = Redrawn.of(analysis, PromisedSum.of(analysis.problem, table), run)
+        return NullOfTotal(
+            float(drawn.pvalues[0]), float(drawn.deviations[0]),
+            drawn.n_resamples, drawn.ended, drawn.notes,
+        )  # fmt: skip
+    exact = _exact_pvalue(data.probs, weighted, abs(total))
+    if exact is not None:
+        return NullOfTotal(exact, deviation)
+    pvalue = _redrawn_pvalue(data, weighted, abs(total), n_resamples, rng)
+    return NullOfTotal(pvalue, deviation, n_resamples)
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """p-values (T,) and null standard deviations (T,) of T sums on labels redrawn by the design.
+
+    With clusters the least favourable kind of dependence counts, for each sum on its own.
+    """
+
+    pvalues: FloatArray = field(default_factory=lambda: np.empty(0))
+    deviations: FloatArray = field(default_factory=lambda: np.empty(0))
+    n_resamples: int = 0
+    ended: str = "complete"
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, analysis: Analysis, sums: PromisedSum | ThresholdSums, run: Run) -> Self:
+        """Redraw labels, and compare the observed sums with theirs by |sum|, O(B n K)."""
+        observed = sums.values(sums.problem.observed).reshape(-1)
+        schemes: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
+        summary: ClusterSummary | HorizonSummary | None = None
+        if analysis.rows.n_clusters is not None:
+            schemes, summary = agreeing_schemes("auto", analysis.induced, stack=5)
+        pvalues, deviations, counts, ends = [], [], [], []
+        for scheme, factor in schemes:
+            drawn, ended = simulate_by(sums.redraws(scheme, factor), **run)
+            drawn = drawn.reshape(len(drawn), observed.size)
+            reached = [
+                reaching(float(o), column, two_sided=True).sum()
+                for o, column in zip(observed, drawn.T.copy(), strict=True)
+            ]
+            pvalues.append((1.0 + np.array(reached)) / (1.0 + len(drawn)))
+            deviations.append(drawn.std(axis=0))
+            counts.append(len(drawn))
+            ends.append(ended)
+        notes = summary.notes if isinstance(summary, ClusterSummary) else ()
+        worst = np.max(pvalues, axis=0), np.max(deviations, axis=0)
+        return cls(*worst, min(counts), ending(*ends), notes)
 
 
 def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> float | None:
@@ -342,44 +458,78 @@ def _redrawn_pvalue(
     return (1.0 + reached) / (1.0 + n_resamples)
 
 
+@dataclass(frozen=True)
+class UnitSums:
+    """Sums over independent units (rows, or clusters) of T values of each row.
+
+    ``sums`` (G, T) are Σ w x over the rows of a unit, and ``mass`` (G,) is Σ w. A unit of average
+    importance has the mass ``size`` = Σ m² / Σ m, and there are ``number`` = (Σ m)² / Σ m² of them.
+    """
+
+    sums: FloatArray = field(repr=False)
+    mass: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, values: FloatArray, data: Predictions) -> Self:
+        """Add up ``values`` (n, T) over the units of the rows; O(n T)."""
+        mass = np.ones(data.n) if data.weights is None else data.weights
+        sums = values if data.weights is None else mass[:, None] * values
+        if data.n_clusters is None:
+            return cls(sums, mass)
+        unit = by_appearance(data.clusters)
+        order = np.argsort(unit, kind="stable")
+        starts = np.flatnonzero(np.diff(unit[order], prepend=-1))
+        return cls(np.add.reduceat(sums[order], starts), np.add.reduceat(mass[order], starts))
+
+    @property
+    def size(self) -> float:
+        """Mass of a unit of average importance; 1 for rows without weights."""
+        return float(np.square(self.mass).sum() / self.mass.sum())
+
+    @property
+    def number(self) -> float:
+        """Effective number of units; n for rows without weights."""
+        return float(self.mass.sum() / self.size)
+
+
 def _student_limits(
-    gains: FloatArray, least: float, most: float, pseudo: float, level: float
+    gains: FloatArray, data: Predictions, least: float, most: float, pseudo: float, level: float
 ) -> tuple[float, float]:
     """Return Student's limits (low, high) of a mean, with pseudo-observations at both ends.
 
-    ``gains`` (n,) are gains of the rows between ``least`` and ``most``; ``pseudo`` is the weight of
-    a pseudo-observation at each.
+    ``gains`` (n,) are gains of the rows of ``data`` between ``least`` and ``most``; ``pseudo`` is
+    the number of pseudo-observations at each.
     """
     ends = np.array([[least], [most]])
-    mean, error, _, point = _moments(gains[:, None], ends, pseudo, level)
+    mean, error, _, point = _moments(UnitSums.of(gains[:, None], data), ends, pseudo, level)
     return float(mean[0] - point * error[0]), float(mean[0] + point * error[0])
 
 
 def _moments(
-    gains: FloatArray, ends: FloatArray, pseudo: float, level: float
+    gains: UnitSums, ends: FloatArray, pseudo: float, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return (means (T,), standard errors (T,), covariance (T, T), quantile of Student's law).
 
-    ``gains`` is (n, T), and ``ends`` (2, T) are two pseudo-observations that count ``pseudo`` times
-    each.
+    ``ends`` (2, T) are two pseudo-units of average size that count ``pseudo`` times each. A mean is
+    a ratio of sums over units: errors are those of its linearisation, Σ_g (S_g − m_g mean).
     """
     from scipy.stats import t as student
 
-    n = len(gains) + 2.0 * pseudo
-    mean = (gains.sum(axis=0) + pseudo * ends.sum(axis=0)) / n
-    away, far = gains - mean, ends - mean
+    n, size = gains.number + 2.0 * pseudo, gains.size
+    mean = (gains.sums.sum(axis=0) / size + pseudo * ends.sum(axis=0)) / n
+    away, far = (gains.sums - gains.mass[:, None] * mean) / size, ends - mean
     covariance = (away.T @ away + pseudo * far.T @ far) / (n - 1.0)
     error = np.sqrt(np.diag(covariance) / n)
     return mean, error, covariance, float(student.ppf(0.5 + 0.5 * level, n - 1.0))
 
 
 def _band_of_means(
-    gains: FloatArray, ends: FloatArray, pseudo: float, level: float, rng: RNG
+    gains: UnitSums, ends: FloatArray, pseudo: float, level: float, rng: RNG
 ) -> tuple[FloatArray, FloatArray, float, float]:
     """Return means (T,), standard errors (T,), and simultaneous and pointwise critical values.
 
-    ``gains`` (n, T) at T thresholds, ``ends`` (2, T) their range, ``pseudo`` the weight of a
-    pseudo-observation at each end. The simultaneous value comes from draws of the normal limit.
+    ``gains`` are sums at T thresholds, ``ends`` (2, T) their range, ``pseudo`` the number of
+    pseudo-units at each end. The simultaneous value comes from draws of the normal limit.
     """
     from scipy.stats import norm
     from scipy.stats import t as student
@@ -391,22 +541,25 @@ def _band_of_means(
     normal = np.random.default_rng(rng).standard_normal((NORMAL_DRAWS, deviation.size))
     curves = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     largest = float(np.quantile(np.abs(curves).max(axis=1), level))
-    freedom = len(gains) + 2.0 * pseudo - 1.0
+    freedom = gains.number + 2.0 * pseudo - 1.0
     return mean, error, float(student.ppf(norm.cdf(largest), freedom)), point
 
 
-def _shown_useful(
-    gains: FloatArray, over_always: FloatArray, odds: FloatArray, level: float, rng: RNG
-) -> BoolArray:
+def _shown_useful(both: UnitSums, odds: FloatArray, level: float, rng: RNG) -> BoolArray:
     """Mark thresholds at which acting on the model is better than never and than always, (T,).
 
-    The lower limits of both curves hold together, at all thresholds.
+    ``both`` has the gains at T thresholds, then the gains over acting always. The lower limits of
+    both curves hold together, at all thresholds.
     """
     reach = np.maximum(1.0, odds)
     ends = np.stack([np.append(np.ones_like(odds), reach), np.append(-odds, -reach)])
-    both = np.hstack([gains, over_always])
     mean, error, critical, _ = _band_of_means(both, ends, PSEUDO_ROWS, level, rng)
     return np.asarray((mean - critical * error > 0.0).reshape(2, -1).all(axis=0))
+
+
+def _mean_over_rows(data: Predictions, values: FloatArray) -> FloatArray:
+    """Return the weighted means over rows, (T,), of ``values`` (n, T)."""
+    return np.asarray(np.average(values, axis=0, weights=data.weights))
 
 
 def _gains(data: Predictions, thresholds: FloatArray) -> FloatArray:

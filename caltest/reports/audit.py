@@ -367,7 +367,7 @@ def _promised(
 ) -> PromiseResult | None:
     """Return the promised and the realised utility of acting on the probabilities.
 
-    None for rows with a design, such as weights or clusters, for which no interval is known.
+    None for rows with a design for which no interval is known, such as folds or follow-up.
     """
     with suppress(UnsupportedFactError):
         return promise(

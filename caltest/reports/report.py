@@ -361,7 +361,7 @@ def _results_of_costs(
     Raises
     ------
     UnsupportedFactError
-        For rows with weights, clusters or another design, whose names are in the message.
+        For rows with folds, follow-up or another design that is not taken, named in the message.
     """
     gained = promise(
         data.rows, None, utility, level=level, n_resamples=draws["n_resamples"], rng=draws["rng"]

@@ -1,7 +1,8 @@
 """Utility calibration: does acting on the probabilities gain the utility they promise?
 
 :class:`UtilityCalibration` is the statistic of Hegazy, Jordan & Dieuleveut (2025);
-:class:`PromiseWalk` is its prepared form, a walk along promised utilities.
+:class:`PromiseWalk` is its prepared form, a walk along promised utilities. :class:`PromisedSum` and
+:class:`ThresholdSums` are the totals of :func:`caltest.promise` and of a decision curve.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest.data.utilities import UtilityLike, UtilityTable
-from caltest.statistics.prepared import ResidualStatistic
-from caltest.statistics.problem import Problem
+from caltest.statistics.prepared import Prepared, ResidualStatistic, SumStatistic
+from caltest.statistics.problem import Cells, Problem, ResidualSums
 from caltest.statistics.statistic import Statistic, rows_of
 
 #: Relative difference of promised utilities that counts as equal.
@@ -105,3 +106,50 @@ class UtilityCalibration(Statistic):
         ends = np.flatnonzero(np.append(np.diff(promised) > EQUAL_PROMISES * scale, True))
         total = float(len(probs) if problem.weight is None else problem.weight.sum())
         return PromiseWalk(problem, np.ascontiguousarray(centred), order, ends, total)
+
+
+# ------------------------------------------------------------------------------
+# Totals, with the predictions fixed, for rows that are redrawn with their design.
+
+
+@dataclass(frozen=True, eq=False)
+class PromisedSum(SumStatistic):
+    """Total Σ w (u − v) of the utility gained less the utility promised; two-sided around 0."""
+
+    @classmethod
+    def of(cls, problem: Problem, table: UtilityTable) -> PromisedSum:
+        """Return the total for utilities of the rows of a problem, unweighted, (n, K)."""
+        return cls(problem, two_sided=True, scores=table.gains[None])
+
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        return np.ascontiguousarray(sums.linear[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdSums(SumStatistic):
+    """Residual sums Σ w (y − p) of the rows with p ≥ t at each of T thresholds, two-sided.
+
+    p is the probability of label 1. At threshold t the total utility gained less the utility
+    promised is this sum times 1 / (1 − t). ``column`` (T,) is the first of the L occupied cells
+    between thresholds whose rows are treated, L where none is.
+    """
+
+    cells: Cells = field(kw_only=True, repr=False)
+    column: IntArray = field(kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, problem: Problem, thresholds: FloatArray) -> ThresholdSums:
+        """Return the sums for ``thresholds`` (T,), ascending; O(n log T)."""
+        number = np.searchsorted(thresholds, problem.probs[:, 1], side="right")
+        cells = Cells.by_number(number, problem)
+        column = np.searchsorted(np.unique(number), np.arange(1, thresholds.size + 1))
+        return cls(problem, two_sided=True, cells=cells, column=column)
+
+    def of_sums(self, sums: ResidualSums) -> FloatArray:
+        # The residual is that of class 0, of which label 1 has the negative
+        above = -np.cumsum(sums.cells[:, ::-1, 0], axis=1)[:, ::-1]
+        return np.append(above, np.zeros((len(above), 1)), axis=1)[:, self.column]
+
+    @property
+    def counted(self) -> tuple[Prepared, ...]:  # type: ignore[override]
+        return ()  # T values for a set of labels, which only the general resampler keeps

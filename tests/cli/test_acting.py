@@ -106,6 +106,21 @@ def test_a_broken_promise_is_exit_code_1_where_that_is_asked(run, tmp_path):
     assert run(*words)[0] == 1
 
 
+def test_decide_takes_weights_and_clusters(run, risks, tmp_path):
+    p, y = np.loadtxt(risks, delimiter=",", skiprows=1).T
+    path = tmp_path / "visits.csv"
+    patients, weights = np.arange(p.size) // 4, 1.0 + np.arange(p.size) % 3
+    rows = zip(p, y, patients, weights, strict=True)
+    lines = [f"{a},{b:.0f},{c},{d}\n" for a, b, c, d in rows]
+    path.write_text("p,label,patient,weight\n" + "".join(lines))
+    words = ("--clusters", "patient", "--weights", "weight", "--json")
+    code, out, _ = run("decide", path, "--threshold", "0.2", *words)
+    assert code == 0
+    assert json.loads(out)["n_clusters"] == p.size / 4
+    mean = np.average(np.where(p >= 0.2, np.where(y == 1, 1.0, -0.25), 0.0), weights=weights)
+    assert json.loads(out)["realised"] == pytest.approx(mean)
+
+
 def test_curve_is_printed(run, risks):
     code, out, _ = run("decide", risks, "--curve")
     assert code == 0

@@ -31,10 +31,10 @@ def test_an_audit_has_the_row_and_the_sentence_of_the_promise(risks):
     assert [r.pvalue for r in plain.rows] == [r.pvalue for r in found.rows[:-1]]
 
 
-def test_clusters_are_allowed_for_in_the_row_and_leave_out_the_sentence(risks):
+def test_clusters_are_allowed_for_in_the_row_and_in_the_sentence(risks):
     found = ct.audit(*risks, costs=ct.Costs.threshold(0.2), clusters=np.arange(400) // 4, **RUN)
     assert found.rows[-1].test.clusters is not None
-    assert found.rows[-1].promise is None
+    assert found.rows[-1].promise.n_clusters == 100
 
 
 def test_what_has_no_utilities_is_refused(risks):
