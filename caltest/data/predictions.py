@@ -22,7 +22,7 @@ from caltest._base.arrays import (
     is_whole,
     one_of,
 )
-from caltest._base.containers import can, is_table
+from caltest._base.containers import can, dtype_of, is_table
 from caltest._base.features import Features
 from caltest._base.naming import nth
 from caltest._base.written import Doubt, Fields, explained, first_of, refuse_form, several
@@ -41,7 +41,7 @@ from caltest.data.facts import (
 )
 from caltest.data.followup import UNKNOWN, Censoring, Followup
 from caltest.data.labels import as_rows, relabelled, stacked
-from caltest.data.numbers import SUM_EXACT, as_array, doubts, is_text, meant
+from caltest.data.numbers import SUM_EXACT, as_array, as_probabilities, doubts, is_text, meant
 from caltest.data.rounded import without_rounded
 from caltest.data.votes import numbered, refuse_unequal, rows_of_votes
 from caltest.errors import (
@@ -408,6 +408,10 @@ class Predictions(NamedClasses):
                 "item and rater: then you can test whether probabilities are right on average"
             )
         given = probs if isinstance(probs, Predictions) else np.asarray(as_array(probs, "probs"))
+        notes: tuple[str, ...] = ()
+        if not isinstance(given, Predictions) and given.ndim == 2 and given.shape[1] > 1:
+            # Sums of items are looked at before the items become votes: messages count items
+            given, notes = as_probabilities(given, False, dtype_of(probs) or str(given.dtype))
         n = given.n if isinstance(given, Predictions) else len(given)
         item, label = rows_of_votes(counts, n_votes, n)
         facts: dict[str, Any] = {"weights": weights, "clusters": clusters, "by": by}
@@ -419,7 +423,7 @@ class Predictions(NamedClasses):
         data = cls.of(rows, label, classes, **facts, items=item, as_is=as_is)
         left = n - np.unique(item).size
         note = (f"left out {several(left, 'item')} without a vote",) * (left > 0)
-        return replace(data, places=None, notes=(*data.notes, *note))
+        return replace(data, places=None, notes=(*notes, *data.notes, *note))
 
     @property
     def rows(self) -> Predictions:

@@ -153,6 +153,7 @@ def _summary(
         correctness=overall.get("correctness"),
         in_parts=max((limit.largest for limit in limits.values()), default=0.0),
         size_effect=max((each.size_effect() for each in agreements), key=abs),
+        of_items=isinstance(agreements[0], Overdispersion),
         **facts,
     )
 

@@ -47,7 +47,7 @@ from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummar
 from caltest.results.hypotheses import NullDistribution
 from caltest.statistics import Prepared, RowProblem, StatisticLike
 from caltest.statistics.prepared import CellStatistic
-from caltest.statistics.statistic import prepare
+from caltest.statistics.statistic import Statistic, prepare
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20
@@ -318,6 +318,7 @@ def result_of(
         centre=centre, estimate=estimate, pvalue=float(pvalue), pvalue_bracket=bracket,
         pvalue_error=error, null_mean=law.mean(), null_std=law.std(), n_resamples=n_draws,
         impossible=prepared.problem.data.impossible.size, ended=ended, clusters=clusters,
+        of_items=isinstance(statistic, Statistic) and statistic.of_items,
         null_distribution=law, **series,
     )  # fmt: skip
 

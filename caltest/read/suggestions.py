@@ -20,7 +20,7 @@ from caltest.data.predicted_classes import bare_words, decides, predicted_class_
 from caltest.data.questions import Rows
 from caltest.data.times import is_time, like_time
 from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
+from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted, shares_of
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
 from caltest.read.formats import Table
 from caltest.read.grade_columns import BASIS, REQUIRED, likely_grades
@@ -65,6 +65,10 @@ PERCENT = frozenset("pop percent percentage pct chance prob probability conf con
 
 #: Words in names of columns that hold the truth rather than an answer.
 TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "right"}
+
+
+#: Words in names of columns that hold shares of votes.
+SHARES = TRUTH | {"share", "shares", "vote", "votes", "observed"}
 
 
 #: Options of a reading by name.
@@ -279,6 +283,10 @@ class _Head:
         pairs = self.telling([*self.pairs(outcomes, probs)])
         if self.times and "event" not in self.given:
             return self.followed(pairs, probs)
+        # Fractions may be outcomes above a threshold, which is less likely than shares
+        plain = [p for p, _ in pairs if "NUMBER" not in str(p.get("label"))]
+        if (shares := self.shares()) and not (plain or answers):
+            return shares
         if len(pairs) + len(answers) > READINGS_OFFERED or not (pairs or answers):
             given = {"label": "label" in self.given, "probs": "probs" in self.given}
             need = {name: "COLUMN" for name, there in given.items() if not there}
@@ -297,6 +305,23 @@ class _Head:
                 when = when or f"{p} is the probability of {y}"
             found.append(Reading(options, when if alone else when or " and ".join(names)))
         return [*found, *answers]
+
+    def shares(self) -> list[Reading]:
+        """Return the reading of two groups of columns that sum to 1: predictions, shares of votes.
+
+        They must end alike, as pred_A, pred_B and actual_A, actual_B do, and the name of one group
+        must say that it holds shares; otherwise the list is empty.
+        """
+        families = [in_order(names) for names in self.families([*self.numbers])]
+        if self.given.keys() & {"probs", "label", "event"} or len(families) != 2:
+            return []
+        families.sort(key=lambda names: bool({*key(names[0]).split("_")} & SHARES))
+        probs, votes = families
+        ends = [[*map(key, ends_of(names))] for names in families]
+        if ends[0] != ends[1] or not {*key(votes[0]).split("_")} & SHARES:
+            return []
+        options = {"probs": ", ".join(map(quoted, probs)), "votes": shares_of(map(quoted, votes))}
+        return [Reading(options, f"{', '.join(votes)} are shares of a NUMBER of votes")]
 
     def pairs(
         self, outcomes: Sequence[tuple[Options, str]], probs: Sequence[Options]

@@ -23,6 +23,7 @@ from caltest.data import Predictions
 from caltest.data.doubts import cumulative
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
+from caltest.data.numbers import as_probabilities
 from caltest.data.predicted_classes import bare_words
 from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
@@ -624,6 +625,9 @@ class EvaluatedCells:
             )
             times = [Reading({"votes": shares_of(map(self.sql, columns))})]
             item, label = rows_of_votes(counts, None, len(probs), shares, times)
+            if probs.ndim == 2:  # before items become votes, so that messages count items
+                probs, more = as_probabilities(probs, dtype=str(probs.dtype), **options)
+                options, notes = {}, (*more, *notes)
         facts = {name: _at(values, item) for name, values in facts.items()}
         with replace(self, rows=self.rows[item]).naming:
             data = Predictions.of(

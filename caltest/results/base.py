@@ -418,20 +418,25 @@ ASSOCIATED = 3.29
 UNLIKELY, MIRRORED = 1e-3, -3.0
 
 
-def degrees(kinds: Mapping[str, Sequence[float | None]], estimated: bool) -> str:
+def degrees(
+    kinds: Mapping[str, Sequence[float | None]], estimated: bool, of_items: bool = False
+) -> str:
     """Return a phrase on the dependence λ within clusters.
 
     ``kinds`` maps each coupling (same label, or same correctness) to its λ for one or two columns;
-    ``estimated`` says that they are upper limits.
+    ``estimated`` says that they are upper limits; ``of_items`` that they are computed for votes of
+    items, and not looked for in steps of 0.1.
     """
     shares = []
     for kind, limits in kinds.items():
         values = [limit for limit in limits if limit is not None]
         words = " and ".join(f"{limit:.3g}" for limit in values)
         if estimated:
-            words = f"at most {words}" if any(values) else "below 0.1"
+            smallest = "0" if of_items else "below 0.1"
+            words = f"at most {words}" if any(values) else smallest
         shares += [f"{kind}: {words}"] if values else []
-    return f"chance λ that two rows {', '.join(shares)}{' (95 % limits)' if estimated else ''}"
+    two = "two votes of an item" if of_items else "two rows"
+    return f"chance λ that {two} {', '.join(shares)}{' (95 % limits)' if estimated else ''}"
 
 
 def _sizes(parts: ClusterSummary | FoldSummary) -> str:
@@ -475,6 +480,8 @@ class ClusterSummary(Record):
         Name of the cluster column, if there are two.
     beside : ClusterSummary or None
         Clusters of the second column.
+    of_items : bool
+        Whether clusters are items with several votes, so that λ is no multiple of 0.1.
     """
 
     count: int
@@ -491,6 +498,7 @@ class ClusterSummary(Record):
     inflation_applied: bool = True
     name: str = ""
     beside: ClusterSummary | None = None
+    of_items: bool = False
 
     @property
     def along(self) -> tuple[ClusterSummary, ...]:
@@ -546,7 +554,7 @@ class ClusterSummary(Record):
         within = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
         parts = f" · λ up to {self.in_parts:g} where rows agree more than elsewhere" * within
         more = f" · inflation κ {self.inflation:.2f}{applied}" * (self.inflation > 1.0)
-        return f"{columns} · {degrees(kinds, self.estimated)}{parts}{more}"
+        return f"{columns} · {degrees(kinds, self.estimated, self.of_items)}{parts}{more}"
 
 
 @dataclass(frozen=True, eq=False)

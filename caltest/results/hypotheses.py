@@ -77,6 +77,8 @@ class CalibrationTestResult(Result):
         Clusters and their dependence.
     subgroups : Subgroups or None
         With ``by``: the test in each subgroup.
+    of_items : bool
+        Whether the null hypothesis is that the probabilities of every single item are right.
     null_distribution : ExactNull, SimulatedNull, AsymptoticNull or None
         The null distribution. It is not part of JSON, nor of comparisons with ``==``.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -97,6 +99,7 @@ class CalibrationTestResult(Result):
     impossible: int
     clusters: ClusterSummary | None = None
     subgroups: Subgroups | None = None
+    of_items: bool = False
     null_distribution: NullDistribution | None = field(
         default=None, repr=False, compare=False, metadata={"transient": True}
     )
@@ -220,9 +223,9 @@ class CalibrationTestResult(Result):
         else:
             chance = f"about {max(1, round(1000 * self.pvalue))} in 1000"
             chance = chance if self.pvalue >= 0.0005 else "fewer than 1 in 1000"
-            finding = (
-                f"A calibrated model would show an error this large in {chance} such data sets."
-            )
+            model = "model whose probabilities are right for every item"
+            model = model if self.of_items else "calibrated model"
+            finding = f"A {model} would show an error this large in {chance} such data sets."
         sentences = [finding]
         if self.impossible:
             sentences.append(

@@ -122,7 +122,7 @@ def test_votes_of_arrays_have_a_sentence():
 
 def test_a_test_without_clusters_refuses_items_by_name(long):
     with pytest.raises(UnsupportedFactError, match="several outcomes of one prediction"):
-        ct.promise(long, "label", ct.TopKAccuracy(1), items="text")
+        ct.reliability_fit(long, "label", fit="band", items="text")
 
 
 def test_majority_labels_beside_their_votes_are_noted(wide, items):
@@ -134,6 +134,47 @@ def test_majority_labels_beside_their_votes_are_noted(wide, items):
     assert any("majority of votes_cat, votes_dog, votes_fox" in note for note in data.notes)
     other = table.with_columns(label=pl.col("label").shuffle(seed=1))
     assert not any("majority" in note for note in read_predictions(other, PROBS).notes)
+
+
+PREDICTED, SEEN = np.random.default_rng(3).random((2, 40)).round(4)
+SHARES = pl.DataFrame(
+    {"district": np.arange(40), "pred_A": PREDICTED, "pred_B": 1.0 - PREDICTED}
+    | {"actual_A": SEEN, "actual_B": 1.0 - SEEN}
+)
+
+
+def test_shares_of_votes_are_suggested_with_their_number():
+    with pytest.raises(InvalidPredictionsError) as refused:
+        read_predictions(SHARES)
+    options = dict(refused.value.readings[0].options)
+    assert options["probs"] == "pred_A, pred_B"
+    assert options["votes"] == "round(actual_A * NUMBER), round(actual_B * NUMBER)"
+
+
+def test_two_models_without_an_outcome_are_no_shares():
+    models = SHARES.rename({"actual_A": "second_A", "actual_B": "second_B"})
+    with pytest.raises(InvalidPredictionsError) as refused:
+        read_predictions(models)
+    assert not any("votes" in dict(r.options) for r in refused.value.readings)
+
+
+def test_items_are_renormalised_and_counted_as_items():
+    probs = np.array([[0.5, 0.3, 0.2], [0.3335, 0.3333, 0.3333], [0.1, 0.2, 0.7]])
+    counts = np.full((3, 3), 4)
+    table = pl.DataFrame(
+        dict(zip(PROBS, probs.T, strict=True))
+        | dict(zip(["votes_cat", "votes_dog", "votes_fox"], counts.T, strict=True))
+    )
+    for data in (
+        ct.Predictions.of_votes(probs, counts),
+        read_predictions(table, PROBS, votes="votes_*"),
+    ):
+        assert data.n == 36
+        assert any(note.startswith("1 row renormalised") for note in data.notes)
+        assert not any("12 rows" in note for note in data.notes)
+    probs[2] = 0.5
+    with pytest.raises(InvalidPredictionsError, match="1 of 3 rows"):
+        ct.Predictions.of_votes(probs, counts)
 
 
 def test_goals_of_two_teams_are_no_votes_on_who_wins():

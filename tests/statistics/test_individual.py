@@ -190,3 +190,16 @@ def test_replicates_do_not_depend_on_workers_and_many_items_use_the_closed_form(
     np.testing.assert_array_equal(*(np.asarray(test.null_distribution) for test in laws))
     many = ct.Predictions.of_votes(np.full(5000, 0.3), np.tile([[1, 1]], (5000, 1)))
     assert ct.calibration_test(many, None, ct.IndividualError()).null == "asymptotic"
+
+
+def test_sentences_of_votes_name_their_hypothesis_and_their_dependence():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1, 1], 100)
+    votes = ct.Predictions.of_votes(probs, np.rint(10 * probs).astype(int))  # no votes vary
+    items = ct.calibration_test(votes, None, ct.IndividualError(), n_resamples=99, rng=0)
+    average = ct.calibration_test(votes, None, ct.ECE(), n_resamples=99, rng=0)
+    assert items.of_items
+    assert "A model whose probabilities are right for every item would show" in str(items)
+    assert "A calibrated model would show" in str(average)
+    assert average.clusters.dependence == 0.0
+    assert "two votes of an item share their label: 0 (95 % limits)" in str(average)
