@@ -262,7 +262,7 @@ def _elsewhere(
 
     ``limits`` are (tolerance, alpha). Return the bounds by the name of lens and class or subgroup.
     Alpha is shared equally by all errors that could have been the worst, because the worst one was
-    chosen after looking at the data.
+    chosen after looking at the data. The lower bound also rests on the mean difference.
     """
     tolerance, alpha = limits
     kinds = ("error", "classes", "ordered", "groups")
@@ -281,7 +281,7 @@ def _elsewhere(
         else:
             worst = worst_test(agenda[j], tests)
         name = f"{rows[j].lens} {rows[j].worst}".strip()
-        bounds[name] = ErrorBounds.of(part, agenda[j].pairs[worst], share, draws)
+        bounds[name] = ErrorBounds.of_part(part, agenda[j].pairs[worst], share, draws)
     return bounds
 
 

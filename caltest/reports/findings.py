@@ -51,6 +51,7 @@ from caltest.statistics import (
     CoxScore,
     IndividualError,
     Kuiper,
+    MeanDifference,
     MulticlassCox,
     MultiScale,
     ScoreGap,
@@ -1049,6 +1050,27 @@ class ErrorBounds:
         assert interval.low is not None
         assert interval.high is not None
         return cls(interval.estimate, interval.corrected, interval.low, interval.high, alpha)
+
+    @classmethod
+    def of_part(
+        cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run
+    ) -> ErrorBounds:
+        """Compute the interval for the error of a class or subgroup, also by its mean difference.
+
+        The absolute value of mean observed − predicted is at most the error. Its lower bound and
+        that of the error each have half of ``alpha``, and the larger one is taken.
+        """
+        whole, half = cls.of(data, pair, alpha, draws), min(alpha, 0.25) / 2.0
+        try:
+            signed = confidence_interval(
+                data, None, MeanDifference(), lens=pair[1], level=1.0 - half, **draws
+            )
+        except StatisticError:  # vectors, and designs without an interval of the difference
+            return whole
+        assert signed.low is not None
+        assert signed.high is not None
+        own = cls.of(data, pair, half, draws).low
+        return replace(whole, low=max(own, signed.low, -signed.high))
 
     def within(self, limit: float) -> bool | None:
         """Return whether the error is at most ``limit``; None where that cannot be told."""

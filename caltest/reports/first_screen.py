@@ -374,6 +374,8 @@ def _matters(
         return f"Yes: {ends}; the tolerance is {limit}."
     if audit.verdict in (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER):
         return f"No: {ends}; the tolerance is {limit}."
+    if ends and audit.high <= tolerance:
+        ends += f" over all {f.rows}, but that of a part may be larger"
     return f"Cannot tell: {ends or 'the data are too few'}; the tolerance is {limit}."
 
 

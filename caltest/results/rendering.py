@@ -435,16 +435,19 @@ def latex(columns: Columns) -> str:
 
 
 def html(columns: Columns) -> str:
-    """Return a table as HTML for notebooks."""
+    """Return a table as HTML; each cell has the name of its column as ``data-label``."""
     heads, rows, numeric = texts(columns, escape)
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
+    labels = [f'{side} data-label="{head}"' for side, head in zip(sides, heads, strict=True)]
 
-    def line(kind: str, cells: Iterable[str]) -> str:
-        elements = (f"<{kind} {s}>{c}</{kind}>" for s, c in zip(sides, cells, strict=True))
+    def line(kind: str, attributes: list[str], cells: Iterable[str]) -> str:
+        elements = (f"<{kind} {a}>{c}</{kind}>" for a, c in zip(attributes, cells, strict=True))
         return f"<tr>{''.join(elements)}</tr>"
 
-    body = "\n".join(line("td", cells) for cells in rows)
-    return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    body = "\n".join(line("td", labels, cells) for cells in rows)
+    return (
+        f"<table>\n<thead>{line('th', sides, heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    )
 
 
 # ------------------------------------------------------------------------------

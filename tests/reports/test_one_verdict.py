@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest.reports.findings import ErrorBounds
 
 TOLERANCE = 0.05
 RUN = {"n_resamples": 199, "rng": 1}
@@ -69,3 +70,36 @@ def test_gate_audit_and_report_give_one_verdict_by_one_interval(draw, shift):
 def test_every_verdict_is_reached(draw):
     gates = [ct.gate(draw(shift), tolerance=TOLERANCE, **RUN) for shift in (0.0, 0.05, 0.12)]
     assert [gate.verdict for gate in gates] == ["passed", "cannot tell", "failed"]
+
+
+def cities(shift, n=3000):
+    """Return predictions of three cities, of which Porto's are too low by ``shift``."""
+    rng = np.random.default_rng(1)
+    p, city = rng.beta(1.5, 4.0, n), rng.choice(["Porto", "Braga", "Faro"], n, p=[0.2, 0.5, 0.3])
+    labels = rng.random(n) < np.clip(p + shift * (city == "Porto"), 0.0, 1.0)
+    return ct.Predictions.of(p, labels.astype(int), by=city)
+
+
+def test_a_subgroup_that_is_off_by_more_than_the_tolerance_decides_on_the_whole_page():
+    report = ct.report(cities(0.12), tolerance=TOLERANCE, **RUN)
+    porto = report.screen.parts[0]
+    assert (porto.name, porto.finding) == ("Porto", "above tolerance")
+    assert report.audit.verdict == "miscalibrated, and it matters"
+    assert report.screen.matters.startswith("Yes. At Porto")
+    assert "group Porto is larger than the tolerance 0.05" in report.summary[-1]
+
+
+def test_a_subgroup_that_may_be_off_is_said_beside_an_interval_within_the_tolerance():
+    report = ct.report(cities(0.09), tolerance=TOLERANCE, **RUN)
+    assert report.audit.verdict == "cannot tell"
+    assert report.audit.high <= TOLERANCE
+    assert "that of a part may be larger" in report.screen.matters
+
+
+def test_the_mean_difference_of_a_part_raises_the_lower_bound_of_its_error():
+    data, pair, draws = two_classes(0.08), (ct.ECE(), ct.OneVsRest(1)), RUN | {"workers": None}
+    own = ErrorBounds.of(data, pair, 0.05, draws)
+    both = ErrorBounds.of_part(data, pair, 0.05, draws)
+    signed = ct.confidence_interval(data, None, ct.MeanDifference(), level=0.975, **RUN)
+    assert own.low < both.low == signed.low < 0.08
+    assert both.high == own.high
