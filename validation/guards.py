@@ -7,6 +7,7 @@ data sets by more than chance allows.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,11 +18,19 @@ from scipy.special import expit, logit
 import caltest as ct
 from caltest._base.written import Doubt
 from caltest.data import doubts, ends, spare_columns
+from caltest.data.predictions import match_rows, refuse_unlike
 from caltest.data.questions import Column, Rows
+from caltest.errors import InvalidPredictionsError
 from caltest.read import questioning
 from caltest.read.contract import Wanted
-from caltest.read.files import chosen_of
+from caltest.read.files import chosen_of, read_predictions, shared_ids
 from caltest.read.formats import Table, flat
+from caltest.read.model_rows import (
+    read_each,
+    read_forecasters,
+    refuse_other_rows,
+    refuse_shared,
+)
 from caltest.read.tables import cells_of
 from validation.pages import largest_rate, opening, table
 from validation.study import Study, run
@@ -354,6 +363,96 @@ def asked_of_table(cells, options):
     return raised | ({"horizon"} if doubted else set())
 
 
+# Two models to compare: how they are read, their tables, and options.
+
+
+def rivals(rng, n=None, base=None):
+    """Return outcomes and two calibrated predictions, of which the second knows more, (3, n)."""
+    n = size(rng, 30, 5000) if n is None else n
+    reach, base = rng.uniform(0.3, 1.5), rng.uniform(-1.5, 1.5) if base is None else base
+    known, more, noise = rng.normal(0, 1, (3, n))
+    level = base + known + reach * more
+    few = stats.norm.cdf((base + known) / np.hypot(1.0, reach))
+    return (level + noise > 0).astype(int), few, stats.norm.cdf(level)
+
+
+def beside(rng, n, bare=False, **cells):
+    """Return cells with features beside them, or alone if ``bare``."""
+    return cells if bare else cells | columns(n, rng)
+
+
+def in_columns(rng):
+    y, a, b = rivals(rng)
+    return "columns", [beside(rng, len(y), p_a=a, p_b=b, y=y)], {"probs": "p_a,p_b", "label": "y"}
+
+
+def own_outcomes(rng, label="right_a,right_b"):
+    """Confidences of two models in answers of their own to the same questions."""
+    p = rng.beta(1.8, 1.2, (2, size(rng, 30, 5000)))
+    right_a, right_b = (events(one, rng) for one in p)
+    cells = beside(rng, p.shape[1], p_a=p[0], p_b=p[1], right_a=right_a, right_b=right_b)
+    return "columns", [cells], {"probs": "p_a,p_b", "label": label}
+
+
+def in_rows(rng):
+    """Two models in the rows of one long table, in any order."""
+    y, a, b = rivals(rng)
+    n, order = len(y), rng.permutation(2 * len(y))
+    cells = {name: np.tile(values, 2) for name, values in columns(n, rng).items()}
+    cells |= {"p": np.concatenate([a, b]), "y": np.tile(y, 2), "model": np.repeat([*"ab"], n)}
+    return "rows", [{name: values[order] for name, values in cells.items()}], {}
+
+
+def in_files(rng, way="files", bare=False, shuffled=False, n=None):
+    """Two models of the same observations in a file each."""
+    y, a, b = rivals(rng, n)
+    shared = beside(rng, len(y), bare, y=y)
+    order = rng.permutation(len(y)) if shuffled else np.arange(len(y))
+    second = {name: values[order] for name, values in (shared | {"p": b}).items()}
+    return way, [shared | {"p": a}, second], {}
+
+
+def of_others(rng, way="others", same_n=True, base=None):
+    """Two models of different observations, numbered from 0 in both files."""
+    files = []
+    n = size(rng, 30, 5000) if same_n else None
+    for _ in range(2):
+        y, p, _ = rivals(rng, n, base)
+        files.append(beside(rng, len(y), y=y, p=p))
+    return way, files, {}
+
+
+def asked_of_models(way, tables, options):
+    """Return whether reading two models for a comparison raises a question or is refused."""
+    import polars as pl
+
+    tables = [pl.DataFrame(cells) for cells in tables]
+
+    def rows(table, ids=None, as_is=True):
+        return read_predictions(table, "p", "y", ids=ids, as_is=as_is)
+
+    try:
+        if way == "others":
+            refuse_shared(tables, rows)
+            for table in tables:
+                rows(table, as_is=False)
+            return False
+        if way == "columns":
+            read = read_forecasters(tables[0], **options)
+        elif way == "rows":
+            read = read_each(tables[0], "model", "p", "y")
+        else:
+            ids = shared_ids(tables)
+            read = {k: rows(t, ids, as_is=False) for k, t in zip("ab", tables, strict=True)}
+            if ids is None:
+                refuse_other_rows([*read], tables, [*read.values()], rows)
+        own = "," in options.get("label", "")
+        refuse_unlike(("a", "b"), *match_rows(read, own).values(), own_labels=own)
+    except InvalidPredictionsError:
+        return True
+    return False
+
+
 # Misread data of n rows.
 
 
@@ -506,10 +605,29 @@ MISREAD_TABLES = {
     "the highest of three grades, 15 % unknown": Kind(one_of_three, more=(0.15,)),
     "percents below 1 in a column risk_pct": Kind(called_percent, more=(100.0,)),
 }
+MODELS = {
+    "two columns of one table, one label": Kind(in_columns),
+    "two columns, a label of its own for each": Kind(own_outcomes),
+    "rows of one long table, by a column": Kind(in_rows),
+    "a file each, rows matched by id": Kind(in_files, more=("files", False, True)),
+    "a file each, rows in the same order, no ids": Kind(in_files, more=("files", True)),
+    "unpaired, as many rows, both numbered from 0": Kind(of_others),
+    "unpaired, other numbers of rows": Kind(of_others, more=("others", False)),
+    "unpaired, as many rows, rare events": Kind(of_others, more=("others", True, -4.0)),
+}
+MISREAD_MODELS = {
+    "one model's label for both": Kind(own_outcomes, more=("right_a",)),
+    "unpaired, though ids are shared": Kind(in_files, more=("others", False, True)),
+    "unpaired, though rows are in the same order": Kind(in_files, more=("others", True)),
+    "unpaired, rows in the same order, n = 30": Kind(in_files, more=("others", True, False, 30)),
+    "paired, though the rows are others": Kind(of_others, more=("files",)),
+}
 DATA = (
     CALIBRATED
     | TABLES
     | MISREAD_TABLES
+    | MODELS
+    | MISREAD_MODELS
     | {
         f"{name}, n = {n}": Kind(draw, n, guard)
         for name, (draw, guard) in MISREAD.items()
@@ -521,6 +639,8 @@ DATA = (
 def tests(kind):
     if kind in (*TABLES.values(), *MISREAD_TABLES.values()):
         return {"tables": kind.more}
+    if kind in (*MODELS.values(), *MISREAD_MODELS.values()):
+        return {"models": kind.more}
     return {"guards": kind.guard} | ({} if kind.n else {"arrays": ""})
 
 
@@ -530,6 +650,10 @@ def measure(kind, wanted, rng):
     if isinstance(found, tuple) and isinstance(found[0], dict):
         raised = asked_of_table(*found)
         return {"tables": [float(guard in raised) for guard in OF_TABLES.values()]}
+    if isinstance(found, tuple) and isinstance(found[0], str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return {"models": [float(asked_of_models(*found))]}
     alone = (found.probs, found.labels, found.weights) if isinstance(found, Rows) else found[:2]
     if isinstance(found, Rows):
         asked = [*spare_columns.questions(found)]
@@ -582,6 +706,17 @@ def page(found):
                 broken.append(f"{name}: {false:.4f}")
             rows.append([name, sets, *np.rint(means * sets).astype(int)])
         lines += ["", title, "", text, "", *table(["table", "tables", *OF_TABLES], rows)]
+    for title, text, kinds in (
+        ("## False alarms: two models to compare", MODEL, MODELS),
+        ("## Power: models misread", MISREAD_MODEL, MISREAD_MODELS),
+    ):
+        rows = []
+        for name in (name for name in kinds if name in found.shown):
+            (rate,), sets = found.means(name, "models"), found.trials(name, "models")
+            if kinds is MODELS and rate > largest_rate(LIMIT, sets, len(MODELS)):
+                broken.append(f"{name}: {rate:.4f}")
+            rows.append([name, sets, round(rate * sets)])
+        lines += ["", title, "", text, "", *table(["models", "comparisons", "asked"], rows)]
     rows = []
     for name, (_, guard) in MISREAD.items():
         place = (*ASKING, *DOUBTING).index(guard)
@@ -603,6 +738,10 @@ a code may be a competing event or a way to be censored, which no data tell. So 
 name, unless its labels are 1000 times as likely for fractions: a small table of few events leaves
 both open, and is no false alarm."""
 MISREAD_TABLE = """The same of tables that are read wrongly; 3 % of the rows have a mark."""
+MODEL = """Number of comparisons of two calibrated models in which reading them raises a question or
+is refused, as `caltest compare` and `caltest gate` read them: 30 to 5000 rows, with the nine
+further columns but where there are no ids."""
+MISREAD_MODEL = """The same of comparisons that are asked for wrongly."""
 POWER = """Share of data sets in which the guard raises its question. A misreading that no guard
 notices is tested as it was given: with fewer than 250 rows check codes of censoring yourself. Rows
 of one day have one common random number; three models predict n rows each, and two models answer n
@@ -620,7 +759,7 @@ outcomes follow from the values with certainty and are not simulated.
 
 STUDY = Study(
     "guards", DATA, tests, measure, page, sets=200, quick=10,
-    times=dict.fromkeys((*CALIBRATED, *TABLES), 5),
+    times=dict.fromkeys((*CALIBRATED, *TABLES, *MODELS), 5),
 )  # fmt: skip
 if __name__ == "__main__":
     run(STUDY)
