@@ -33,6 +33,7 @@ from caltest.data.likelihoods import (
     order_of_events,
     rankdata,
 )
+from caltest.data.predicted_classes import FEWEST_ALONE, likely_confidences
 from caltest.data.questions import Question, Rows, complement, negated
 from caltest.errors import DoubtfulInputError, Reading
 
@@ -102,12 +103,14 @@ def doubts_of_arrays(
 
 
 def doubts_of_sums(
-    p: FloatArray, n: FloatArray, events: IntArray, said: Mapping[str, str]
-) -> tuple[Question, ...]:
+    p: FloatArray, n: FloatArray, events: IntArray, said: Mapping[str, str],
+    answers: bool | None = None,
+) -> tuple[Question, ...]:  # fmt: skip
     """Return the questions that sums over cells raise: of all rows, however many.
 
-    The guards are ``against_outcomes`` and ``predicted_class`` of two classes, as of rows with the
-    mean prediction of their cell; one cell may hold the threshold of predicted classes. O(C).
+    The guards are ``against_outcomes``, ``predicted_class`` and ``lone_confidences`` of two
+    classes, as of rows with the mean prediction of their cell; one cell may hold the threshold of
+    predicted classes. O(C).
 
     Parameters
     ----------
@@ -117,6 +120,8 @@ def doubts_of_sums(
         Numbers of rows and of events.
     said : mapping of str to str
         What the options are called.
+    answers : bool or None
+        Whether labels say if an answer was right; None if they may.
     """
     rows = Rows(p, events, said=said)
     k, total = float(events.sum()), float(n.sum())
@@ -135,6 +140,13 @@ def doubts_of_sums(
     chance = float(n @ np.log(np.where(events > 0, q, 1.0 - q) ** pure))
     if apart and -chance >= LIKELIER + float(np.log(total + 1.0)):
         return (_follows_from_predictions(rows),)
+    sure = p[0] >= 0.5 - ROUNDED_OFF and total >= FEWEST_ALONE and answers is False
+    share = k / total
+    constant = k * float(np.log(share)) + (total - k) * float(np.log1p(-share))
+    given = float(events @ np.log(q) + (n - events) @ np.log1p(-q))
+    likelier = constant - given - 0.5 * float(np.log(total)) >= LIKELIER
+    if sure and likelier and "predicted_label" not in said:
+        return (likely_confidences(rows),)
     return ()
 
 

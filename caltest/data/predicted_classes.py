@@ -29,7 +29,7 @@ def confidences(rows: Rows) -> Question | None:
     number of columns. If the column agrees with the label more often than p says, by two standard
     errors, it may be a copy of the label. Then one number for all rows must also be 1000 √n times
     as likely as p.
-    Without such a column, the latter is enough if labels do not say whether answers were right.
+    Without such a column :func:`lone_confidences` decides.
     """
     p, y = rows.probs, rows.labels
     if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
@@ -52,9 +52,26 @@ def confidences(rows: Rows) -> Question | None:
             if not again:
                 words = column.coded[1]
                 return _of_confidences(rows, column, words[zero], words[one])
-    alone = rows.n >= FEWEST_ALONE and rows.answers is False
-    if not alone or rows.weights is not None or constant_gain(p, y) < LIKELIER:
+    return lone_confidences(rows)
+
+
+def lone_confidences(rows: Rows) -> Question | None:
+    """Ask whether p is the confidence in a predicted class that is in no column.
+
+    It is asked if all p are at least one half, one number for all rows is 1000 √n times as likely,
+    and labels do not say whether answers were right. It is not asked of the first of more rows.
+    """
+    p = rows.probs
+    alone = rows.n >= FEWEST_ALONE and rows.answers is False and not rows.first
+    if not alone or p.ndim > 1 or rows.followed or "predicted_label" in rows.said:
         return None
+    if rows.weights is not None or p.min() < 0.5 - ROUNDED_OFF:
+        return None
+    return None if constant_gain(p, rows.labels) < LIKELIER else likely_confidences(rows)
+
+
+def likely_confidences(rows: Rows) -> Question:
+    """Return the question whether p is the confidence in a class that is in no column."""
     text = (
         f"all values of {rows.words('probs')} are at least 0.5, and one number for all rows is "
         "1000 times as likely: they look like the confidence that a predicted class is right"

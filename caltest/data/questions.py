@@ -148,6 +148,8 @@ class Rows:
         Whether follow-up stands in the place of labels.
     arrays : bool
         Whether readings are written for arrays in Python, not in SQL over columns.
+    first : bool
+        Whether these are the first of more rows, which may be sorted by their predictions.
     """
 
     probs: FloatArray
@@ -162,6 +164,7 @@ class Rows:
     answers: bool | None = False
     followed: bool = False
     arrays: bool = False
+    first: bool = False
 
     @property
     def n(self) -> int:

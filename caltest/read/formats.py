@@ -93,7 +93,7 @@ class Table:
     ``text`` is the delimited file from which ``frame`` is scanned, with the options ``scan``;
     ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON; ``parts`` are the
     files that were pooled, with their numbers of rows; ``seekable`` says that later rows can be
-    read without the earlier ones.
+    read without the earlier ones, and ``first`` that these are the first rows of a larger table.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Table:
     content: Any = None
     parts: tuple[tuple[str, int], ...] = ()
     seekable: bool = False
+    first: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:

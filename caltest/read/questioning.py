@@ -25,7 +25,7 @@ from caltest.data.doubts import (
 from caltest.data.ends import other_events
 from caltest.data.followup import Censoring, Followup
 from caltest.data.likelihoods import LIKELIER, ROUNDED_OFF, log_likelihood
-from caltest.data.predicted_classes import decided_class
+from caltest.data.predicted_classes import decided_class, lone_confidences
 from caltest.data.questions import Column, Question, Rows
 from caltest.data.spare_columns import (
     outcomes_to_come,
@@ -92,7 +92,8 @@ def questioned(
     p = data.probs[:, 1] if len(chosen.terms["probs"]) == 1 else data.probs
     every = Rows(
         p, data.labels, data.weights, data.clusters, data.by, (), said, chosen.named,
-        _class_literals(complete, data), _about_answers(chosen), data.followup is not None,
+        _class_literals(complete, data), labels_of_answers(chosen), data.followup is not None,
+        first=table.first,
     )  # fmt: skip
     asked: list[Question | None] = [
         percents_by_name(whole, chosen, every),
@@ -110,8 +111,9 @@ def questioned(
     else:
         others = _unused(table, chosen, wanted, unused, SEEN)
         first = kept[kept < SEEN]
-        beside = replace(_some(every, np.arange(first.size)), unused=_at(others, first))
-        asked += questions(beside)
+        beside = _some(every, np.arange(first.size))
+        beside = replace(beside, unused=_at(others, first), first=True)
+        asked += [*questions(beside), lone_confidences(every)]
         spread = _some(every, np.linspace(0, data.n - 1, 2 * SEEN).astype(np.int64))
         if data.followup is None:
             guards = predicted_class, permuted_classes, against_outcomes
@@ -130,7 +132,7 @@ def questioned(
     return tuple(dict.fromkeys(notes))
 
 
-def _about_answers(chosen: Chosen) -> bool | None:
+def labels_of_answers(chosen: Chosen) -> bool | None:
     """Return whether labels say if an answer was right; None for those of other names."""
     label = chosen.terms["label"][0].column if "label" in chosen.terms else None
     known = label is not None and key(label) in LABELS

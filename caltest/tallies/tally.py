@@ -41,7 +41,7 @@ from caltest.read.expressions import listing
 from caltest.read.files import chosen_of, opened_part, read_table, table_in_memory
 from caltest.read.formats import Table, flat, imported
 from caltest.read.logs import refuse_repeated_samples
-from caltest.read.questioning import one_part_columns, words_in
+from caltest.read.questioning import labels_of_answers, one_part_columns, words_in
 from caltest.read.state import parse_json, sealed, unsealed
 from caltest.read.tables import batches_of
 from caltest.read.values import EvaluatedCells
@@ -312,10 +312,13 @@ class Tally(AnyTally, Counted):
         return f"Tally(n={self.n}, {self.lens!r}, {len(self.key)} cells of {self.grid}{weights})"
 
 
-def questions_of_tally(tally: Tally, said: Mapping[str, str]) -> tuple[Question, ...] | None:
+def questions_of_tally(
+    tally: Tally, said: Mapping[str, str], answers: bool | None = None
+) -> tuple[Question, ...] | None:
     """Return the questions that sums of the event of two classes raise; None for other tallies.
 
-    ``said`` maps options to the user's expressions. O(C) for C cells.
+    ``said`` maps options to the user's expressions; ``answers`` tells whether labels say if an
+    answer was right, None if they may. O(C) for C cells.
     """
     if tally.n_classes > 2 or tally.weights is not None:
         return None
@@ -323,7 +326,7 @@ def questions_of_tally(tally: Tally, said: Mapping[str, str]) -> tuple[Question,
         return None
     centre, _, half, _ = Grid(tally.grid).of(tally.key)
     p, rows = centre + half * mean_position(tally.sums), tally.sums[:, 0].astype(np.float64)
-    return doubts_of_sums(p, rows, tally.sums[:, CELL_SUMS.index("events")], said)
+    return doubts_of_sums(p, rows, tally.sums[:, CELL_SUMS.index("events")], said, answers)
 
 
 def rows_to_tally(
@@ -735,7 +738,7 @@ class TallyReading:
         DoubtfulInputError if in doubt.
         """
         alike = replace(self.wanted, weights=None)  # the first rows may have no weight
-        data, _ = read_table(head, alike)
+        data, _ = read_table(replace(head, first=True), alike)
         self.chosen = chosen_of(head, self.wanted)
         self.notes = data.notes[1:]
         self.head = head.frame.select("*").collect().height
@@ -751,19 +754,23 @@ class TallyReading:
         questions were asked of the first rows only.
         """
         assert self.chosen is not None
-        if counted.n <= self.head:
-            return ()
         said = {option: self.chosen.sql(option) for option in self.chosen.terms}
         asked = list[Question]()
-        for name, words in self.parts.items():
+        whole = counted.n <= self.head  # all but lone confidences were asked of all rows
+        for name, words in () if whole else self.parts.items():
             column = Column(name, np.arange(len(words)), tuple(sorted(words)))
             empty = Rows(np.empty(0), np.empty(0, dtype=np.int64), unused=(column,), said=said)
             if (question := train_rows(empty)) is not None:
                 asked.append(question)
         members = counted.members if isinstance(counted, Tallies) else (counted,)
-        asked += next((questions for m in members
-                       if (questions := questions_of_tally(m, said)) is not None), ())  # fmt: skip
+        answers = labels_of_answers(self.chosen)
+        by_sums = (questions_of_tally(member, said, answers) for member in members)
+        asked += next((questions for questions in by_sums if questions is not None), ())
+        if whole:
+            asked = [question for question in asked if question.guard == "confidences"]
         notes = tuple(map(Doubt, answered(asked, self.wanted.as_is)))
+        if whole:
+            return notes
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")
 
     def _look(self, data: Predictions) -> None:

@@ -258,6 +258,28 @@ def test_predicted_classes_are_asked_about_by_all_rows(tmp_path, monkeypatch, be
         ct.scan(path, lens=lens)
 
 
+@pytest.mark.parametrize("n", [4000, 150])
+def test_lone_confidences_are_asked_about_by_all_rows(tmp_path, monkeypatch, n):
+    rng = np.random.default_rng(3)
+    sure = rng.uniform(0.9, 1.0, n)
+    y = rng.random(n) < 0.5
+    path = late(tmp_path / "a.parquet", monkeypatch, p=sure, y=y.astype(np.int64))
+    with pytest.raises(DoubtfulInputError, match=r"all values of p are at least 0\.5"):
+        ct.scan(path)
+    assert ct.scan(path, as_is=True).n == n
+
+
+def test_rows_sorted_by_overconfident_predictions_are_no_confidences(tmp_path, monkeypatch):
+    from caltest.read import questioning
+
+    monkeypatch.setattr(questioning, "SEEN", 200)
+    rng = np.random.default_rng(3)
+    q = np.sort(rng.random(4000))[::-1]
+    p = q**3 / (q**3 + (1 - q) ** 3)  # the first rows: all near 1, and less frequent
+    path = late(tmp_path / "a.parquet", monkeypatch, p=p, y=(rng.random(4000) < q - q**9 / 5) * 1)
+    assert ct.scan(path).n == ct.read_predictions(path).n == 4000
+
+
 def test_rows_of_a_fit_far_behind_are_asked_about(tmp_path, monkeypatch, beta):
     p, y, _ = beta
     part = np.array(["test"] * 3000 + ["train"] * 1000)
