@@ -150,7 +150,7 @@ def interval(**options: Any) -> Outcome:
 def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> Outcome:
     """Return O:E, calibration-in-the-large or the calibration slope, with its interval."""
     from caltest.inference.reliability import View
-    from caltest.reports.document import Measures
+    from caltest.reports.measures import Measures
 
     name = {"intercept": "calibration-in-the-large"}.get(options["statistic"], options["statistic"])
     view = View.of("interval", data, None, {}, lens=options["lens"])

@@ -1,6 +1,7 @@
 """The audit: every usual lens in one call.
 
-:func:`audit` is the entry; questions, tests and sentences are in :mod:`caltest.reports.findings`.
+:func:`audit` is the entry; questions and tests are in :mod:`caltest.reports.findings`,
+verdict and sentences in :mod:`caltest.reports.conclusion`.
 """
 
 from __future__ import annotations
@@ -33,15 +34,13 @@ from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
 from caltest.inference.wrong_classes import class_errors
 from caltest.nulls import Run, Workers, check_run
+from caltest.reports.conclusion import ErrorBounds, noticeable_error, report_of
 from caltest.reports.findings import (
     AuditQuestion,
-    ErrorBounds,
     Judged,
     TestAnswer,
-    noticeable_error,
     null_of,
     questions,
-    report_of,
     row_of,
     sums_of,
     whole_rows,

@@ -24,7 +24,8 @@ from caltest.inference.reliability import View
 from caltest.nulls import Run
 from caltest.recalibration import TemperatureScaling
 from caltest.reports.advice import Situation, recommendation
-from caltest.reports.document import Measures, Section, first_of_kind
+from caltest.reports.document import Section, first_of_kind
+from caltest.reports.measures import Measures
 from caltest.reports.screen import FirstScreen, KeyNumber, PartLine
 from caltest.reports.views import MINUS, NB, points, share
 from caltest.results import (
@@ -568,7 +569,7 @@ def _situation(
 
 def _intercept(f: Findings) -> float:
     """Return the calibration intercept of Cox's line; NaN where it has none."""
-    from caltest.reports.document import cox_line
+    from caltest.reports.measures import cox_line
 
     with suppress(StatisticError):
         return cox_line(f.view, f.level).intercept

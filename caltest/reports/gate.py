@@ -28,7 +28,8 @@ from caltest.inference._input import (
 )
 from caltest.nulls import Run, Workers
 from caltest.read.arguments import has_labels, lent_labels, with_ids
-from caltest.reports.findings import ErrorBounds, of_other_label
+from caltest.reports.conclusion import ErrorBounds
+from caltest.reports.findings import of_other_label
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on
 from caltest.statistics import ECE, DebiasedL2, StatisticLike

@@ -34,19 +34,17 @@ from caltest.inference._input import rows_where_needed, seed_of, take_rows_or_ta
 from caltest.inference.reliability import View
 from caltest.nulls import Run, Workers
 from caltest.reports.audit import audited
-from caltest.reports.document import (
+from caltest.reports.document import Report, Section, paragraph
+from caltest.reports.findings import whole_rows
+from caltest.reports.first_screen import Findings, ScreenTerms, first_screen
+from caltest.reports.measures import (
     WORDING,
     ClassTable,
     DataSummary,
     Measures,
-    Report,
-    Section,
     cox_line,
     lowess,
-    paragraph,
 )
-from caltest.reports.findings import whole_rows
-from caltest.reports.first_screen import Findings, ScreenTerms, first_screen
 from caltest.results import AuditReport, Result, ending
 from caltest.statistics import ECE, RowProblem, StatisticLike
 from caltest.tallies import RowsOrTally

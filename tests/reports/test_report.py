@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binomtest
 
 import caltest as ct
-from caltest.reports.document import WORDING, DataSummary, Measures
+from caltest.reports.measures import WORDING, DataSummary, Measures
 from caltest.reports.report import REPORT_PARTS
 
 NASTY = "<script>alert(1)</script>"

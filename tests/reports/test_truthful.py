@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.reports.document import DataSummary, Measures
+from caltest.reports.measures import DataSummary, Measures
 
 RUN = {"n_resamples": 199, "rng": 1}
 

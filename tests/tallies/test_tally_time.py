@@ -11,7 +11,8 @@ import caltest as ct
 from caltest.monitoring.monitor import _earned, bet_sums
 from caltest.nulls import bets as kernels
 from caltest.nulls import bets as mixture
-from caltest.reports.document import Measures, first_of_kind
+from caltest.reports.document import first_of_kind
+from caltest.reports.measures import Measures
 from caltest.tallies import TallyProblem
 
 
