@@ -32,9 +32,9 @@ from caltest._base.written import Fields, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Lens, LensLike, OneVsRest, as_lens
-from caltest.errors import StatisticError
+from caltest.errors import Reading, StatisticError
 from caltest.inference import calibration_test, confidence_interval, equivalence_test
-from caltest.inference._input import seed_of, take_rows, take_tally
+from caltest.inference._input import lens_for, seed_of, take_rows, take_tally
 from caltest.inference.comparison import ComparedModel, Difference
 from caltest.inference.squared_error import SquaredError
 from caltest.monitoring import Monitor
@@ -81,7 +81,8 @@ def plan(
     labels, statistic, lens, tolerance, rng, **facts
         As in :func:`equivalence_test`; weights and subgroups are refused. ``clusters`` are drawn
         whole, with the dependence of the labels given, and multiply formulas by their design
-        effect. "O:E", "intercept" (calibration-in-the-large) and "slope" plan intervals by formula.
+        effect; so are ``items`` with all their votes. "O:E", "intercept"
+        (calibration-in-the-large) and "slope" plan intervals by formula.
     alternative : callable, optional
         From predicted to true probabilities, (n, K) both, such as ``planning.Slope(0.8)`` or a
         fitted recalibration. The default is fitted to the labels (Platt scaling, temperature
@@ -173,11 +174,23 @@ def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ..
         return answer, ()
     effect = task.population.dependence[0]
     if not by_formula:
-        note = f"whole clusters are drawn, with the design effect {effect:.2f} of those given"
-        return answer, (note,)
+        what = "items" if task.population.of_items else "clusters"
+        notes = (
+            f"whole {what} are drawn, with the design effect {effect:.2f} of those given",
+            *([_items_words(task.population, answer.n)] * task.population.of_items),
+        )
+        return answer, notes
     rows = {name: ceil(effect * vars(answer)[name]) for name in ("n", "low", "high")}
     note = f"rows as if independent, times {effect:.2f}, the design effect of clusters"
     return replace(answer, **rows), (note,)
+
+
+def _items_words(population: Population, n: int) -> str:
+    """Return a note that says how many items have ``n`` votes."""
+    assert population.data is not None
+    assert population.data.items is not None
+    votes = population.data.n / np.unique(population.data.items).size
+    return f"a row is a vote: {n} rows are about {ceil(n / votes)} items of {votes:.3g} votes"
 
 
 def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
@@ -204,7 +217,7 @@ def _looked_through(
     """Return (statistic, lens, name): what is planned, the lens to use, and the printed name."""
     if not isinstance(statistic, Monitor):
         named = statistic if isinstance(statistic, str) else name_of(statistic)
-        return statistic, as_lens(lens, data), named
+        return statistic, as_lens(lens_for(statistic, lens, data), data), named
     if statistic.n:
         raise StatisticError("the rows until an alarm are planned for a monitor without rows")
     through = as_lens(statistic.lens if lens is None else lens, data)
@@ -743,6 +756,12 @@ class Population:
             if not labelled:
                 labels = np.zeros(np.shape(as_ndarray(like, "probs"))[:1], dtype=np.int64)
             data = take_rows("plan", like, labels, facts)
+            if data.items is not None and data.items_in_clusters:
+                raise StatisticError(
+                    "plan takes items with their votes, or clusters, but not items that lie in "
+                    "clusters: leave clusters= (--clusters) out to plan for independent items",
+                    [Reading({"clusters": None})],
+                )
             if data.clusters is not None and not labelled:
                 raise StatisticError("clusters show how much rows depend only beside labels")
             if against is not None:
@@ -795,7 +814,8 @@ class Population:
             rows, clusters = self._clusters(rng, n)
             probs = self.data.probs[rows]
             labels = _labels(rng, self._true(probs), clusters, self.dependence[1])
-            return Predictions(probs, labels, clusters=clusters), None
+            items = clusters if self.of_items else None
+            return Predictions(probs, labels, clusters=clusters, items=items), None
         seed = rng.integers(2**63)
         probs, truth = self.probs(np.random.default_rng(seed), n)
         uniform = rng.random(n)[:, None]
@@ -804,6 +824,11 @@ class Population:
             return Predictions(probs, labels), None
         rows = np.random.default_rng(seed).integers(self.against.n, size=n)
         return Predictions(probs, labels), Predictions(self.against.probs[rows], labels)
+
+    @property
+    def of_items(self) -> bool:
+        """True if clusters are items with several votes, which share their predictions."""
+        return self.data is not None and self.data.items is not None
 
     @property
     def clustered(self) -> bool:

@@ -203,3 +203,34 @@ def test_sentences_of_votes_name_their_hypothesis_and_their_dependence():
     assert "A calibrated model would show" in str(average)
     assert average.clusters.dependence == 0.0
     assert "two votes of an item share their label: 0 (95 % limits)" in str(average)
+
+
+def scattered(slope, items, votes, k, spread, seed):
+    """Votes from Dirichlet(spread · q) of each item, with q the predictions to the power slope."""
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.ones(k), items)
+    mean = probs**slope
+    gamma = rng.gamma(np.maximum(spread * mean / mean.sum(axis=1, keepdims=True), 1e-3))
+    counts = rng.multinomial(votes, gamma / gamma.sum(axis=1, keepdims=True))
+    return ct.Predictions.of_votes(probs, counts)
+
+
+def test_plan_of_votes_counts_items():
+    votes = scattered(1.0, 100, 5, 2, 5.0, seed=0)
+    plan = ct.plan(votes, None, ct.IndividualError(), n_datasets=100, rng=1)
+    # 500 votes were given, which rejected at p = 0.005; the scatter makes the power
+    assert 300 < plan.n < 900
+    assert any(f"{-(-plan.n // 5)} items of 5 votes" in note for note in plan.notes)
+
+
+def test_plan_of_items_in_clusters_is_refused():
+    probs = np.full((12, 2), 0.5)
+    votes = ct.Predictions.of_votes(probs, np.full((12, 2), 3), clusters=np.arange(12) // 3)
+    with pytest.raises(ct.StatisticError, match="items that lie in clusters"):
+        ct.plan(votes)
+
+
+@pytest.mark.slow
+def test_audit_of_shares_finds_a_slope_that_canonical_ece_alone_may_miss():
+    found = ct.audit(scattered(0.6, 200, 100, 3, 60.0, seed=1000), n_resamples=199, rng=0)
+    assert found.verdict == ct.AuditVerdict.MISCALIBRATED
