@@ -169,6 +169,9 @@ def _feature(name: str, values: object) -> Feature:
     array = as_column(values, f"features[{name!r}]")
     absent = np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "O" and array.ndim == 1:
+        cells = array.tolist()
+        if set(map(type, cells)) in ({str}, {str, type(None)}):
+            return _of_text(name, cells)
         absent = np.array([_is_missing(v) for v in array], dtype=bool)
     present = array[~absent]
     nested = [isinstance(v, NESTED) for v in present] if array.dtype.kind == "O" else []
@@ -199,6 +202,14 @@ def _feature(name: str, values: object) -> Feature:
     levels, codes = np.unique(present.astype(str), return_inverse=True)
     spread[~absent] = codes.ravel()
     return Feature(name, spread, tuple(levels.tolist()))
+
+
+def _of_text(name: str, cells: list[str | None]) -> Feature:
+    """Return a column of texts, some of them None, as levels; each distinct text is sorted once."""
+    levels = sorted({*cells} - {None})  # type: ignore[type-var]
+    code_of = dict[str | None, float](zip(levels, range(len(levels)), strict=True)) | {None: np.nan}
+    values = np.fromiter(map(code_of.__getitem__, cells), dtype=np.float64, count=len(cells))
+    return Feature(name, values, tuple(map(str, levels)))
 
 
 def _is_missing(value: object) -> bool:

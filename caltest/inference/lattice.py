@@ -24,7 +24,8 @@ from caltest.errors import StatisticError
 from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.inference.null import enumerated_null, n_label_vectors
 from caltest.nulls import Batches, LabelScheme, RedrawLabels, Run, simulate_by
-from caltest.nulls.compiled import kernel
+from caltest.nulls.compiled import kernel, lane_kernel
+from caltest.nulls.lanes import Seed, SharedLanes
 from caltest.nulls.laws import ExactNull
 from caltest.results import ClusterSummary, ending
 
@@ -36,8 +37,9 @@ ALONE, PAIRED = 8, 4
 Axis = tuple[IntArray, int, IntArray]
 
 
-#: Joint cells of columns that are counted together: √n / 1.5, and few enough for a byte.
-JOINT, MOST_JOINT = 1.5, 255
+#: Joint cells of columns that are counted together: √n / 1.5, and few enough for a byte; fewer with
+#: lanes of counts, whose table of two groups stays in the second cache.
+JOINT, MOST_JOINT, MOST_IN_LANES = 1.5, 255, 32
 
 
 class Cut(NamedTuple):
@@ -186,8 +188,8 @@ class Lattice:
         columns and pairs count that have a segment.
     corners : ndarray of shape (S, 4)
         Ranges of parts of both columns; a missing column is replaced by one with a single part.
-    counted : tuple of ndarray
-        Grouped rows for counting, as :func:`_grouped` returns them.
+    counted, in_lanes : tuple of ndarray
+        Grouped rows for sums and for counts in lanes, as :func:`_grouped` returns them.
     """
 
     columns: tuple[CutFeature, ...]
@@ -195,6 +197,7 @@ class Lattice:
     price: FloatArray
     corners: IntArray
     counted: tuple[AnyArray, ...]
+    in_lanes: tuple[AnyArray, ...]
 
     @classmethod
     def of(cls, columns: Sequence[CutFeature], n: int, min_rows: int, depth: int) -> Lattice:
@@ -219,6 +222,8 @@ class Lattice:
             enough = (within >= min_rows) & (within <= n - min_rows)
             if enough.any():
                 laid.append((member, a * b, np.stack([x, z, y, u], 1)[enough]))
+        counts = [(member, len(corners)) for member, _, corners in laid]
+        most = min(np.sqrt(n) / JOINT, MOST_JOINT)
         alike = np.bincount([len(member) for member, *_ in laid], minlength=3)
         return cls(
             tuple(columns),
@@ -227,7 +232,8 @@ class Lattice:
                 [0.0, *(np.log(alike[len(m)] * k) for m, k, corners in laid for _ in corners)]
             ),
             np.vstack([np.zeros((1, 4), dtype=np.int64), *(corners for *_, corners in laid)]),
-            _grouped(columns, [(member, len(corners)) for member, _, corners in laid]),
+            _grouped(columns, counts, most),
+            _grouped(columns, counts, min(most, MOST_IN_LANES)),
         )
 
     @property
@@ -267,20 +273,29 @@ class Lattice:
         _corner_sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
         return out
 
+    def counts(self, block: AnyArray) -> FloatArray:
+        """Return how many events all S segments have, (B, S).
+
+        ``block`` (n, B) has 1 for an event and 0 for none, a column for each of B label vectors.
+        """
+        out = np.empty((self.size, block.shape[1]), dtype=np.int32)
+        _corner_counts(block, self.corners, *self.in_lanes, out)
+        return np.ascontiguousarray(out.T, dtype=np.float64)
+
 
 def _grouped(
-    columns: Sequence[CutFeature], laid: Sequence[tuple[tuple[int, ...], int]]
+    columns: Sequence[CutFeature], laid: Sequence[tuple[tuple[int, ...], int]], most: float
 ) -> tuple[AnyArray, ...]:
     """Return the tables from which the row counts of all pairs of columns are summed.
 
-    Columns are combined into groups, and rows are counted for two groups at a time. d columns in g
+    Columns are combined into groups of at most ``most`` joint cells, but for a column that has more
+    alone, and rows are counted for two groups at a time. d columns in g
     groups then take g²/2 counts for each row in place of d²/2. The arrays are: joint cells (g, n)
     and their number for every group; for every column or pair of ``laid``, its groups, a map for
     each and the range of its segments; maps from joint cells to parts, of single columns, of pairs,
     and of none; and the numbers of parts.
     """
-    d, n = len(columns), columns[0].code.size
-    most = min(np.sqrt(n) / JOINT, MOST_JOINT)
+    d = len(columns)
     groups: list[list[int]] = []
     for j, column in enumerate(columns):
         joint = prod(columns[k].alone.size for k in groups[-1]) if groups else np.inf
@@ -353,6 +368,47 @@ def _corner_sums(values, corners, codes, sizes, blocks, maps, parts, out):  # ty
             for s in range(start, end):
                 x, z, y, u = corners[s]
                 out[r, s] = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
+
+
+@lane_kernel
+def _corner_counts(block, corners, codes, sizes, blocks, maps, parts, out):  # type: ignore[no-untyped-def]
+    # O(n g²/2 + S) for all lanes of vector instructions, as _corner_sums in integers.
+    n, lanes = block.shape
+    most, broad = sizes.max(), parts.max()
+    table = np.empty((most, most, lanes), np.int32)
+    lines = np.empty((broad, most, lanes), np.int32)
+    upto = np.zeros((broad + 1, broad + 1, lanes), np.int32)
+    out[0] = 0
+    for i in range(n):
+        row = block[i]
+        for q in range(lanes):
+            out[0, q] += row[q]
+    of, line = (-1, -1), -1
+    for g, h, one, other, start, end in blocks:
+        if (g, h) != of:
+            of, line = (g, h), -1
+            table[: sizes[g], : sizes[h]] = 0
+            for i in range(n):
+                row, cell = block[i], table[codes[g, i], codes[h, i]]
+                for q in range(lanes):
+                    cell[q] += row[q]
+        if one != line:
+            line = one
+            lines[: parts[one], : sizes[h]] = 0
+            for x in range(sizes[g]):
+                for y in range(sizes[h]):
+                    lines[maps[one, x], y] += table[x, y]
+        a, b = parts[one], parts[other]
+        upto[1 : a + 1, 1 : b + 1] = 0
+        for y in range(sizes[h]):
+            for x in range(a):
+                upto[x + 1, maps[other, y] + 1] += lines[x, y]
+        for x in range(a):
+            for y in range(b):
+                upto[x + 1, y + 1] += upto[x, y + 1] + upto[x + 1, y] - upto[x, y]
+        for s in range(start, end):
+            x, z, y, u = corners[s]
+            out[s] = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
 
 
 # ------------------------------------------------------------------------------
@@ -526,15 +582,23 @@ class Scan:
         penalty is subtracted. O(n + min(events, others) d²/8 + S) a vector.
         """
         rare = int(self.expected[0] > 0.5 * self.weight[0])
-        floor, out = max(RELATIVE_VARIANCE * self.variance[0], 1e-300), np.empty(len(labels))
+        out = np.empty(len(labels))
         step = max(1, LATTICE_SUMS // self.lattice.size)
         for rows in (slice(start, start + step) for start in range(0, len(labels), step)):
             events = self.lattice.sums((labels[rows] == rare) * self.w)
-            _largest(
-                self.weight - events if rare else events, self.expected,
-                np.maximum(self.variance, floor), self.moments, LATTICE_SHIFTS,
-                inflation / self.dispersion, self.lattice.price, out[rows],
-            )  # fmt: skip
+            out[rows] = self.largest_of(self.weight - events if rare else events, inflation)
+        return out
+
+    def largest_of(self, events: FloatArray, inflation: float = 1.0) -> FloatArray:
+        """Return the largest evidence (B,) for weighted numbers of events (B, S) of all segments.
+
+        ``inflation`` multiplies gains, as in :meth:`largest`.
+        """
+        floor, out = max(RELATIVE_VARIANCE * self.variance[0], 1e-300), np.empty(len(events))
+        _largest(
+            events, self.expected, np.maximum(self.variance, floor), self.moments, LATTICE_SHIFTS,
+            inflation / self.dispersion, self.lattice.price, out,
+        )  # fmt: skip
         return out
 
 
@@ -630,7 +694,12 @@ class LabelSchemes:
         stop = (lambda values: values >= observed - TIES) if early_stop else None
         for scheme, inflation in self.schemes:
             assert isinstance(scheme, LabelScheme)
-            draws = Batches.of(scheme, self.data, partial(scan.largest, inflation=inflation))
+            drawer, draws = scheme.drawer(self.data), None
+            if self.data.weights is None and isinstance(drawer, SharedLanes):
+                draws = EvidenceOfLanes(drawer, scan, inflation)
+            draws = draws or Batches.of(
+                scheme, self.data, partial(scan.largest, inflation=inflation), drawer
+            )
             values, end = simulate_by(draws, **run, stop_when=stop)
             # p = 20 / drawn (Besag & Clifford 1991) equals the p of 19 in one draw less.
             laws.append(values[:-1] if end == "early" else values)
@@ -638,6 +707,27 @@ class LabelSchemes:
         ended = "early" if ends == ["early"] * len(ends) else ending(*ends)
         name = "SharedRedraws()" if self.data.n_clusters else "RedrawLabels()"
         return EvidenceLaw(tuple(laws), name, min(map(len, laws)), ended)
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceOfLanes:
+    """Resampler of the largest evidence of rows without weights, from labels side by side.
+
+    Gains are multiplied by ``inflation``. Values are those of :meth:`Scan.largest`, bit for bit.
+    """
+
+    lanes: SharedLanes
+    scan: Scan
+    inflation: float
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
+
+        def largest(block: AnyArray) -> FloatArray:
+            return self.scan.largest_of(self.scan.lattice.counts(block), self.inflation)
+
+        at_once = max(1, LATTICE_SUMS // self.scan.lattice.size)
+        return self.lanes.gathered(largest, seed, first, count, at_once)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.fft import irfft, rfft
+from numpy.fft import irfft
 from numpy.typing import ArrayLike, DTypeLike
 
 from caltest._base.arrays import RNG, AnyArray, ComplexArray, FloatArray, IntArray, below, reaching
@@ -315,8 +315,12 @@ NEGLIGIBLE = 1e-17
 LAW_ROUNDING = (2e-14, 5e-17)
 
 
-#: Rows multiplied out directly; Chebyshev interpolation takes over above.
-DIRECT = 256
+#: Rows multiplied out directly, in a group and in all; Chebyshev interpolation takes over above.
+DIRECT, DIRECT_IN_ALL = 256, 1024
+
+
+#: Trials whose law is multiplied out before it is transformed.
+BLOCK = 8
 
 
 #: Bounds of the groups: rounding grows with the width of a group times its size.
@@ -337,14 +341,15 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     Returns the first count, the probabilities of it and the next ones (others are negligible), and
     a bound on the error of every tail probability: mass outside the window, wrapped mass, and
     rounding. Up to 64 trials by recursion, beyond through the characteristic function on the window
-    of counts that Bernstein's inequality leaves: blocks of 16 trials are multiplied out, groups of
-    more than 256 with similar p enter through Chebyshev interpolation of log(1 − p + p e^{−iω}) in
-    p. O(n + W log W), W the width of the window, about 18 standard deviations.
+    of counts that Bernstein's inequality leaves: up to 1024 trials are multiplied out in blocks,
+    and of more, groups of over 256 trials with similar p enter through Chebyshev interpolation of
+    log(1 − p + p e^{−iω}) in p. O(n + W log W), W the width of the window, about 18 standard
+    deviations.
     """
     certain = int((p >= 1.0).sum())
     p = p[(p > 0.0) & (p < 1.0)]
     if p.size <= 64:
-        return certain, _recursion(p[None, :])[0], 0.0
+        return certain, _recursion(p), 0.0
     mean, variance = float(p.sum()), float((p * (1.0 - p)).sum())
     exponent = np.log(2.0 / NEGLIGIBLE)
     half = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * variance)
@@ -366,17 +371,13 @@ def fast_length(size: int) -> int:
 
 
 def _recursion(p: FloatArray) -> FloatArray:
-    """Return the distributions of success counts of many short series of trials, (m, k + 1).
-
-    Row i is for trials with probabilities ``p[i]``, shape (k,).
-    """
-    pmf = np.zeros((p.shape[0], p.shape[1] + 1))
-    pmf[:, 0] = 1.0
-    for j in range(p.shape[1]):
-        success = p[:, j, None]
-        grown = pmf[:, : j + 1] * success
-        pmf[:, : j + 1] *= 1.0 - success
-        pmf[:, 1 : j + 2] += grown
+    """Return the distribution of the number of successes in a short series of trials, (k + 1,)."""
+    pmf, grown = np.zeros(p.size + 1), np.empty(p.size + 1)
+    pmf[0] = 1.0
+    for success, failure in zip(p.tolist(), (1.0 - p).tolist(), strict=True):
+        np.multiply(pmf, success, out=grown)
+        pmf *= failure
+        pmf[1:] += grown[:-1]
     return pmf
 
 
@@ -391,6 +392,13 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray,
     # Its modulus is at most exp(−V (1 − cos ω)): beyond that nothing is left to compute.
     alive = int((variance * (1.0 - np.cos(omega)) < 45.0).sum())
     spectrum[:alive] = 1.0
+    # Angles are whole multiples, as those of high powers would lose digits.
+    roots = np.exp(-2j * np.pi * np.arange(width) / width)
+    turns = roots[np.arange(BLOCK + 1)[:, None] * np.arange(alive) % width]
+
+    if p.size <= DIRECT_IN_ALL:
+        spectrum[:alive] = _multiplied(p, turns)
+        return spectrum, 0
     origin = 0
     similar = np.searchsorted(WIDTH_GROUPS, p)
     for g in np.unique(similar):
@@ -401,15 +409,26 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray,
             spectrum[:alive] *= np.conj(factor) if failures else factor
             origin += group.size - shift if failures else shift
         else:
-            padded = np.zeros(-(-group.size // 16) * 16)
-            padded[: group.size] = group
-            blocks = _recursion(padded.reshape(-1, 16))
-            wrapped = np.zeros((len(blocks), width))
-            for start in range(0, blocks.shape[1], width):
-                piece = blocks[:, start : start + width]
-                wrapped[:, : piece.shape[1]] += piece
-            spectrum[:alive] *= np.multiply.reduce(rfft(wrapped, axis=1)[:, :alive], axis=0)
+            spectrum[:alive] *= _multiplied(group, turns)
     return spectrum, origin
+
+
+def _multiplied(p: FloatArray, turns: ComplexArray) -> ComplexArray:
+    """Return the product over rows of 1 − p + p e^{−iω} at m frequencies, (m,).
+
+    ``turns`` (b + 1, m) are the powers of e^{−iω}. The law of every b rows is transformed as a
+    whole: rounding grows with the number of factors.
+    """
+    laws = np.zeros((-(-p.size // BLOCK), BLOCK + 1))
+    laws[:, 0] = 1.0
+    padded = np.zeros(len(laws) * BLOCK)
+    padded[: p.size] = p
+    for success in padded.reshape(BLOCK, -1, 1):
+        grown = laws[:, :-1] * success
+        laws *= 1.0 - success
+        laws[:, 1:] += grown
+    product: ComplexArray = np.multiply.reduce(laws @ turns, axis=0)
+    return product
 
 
 def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[ComplexArray, int]:

@@ -806,10 +806,11 @@ def _feature(cells: pl.Series) -> AnyArray:
     if cells.dtype in (pl.Categorical, pl.Enum):
         cells = cells.cast(pl.String)
     if cells.dtype == pl.String:
+        texts = cells.unique(maintain_order=True)
         with suppress(pl.exceptions.PolarsError):  # no dates
-            dates = cells.str.to_datetime(strict=False, time_unit="us")
-            if dates.null_count() == cells.null_count() < cells.len():
-                return np.asarray(dates.dt.replace_time_zone(None).to_numpy())
+            dates = texts.str.to_datetime(strict=False, time_unit="us").dt.replace_time_zone(None)
+            if dates.null_count() == texts.null_count() < texts.len():
+                return np.asarray(cells.replace_strict(texts, dates).to_numpy())
     return np.asarray(cells.to_numpy())
 
 

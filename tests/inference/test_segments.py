@@ -15,6 +15,7 @@ from caltest.inference.lattice import (
     OF_NORMAL,
     CutFeature,
     EvidenceLaw,
+    EvidenceOfLanes,
     Lattice,
     Scan,
     log_moment,
@@ -665,3 +666,25 @@ def test_a_place_without_events_is_a_finding_and_stays():
     result = ct.segment_search(rows, n_resamples=99, rng=0)
     assert not any(name.startswith("ward") for name in result.dropped)
     assert any("ward" in segment.name for segment in result.segments)
+
+
+def test_evidence_of_labels_side_by_side_is_that_of_label_vectors():
+    p, y, features, _ = mixed()
+    scan, data = scan_of(p, features), ct.Predictions.of(p, y)
+    lanes = ct.RedrawLabels().drawer(data)
+    vectors = scan.largest(lanes((3, 5), 7, 70))
+    assert np.array_equal(EvidenceOfLanes(lanes, scan, 1.0).replicates((3, 5), 7, 70), vectors)
+
+
+def test_counts_of_labels_side_by_side_are_those_of_the_rows_of_each_segment():
+    p, y, features, _ = mixed()
+    lattice = scan_of(p, features).lattice
+    _, block = next(ct.RedrawLabels().drawer(ct.Predictions.of(p, y)).blocks((3, 5), 0, 9))
+    expected = [block[lattice.rows(s)].sum(axis=0) for s in range(lattice.size)]
+    assert np.array_equal(lattice.counts(block).T, expected)
+
+
+def test_text_with_missing_cells_becomes_sorted_levels():
+    (column,) = as_features({"site": np.array(["b", None, "a", "b"], dtype=object)}, 4).columns
+    assert column.levels == ("a", "b")
+    assert np.array_equal(column.values, [1.0, np.nan, 0.0, 1.0], equal_nan=True)
