@@ -25,6 +25,7 @@ from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.inference.null import enumerated_null, n_label_vectors
 from caltest.nulls import Batches, LabelScheme, RedrawLabels, Run, simulate_by
 from caltest.nulls.compiled import kernel, lane_kernel
+from caltest.nulls.draws import Shortcut
 from caltest.nulls.lanes import Seed, SharedLanes
 from caltest.nulls.laws import ExactNull
 from caltest.results import ClusterSummary, ending
@@ -694,12 +695,13 @@ class LabelSchemes:
         stop = (lambda values: values >= observed - TIES) if early_stop else None
         for scheme, inflation in self.schemes:
             assert isinstance(scheme, LabelScheme)
-            drawer, draws = scheme.drawer(self.data), None
+            drawer = scheme.drawer(self.data)
+            draws: Shortcut
             if self.data.weights is None and isinstance(drawer, SharedLanes):
                 draws = EvidenceOfLanes(drawer, scan, inflation)
-            draws = draws or Batches.of(
-                scheme, self.data, partial(scan.largest, inflation=inflation), drawer
-            )
+            else:
+                largest = partial(scan.largest, inflation=inflation)
+                draws = Batches.of(scheme, self.data, largest, drawer)
             values, end = simulate_by(draws, **run, stop_when=stop)
             # p = 20 / drawn (Besag & Clifford 1991) equals the p of 19 in one draw less.
             laws.append(values[:-1] if end == "early" else values)
