@@ -837,11 +837,9 @@ class Population:
 
     @cached_property
     def dependence(self) -> tuple[float, float]:
-        """(design effect, correlation).
+        """Design effect of the clusters, and the label correlation that gives it.
 
-        The effect of clusters, and the label correlation that gives it.
-
-        The effect is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q of class
+        The design effect is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q of class
         1 or the most likely class. Labels are thresholded normal variables with one correlation
         within a cluster, which keeps the probabilities of every row; the correlation is found by
         bisection on the same draws.

@@ -86,7 +86,7 @@ class Verb(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by groups, those that are common or all."""
+        """Write the options by groups: the common options, or all with --help-all."""
         everything = bool(ctx.meta.get("caltest.all"))
         for group in OPTION_GROUPS:
             rows = []

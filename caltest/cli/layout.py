@@ -43,7 +43,7 @@ NAMED_VALUE = re.compile(r" {2}\S(?:[^ ]| (?! ))* {2,}(?=\S)")
 
 
 def line_width() -> int | None:
-    """Return the width to print in: COLUMNS, or that of the terminal; None if unknown."""
+    """Return the width to print in: COLUMNS, or the width of the terminal; None if unknown."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return max(int(given), NARROWEST)

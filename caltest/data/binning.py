@@ -208,7 +208,7 @@ class VarianceTree(Written):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """(smallest cell that is split, smallest part it is split into), in numbers of rows."""
+        """Numbers of rows (smallest cell that is split, smallest part it is split into)."""
         by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
         return (max(2, self.min_size), 1) if by_node else (2 * self.min_size, self.min_size)
 

@@ -58,7 +58,10 @@ SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?
 
 
 def questions(rows: Rows) -> tuple[Question, ...]:
-    """Return the questions of all guards on labelled rows; those that stop the verb come first."""
+    """Return the questions of all guards on labelled rows.
+
+    Questions that stop the verb come first.
+    """
     asked = [guard(rows) for guard in GUARDS]
     return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
 
@@ -398,9 +401,10 @@ def several_models(rows: Rows) -> Question | None:
 
 
 def _of_models(rows: Rows, model: Column, item: Column) -> Question:
-    """Return the question whether one model is meant, or each one separately.
+    """Return the question of whether one model is meant, or each model separately.
 
-    ``model`` is the column of models, ``item`` the column each of whose values has a row for each.
+    ``model`` is the column that names the models. ``item`` is the column that names the predicted
+    items; each item has one row for every model. The two readings suggest ``where`` and ``by``.
     """
     assert model.coded is not None
     first = model.equals(model.coded[1][int(model.coded[0][0])])

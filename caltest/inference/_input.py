@@ -105,7 +105,9 @@ class RowFact(Enum):
 
 
 class Tallied(Enum):
-    """Which tallies a verb takes in place of rows: none, plain ones, or those of clusters as well.
+    """Which tallies a verb takes in place of rows.
+
+    None, plain tallies, or also tallies of clusters.
 
     The values are the words of the table in docs/row_facts.md.
     """

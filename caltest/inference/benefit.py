@@ -401,9 +401,10 @@ def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> fl
 
 
 def _grid_of(above: FloatArray) -> float | None:
-    """Return the common step of all differences in ``above``: 0.0 if there is none.
+    """Return the largest step of which all entries are multiples, or 0.0 if none is found.
 
-    None if all differences are 0, so that no label changes the utility.
+    ``above`` (n, K) is the utility gained with each label, less the smallest of its row, so entries
+    are ≥ 0. None if all entries are 0: then no label changes the utility.
     """
     values = np.unique(np.round(above, 12))
     values = values[values > 0.0]

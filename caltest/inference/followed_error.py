@@ -96,9 +96,10 @@ def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
 
 
 def _sign_vectors(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return vectors of signs (S, L): all, or those of the ``MOST_LISTED`` bins nearest to 0.
+    """Return vectors of signs (S, L).
 
-    The other bins keep their observed sign.
+    All sign vectors are listed, or only the sign vectors of the ``MOST_LISTED`` bins nearest to 0;
+    the other bins then keep their observed sign.
     """
     size = gaps.size
     ratio = np.abs(gaps) / np.maximum(np.sqrt(np.diag(covariance)), 1e-300)

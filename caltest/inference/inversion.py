@@ -402,11 +402,14 @@ class CellNoise:
 def cell_noise(
     induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
 ) -> CellNoise:
-    """Sum residuals in cells and draw their noise.
+    """Return the residual sums of the cells and draws of their noise.
 
-    For two classes only the first component is kept. Where rows have clusters or weights, units
-    vary: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), component by
-    component, and the null law is the law of the labels that a test redraws.
+    ``induced`` holds the predictions behind the lens, ``cells`` the L cells; ``n_draws`` is B. Two
+    classes keep the residual of class 0 only (d = 1, else d = K). With clusters or weights the
+    variance of the sum S_b of cell b is estimated from its units u (clusters or rows), component by
+    component: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), with W_ub the
+    weight and S_ub the residual sum of unit u in b. Calibrated draws then redraw
+    labels as the test does.
     O(n d + B L d); for several classes O(n d² + B L d²), with clusters or weights O(B n).
     """
     if not isinstance(induced, Predictions):
@@ -459,9 +462,9 @@ def _scatter(
 ) -> FloatArray:  # fmt: skip
     """Return the estimated variance V of the residual sum of every cell, (L, d).
 
-    With S the sum, W the weight, and S_u and W_u those of its units u, V depends on ``mass`` Σ W_u,
-    ``squared_mass`` Σ W_u², ``squares`` Σ |S_u|² and ``sums`` S; ``several`` marks cells of more
-    than one unit, the others have 0.
+    A cell has the residual sum S and the weight W; its units u have S_u and W_u. The arguments are
+    ``mass`` Σ W_u, ``squared_mass`` Σ W_u², ``squares`` Σ |S_u|² and ``sums`` S. ``several`` marks
+    cells of more than one unit; all other cells have V = 0.
     """
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
     apart = mass**2 - squared_mass  # 0 where one unit has all of the weight to 16 digits
@@ -470,7 +473,7 @@ def _scatter(
 
 
 def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
-    """Return a / b elementwise, with ``other`` where b is 0; the shape is that of a."""
+    """Return a / b elementwise, with ``other`` where b is 0, in the shape of ``a``."""
     return np.divide(a, b, out=np.array(np.broadcast_to(other, a.shape)), where=b > 0.0)
 
 

@@ -107,7 +107,7 @@ def segment_search(
     n_resamples : int, default 999
         Label vectors that are redrawn; the most there can be with ``early_stop``.
     early_stop, rng, workers, **facts
-        As in :func:`calibration_test`; of clusters labels are those of :class:`SharedRedraws`.
+        As in :func:`calibration_test`; with clusters, :class:`SharedRedraws` draws the labels.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def _event(analysis: Analysis) -> Predictions:
 
 
 def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
-    """Return (columns, left_out): features to search, and names of those that are not searched.
+    """Return (columns, left_out): the features to search, and the names of the features left out.
 
     The prediction itself, and for the top class the predicted class, are searched as well.
     """

@@ -117,7 +117,7 @@ def _signed(
 def _overdispersion(
     rows: Predictions, times: FloatArray, residuals: FloatArray, variance: float, alpha: float
 ) -> float:
-    """Return φ ≥ 1, the ratio of the variance of the event count to that of independent rows.
+    """Return φ ≥ 1, the variance of the event count divided by its variance for independent rows.
 
     ``residuals`` (n,) are y − p(t̂) and ``variance`` is Σ w² p (1 − p) at t̂. φ includes the square
     of the ratio of Student's to the normal quantile.

@@ -83,7 +83,7 @@ class FoldProblem(RowProblem):
 
 @dataclass(frozen=True, eq=False)
 class FoldPart(RowProblem):
-    """Problem of the rows of one fold, in bins whose edges are those of all rows."""
+    """Problem of the rows of one fold, binned by the edges of all rows."""
 
     whole: RowProblem = field(repr=False)
     rows: IntArray = field(repr=False)

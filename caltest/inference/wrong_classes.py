@@ -164,8 +164,8 @@ def enough(
 ) -> tuple[str, dict[str, float]]:  # fmt: skip
     """Return (name, p-values): the smallest model of recalibration that leaves no lack of fit.
 
-    The p-values are those of the lack of fit of the models that were tried, by name. ``alpha`` is
-    the level; "vector" is the largest model.
+    The p-values test the lack of fit of each model that was tried, by name. ``alpha`` is the level;
+    "vector" is the largest model.
     """
     z, left = np.log(np.maximum(probs, PROBABILITY_CLIP)), dict[str, float]()
     for name, (shifts, slope) in SMALLER.items():

@@ -199,7 +199,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def total(self) -> float:
-        """Sum of the differences of the scores."""
+        """Sum over the rows of score a − score b; negative if a is better."""
         return float(self._processes[:, 2].sum())
 
     @property

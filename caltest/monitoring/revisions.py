@@ -278,7 +278,7 @@ class Revisions:
 
     @cached_property
     def _rows(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """(question, time, forecast) of every row, (m,) each, sorted by question and time.
+        """Rows as (question, time, forecast), (m,) each, sorted by question and time.
 
         A known outcome is added as the last forecast of its question.
         """
@@ -292,15 +292,15 @@ class Revisions:
 
     @cached_property
     def _steps(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """(question, change, forecast before it), (m,) each, for all but first forecasts."""
+        """Revisions as (question, change, forecast before it), (m,) each."""
         question, _, p = self._rows
         later = np.flatnonzero(np.diff(question) == 0)
         return question[later], np.diff(p)[later], p[later]
 
     def _wealth(self) -> tuple[FloatArray, FloatArray]:
-        """(times (m,), log wealth (m, 18)).
+        """Return (times, log wealth), shapes (m,) and (m, 18).
 
-        The distinct times, and the wealth of 18 experts after each.
+        ``times`` are the distinct times; log wealth is that of the 18 betting experts after each.
         """
         question, times, p = self._rows
         starts = np.flatnonzero(np.diff(question, prepend=-1))
@@ -480,10 +480,11 @@ def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArr
 
 
 def _one_a_question(marks: IntArray, number: IntArray, names: Any, what: str) -> IntArray:
-    """Return the group of each question, shape (Q,), numbered from 0; refuse a question in two.
+    """Return the group of each question, shape (Q,), numbered from 0.
 
     ``marks`` (n,) are the groups of the rows, ``number`` (n,) the questions of the rows, ``names``
-    (Q,) the names of the questions, and ``what`` the name of the column in refusals.
+    (Q,) the names of the questions, and ``what`` the name of the column in messages.
+    InvalidPredictionsError if the rows of a question are in two groups.
     """
     result = np.zeros(names.size, dtype=np.int64)
     result[number] = marks

@@ -308,7 +308,10 @@ def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
 
 
 def format_time(time: float, dated: bool) -> str:
-    """Return a time as text, a date if ``dated``."""
+    """Return a time as text: a date if ``dated``, else "time" and the number.
+
+    With ``dated``, ``time`` is in seconds since 1970; otherwise it has the user's own unit.
+    """
     if not dated:
         return f"time {time:.10g}"
     when = str(as_dates(time).astype("datetime64[s]"))

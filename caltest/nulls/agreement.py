@@ -272,9 +272,9 @@ class Agreement:
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """(Σ w² v, Σ_{i≠j} w_i w_j c_ij) of every cluster.
+        """Two terms of the variance of every cluster's sum, (C,) each: at λ = 0, and per unit of λ.
 
-        Variance of its sum for λ = 0, and more per λ.
+        They are Σ w² v and Σ_{i≠j} w_i w_j c_ij.
 
         For two classes v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j; for more v_i = 1 −
         |p_i|² and c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j, which costs O(K log

@@ -407,7 +407,7 @@ def factors(
 
     ``p`` and ``rest`` = 1 − p are the prediction, ``happened`` the outcome, ``weight`` the stake,
     and ``powers`` and ``e`` work space. ``q`` receives the factors of the experts outside the tree,
-    ``d`` those of the shifts. Return the leaf of the tree that p falls into.
+    ``d`` the factors of the shifts. Return the leaf of the tree that p falls into.
     """
     right = p if happened else rest
     per = 1.0 / max(right, 1e-100)

@@ -221,7 +221,11 @@ class Overdispersion(Agreeing):
 
     @cached_property
     def parts(self) -> FloatArray:
-        """Members of all items, of quarters by prediction, and of quarters by size, (9, I)."""
+        """Indicators (1.0 or 0.0) of nine sets of items, shape (9, I).
+
+        The sets are all items, four quarters by prediction (for several classes the largest
+        probability), and four quarters by number of votes.
+        """
         p = self.votes.probs
         keys = p[:, 0] if p.shape[1] == 2 else largest(p), self.votes.size
         return np.vstack([np.ones(len(p)), *(quarters(key) == q for key in keys for q in range(4))])
@@ -252,7 +256,12 @@ class Overdispersion(Agreeing):
         return np.divide(pairs, own, out=np.full_like(pairs, np.inf), where=varying)
 
     def size_effect(self) -> float:
-        """Return z of the association between the votes of an item and the residuals in it."""
+        """Return z of the association between an item's number of votes and its residuals.
+
+        Residuals are observed − predicted of class 0, times the weights. If size is independent of
+        the outcomes, z is about standard normal; a large |z| says that items with more votes
+        differ.
+        """
         w = 1.0 if self.data.weights is None else self.data.weights
         residuals = w * ((self.data.labels == 0) - self.data.probs[:, 0])
         return association(self.counts[self.cluster], residuals, self.cluster)

@@ -53,5 +53,5 @@ __all__ = [
 
 
 def draw(result: Record, ax: Axes | None = None, **options: Any) -> Drawing:
-    """Draw a result as its ``plot`` method does; options are those of the drawing function."""
+    """Draw a result as its ``plot`` method does, with the options of the drawing function."""
     return result.plot(ax, **options)

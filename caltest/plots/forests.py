@@ -86,7 +86,7 @@ def forest(
 
 
 def _intervals(subgroups: Subgroups, ax: Axes | None, recipe: bool) -> Picture:
-    """Draw estimates with their simultaneous intervals; those that contain 0 are grey and hollow.
+    """Draw estimates with their simultaneous intervals, grey and hollow if the interval contains 0.
 
     The artists are "estimates", "intervals", "labels" and "key".
     """

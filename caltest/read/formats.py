@@ -402,9 +402,10 @@ def _copied(path: Path, folder: Path, encoding: str) -> Path:
 
 
 def retyped(table: Table, columns: Sequence[str]) -> Table:
-    """Return a text table with corrected types of some columns, which its first rows misjudged.
+    """Return a text table with the types of some columns corrected that its first rows misjudged.
 
-    Columns with other kinds of numbers later on become float64; those with text become text.
+    A column with other kinds of numbers later on becomes float64, and a column with text becomes
+    text.
     """
     import polars as pl
 

@@ -36,7 +36,7 @@ def read_forecasters(
     """Read several forecasters from one table, each a column or an expression.
 
     As :func:`read_predictions`; ``label`` may be one expression for all forecasters, or one each.
-    With ``drop_missing``, the rows are those that all of them have.
+    With ``drop_missing``, the rows are the rows that every forecaster has.
     """
     wanted = Wanted(probs=probs, label=label, **options)  # type: ignore[arg-type]
     with table_of(source, wanted) as (table, wanted), naming(table.name):

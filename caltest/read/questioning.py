@@ -133,7 +133,10 @@ def questioned(
 
 
 def labels_of_answers(chosen: Chosen) -> bool | None:
-    """Return whether labels say if an answer was right; None for those of other names."""
+    """Return whether the labels say if an answer was right.
+
+    None if the label's name does not tell.
+    """
     label = chosen.terms["label"][0].column if "label" in chosen.terms else None
     known = label is not None and key(label) in LABELS
     return chosen.about_answers or (False if known else None)

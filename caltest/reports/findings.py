@@ -483,7 +483,7 @@ def _judged(
 ) -> Subgroups:
     """Return subgroups completed with mean predictions, event rates and a finding for each.
 
-    The p-values become those that are adjusted for all questions of the audit.
+    The p-values are replaced by p-values adjusted for all questions of the audit.
     """
     adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
     parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha

@@ -266,7 +266,7 @@ class IndividualErrorResult(Result):
 
     @property
     def parts(self) -> dict[str, tuple[float, float, float]]:
-        """(estimate, low, high) of the total error, its calibration part and the grouping loss."""
+        """Total error, calibration part and grouping loss, each as (estimate, low, high), by name."""
         return {
             "item by item": (self.estimate, self.low, self.high),
             "calibration part": (self.calibration, self.calibration_low, self.calibration_high),

@@ -175,7 +175,7 @@ class AuditRow(Record):
 
     @property
     def shown(self) -> tuple[str, str, str]:
-        """(error, noise floor, z-score) as printed; "" for those that the statistic lacks."""
+        """Error, noise floor and z-score as printed; "" where the statistic has none."""
         test = self.test
         if self.aspect in ("shape", "score", "levels", "items", "costs"):
             return "", "", in_sd(test.excess, test.null_std)
@@ -568,7 +568,10 @@ class SegmentSearch(Result):
 
     @property
     def table(self) -> Columns:
-        """Table with a row for each listed segment; without any, for those with most evidence."""
+        """Table with a row for each listed segment.
+
+        If none is listed, the rows are the whole data and the segments with most evidence.
+        """
         rows = self.segments or (self.whole, *self.strongest)
         return attributes(rows, SEGMENT_COLUMNS) | {
             "evidence": [f"{row.evidence:.1f}" for row in rows]

@@ -143,7 +143,11 @@ def _turning_points(steps, walk, lowest, highest):  # type: ignore[no-untyped-de
 
 @dataclass(frozen=True, repr=False)
 class _CumulativeError(Statistic):
-    """Base class of Kolmogorov–Smirnov and Kuiper: cumulative sums along the sorted predictions."""
+    """Base class of Kolmogorov–Smirnov and Kuiper: cumulative residuals by prediction.
+
+    With ``scaled``, the value is divided by the standard deviation of the mean residual under
+    calibration.
+    """
 
     _: KW_ONLY
     scaled: bool = False

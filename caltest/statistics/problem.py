@@ -324,7 +324,7 @@ class Problem(ABC):
 
     @property
     def products(self) -> tuple[float, float]:
-        """(Σ w p², Σ w p y) over all rows and residual components."""
+        """Sums (Σ w p², Σ w p y) over all rows and residual components."""
         rows = self.tied_rows()
         p, w = rows.probs[:, : self.d], 1.0 if rows.weights is None else rows.weights[:, None]
         y = rows.labels[:, None] == np.arange(self.d)
@@ -332,7 +332,7 @@ class Problem(ABC):
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """(low, high), (U,) each: the interval that holds the predictions of every unit.
+        """Smallest and largest prediction of the rows of each unit, (low, high), (U,) each.
 
         For rows both equal the prediction.
         """
@@ -340,7 +340,7 @@ class Problem(ABC):
 
     @property
     def quadrature(self) -> tuple[FloatArray, FloatArray]:
-        """(predictions (A, 2), counts (A,)): points whose moments equal the moments of the rows.
+        """Points whose moments equal the moments of the rows: (predictions (A, 2), counts (A,)).
 
         For rows they are the rows themselves. Functions of p are averaged over them.
         """

@@ -184,8 +184,8 @@ def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> Flo
     """Return the Brier score of predicting the observed shares, 1 − Σ_k ȳ_k².
 
     ``squares`` are Σ_k ȳ_k² and ``shares`` (n,) the weights of the rows, of sum 1; for two classes
-    the score is halved. The shape is that of ``squares``. The value is at least what it would be if
-    the lightest row had another label, so that it is never 0.
+    the score is halved. The result has the shape of ``squares``. It is at least the score
+    of labels that are equal in all rows but the lightest, so that it is never 0.
     """
     lightest = shares[shares > 0.0].min()
     least = 2.0 * lightest * (1.0 - lightest)

@@ -29,7 +29,12 @@ StatisticLike = Callable[..., float]
 
 
 class Statistic(ABC, Written):
-    """Base class of statistics; large values are evidence against calibration."""
+    """Base class of calibration statistics, such as :class:`ECE`.
+
+    Call an instance with probabilities and labels to get its value, a float; large values are
+    evidence against calibration. A subclass implements :meth:`prepare`, which fixes the
+    predictions.
+    """
 
     #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
     of_known_rows: ClassVar[bool] = False

@@ -191,9 +191,10 @@ def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _reference(probs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return (top, residuals): each row's class of probability above ½, or −1, and its residuals.
+    """Return (top, residuals) for predictions (n, K).
 
-    The shapes are (n,) and (n, K); residuals are those if every row has its reference class.
+    ``top`` (n,) is the class with probability above ½, or −1 if no class has one. ``residuals``
+    (n, K) are onehot(top) − p, and −p in rows where ``top`` is −1.
     """
     top = np.where(largest(probs) > 0.5, probs.argmax(axis=1), -1)
     residuals = -probs

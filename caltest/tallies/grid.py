@@ -67,9 +67,9 @@ class Grid:
 
     @cached_property
     def places(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(centre, half width, position in units of 1/G) of the cells up to the middle.
+        """Cells up to the middle: (centre, half width, position in units of 1/G).
 
-        The position of an edge is a whole number, that of other cells lies between whole numbers.
+        The position of an edge is a whole number; other cells lie between whole numbers.
         """
         h, inner = 1.0 / self.size, np.arange(1, self.size)
         upper = h * 2.0 ** -np.arange(OCTAVES - 1.0, -1.0, -1.0)

@@ -427,7 +427,10 @@ class CountDraws:
     value: Callable[[Counts], FloatArray]
 
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
+        """Return the statistic in replicates ``first``, …, ``first + count − 1``, (count,).
+
+        ``seed`` is the pair of integers that keys the random stream.
+        """
         p, rest = np.clip(self.problem.probs, 0.0, 1.0).T
         rows = self.problem.count.astype(np.int64)
         at_once = max(1, EVENTS_A_BATCH // rows.size)

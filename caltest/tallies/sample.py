@@ -64,8 +64,8 @@ class RowSample:
     ) -> Self:
         """Return a sample of rows, of which the first has the number ``first`` in its file.
 
-        ``part`` is the hash of the file. Rows with ranks above ``bound``, that of a sample to which
-        this one will be added, are left out.
+        ``part`` is the hash of the file. Rows with ranks above ``bound``, the bound of a sample to
+        which this one will be added, are left out.
         """
         number = np.arange(first, first + data.n, dtype=np.uint64)
         rank = mixed(number * GAMMA + (part_of(data.labels) if part is None else part))
