@@ -839,7 +839,7 @@ class Population:
     def dependence(self) -> tuple[float, float]:
         """Design effect of the clusters, and the label correlation that gives it.
 
-        The design effect is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q of class
+        The first is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q of class
         1 or the most likely class. Labels are thresholded normal variables with one correlation
         within a cluster, which keeps the probabilities of every row; the correlation is found by
         bisection on the same draws.
@@ -950,5 +950,6 @@ def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
             f"probabilities; this takes {LEAST_LEARNT} rows and, for two classes, {LEAST_RARE} of "
             "either label. Name them instead, such as alternative=planning.Slope(0.8)"
         )
-    method = PlattScaling() if data.n_classes == 2 else TemperatureScaling()
-    return method.fit(data), f"{method!r}, fitted to the labels"
+    if data.n_classes == 2:
+        return PlattScaling().fit(data), "a Platt fit to the labels"
+    return TemperatureScaling().fit(data), "a temperature fit to the labels"

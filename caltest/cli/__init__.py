@@ -156,7 +156,8 @@ def _answer(words: list[str]) -> None:
             outcome = cli.main(words, prog_name="caltest", standalone_mode=False, obj=words)
         if not isinstance(outcome, tuple):  # --help and --version have printed already
             sys.exit(outcome)
-        _print(outcome[0])
+        with on_command_line():  # sentences made while printing name options
+            _print(outcome[0])
         sys.exit(outcome[1])
     except click.ClickException as error:
         shown = error

@@ -72,10 +72,10 @@ def _drawn(
 @column("--time", required=True, help="When it was forecast: numbers or dates.")
 @column("--probs", help="Probability of the event.")
 @column("--label", help="Outcome 0 or 1 of the question, empty while it is open.")
-@column("--groups", group="Design", help="Questions alike here may share news.")
-@o.flag("--dependent", group="Design", help="All questions may share news.")
+@column("--groups", group="Design", help="Questions with the same value may be dependent.")
+@o.flag("--dependent", group="Design", help="All questions may be dependent.")
 @column("--where", help='Rows to keep, such as "year = 2026".')
-@option("--least", type=click.FloatRange(0, 1), help="Move of a forecast that settles a bet.",
+@option("--least", type=click.FloatRange(0, 1), help="Smallest move that counts.",
         show_default="three steps of the grid of percents")  # fmt: skip
 @option("--step", type=click.FloatRange(0, 1, max_open=True), default=0.0, rare=True,
         help="Grid of rounded forecasts: a strict bound.")  # fmt: skip

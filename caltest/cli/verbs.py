@@ -165,13 +165,13 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
 @column("--n", help="Observations of each grade, such as obligors.")
 @column("--events", help="Events among them, such as defaults.")
 @column("--probability", help="Predicted probability, such as the PD.")
-@column("--names", help="What grades are called.")
+@column("--names", help="Grade names column.")
 @column("--where", help='Rows to keep, such as "year = 2025".')
 @o.SHEET
-@o.flag("--as-is", help="Ask nothing: no row of totals, no percent.")
+@o.flag("--as-is", help="Do not check for total rows or percentages.")
 @o.choice("--alternative", ("greater", "less", "two-sided"), "How the risk would differ.")
 @o.choice("--method", ("exact", "jeffreys"), "Which p-values are adjusted and judged.")
-@o.alpha("Chance of any wrong finding.")
+@o.alpha("Family-wise error rate.")
 @o.OUT
 @o.FAIL
 def grades(file: Path, **options: Any) -> Outcome:
@@ -436,8 +436,8 @@ def _models_of(
         if len(data) > 1:
             return [*data], data
     if len(files) < 2:
-        other = "or the models in one: in columns, --probs A,B,…, or in rows, --models COLUMN"
-        raise Refusal(f"compare needs two files or more, {other}", *_other(files[0], options))
+        words = "compare needs two models: two files, two columns (--probs A,B) or a column of "
+        raise Refusal(f"{words}model names (--models COLUMN)", *_other(files[0], options))
     names = names_of(files)
     if unpaired and options["ids"]:
         raise Refusal(
@@ -584,6 +584,6 @@ def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
         names = []
     pairs = [names, names[::-1]] if len(names) == 2 else []
     ways = [Reading({"probs": ",".join(two)}, f"{two[0]} is the new model") for two in pairs]
-    words = "--margin is to another model: name its file with --against, or of two columns of one "
-    words += "file the new model and then the one in use, with --probs NEW,OLD"
+    words = "--margin compares two models: give the old one with --against FILE, or both columns, "
+    words += "--probs NEW,OLD"
     raise Refusal(words, *(ways or [Reading({"against": "FILE"})]))

@@ -388,7 +388,7 @@ ComparisonMethod = Literal["auto", "z", "swap"]
 
 #: What each method tests, in words.
 HYPOTHESES = {
-    "z": "equal error: the two models have the same squared calibration error",
+    "z": "equal error: the squared calibration errors are equal",
     "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
 }
 

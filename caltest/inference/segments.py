@@ -80,7 +80,7 @@ def segment_search(
     workers: Workers = None,
     **facts: Unpack[RowFacts],
 ) -> SegmentSearch:
-    """Search all segments of one and two features for those in which a model is miscalibrated.
+    """Search segments of one and two features for miscalibration.
 
     The hypothesis is P(y = 1 | x, p) = p in every row. A feature that the model has not used may
     fail here although the model is calibrated on average: then it would improve the model.

@@ -746,9 +746,11 @@ def report(monitor: Monitor) -> list[str]:
     if monitor.alarm_sums is not None and monitor.sums[0] > monitor.alarm_sums[0]:
         lines.append(after_alarm(monitor.alarm_words, monitor.sums, monitor.alarm_sums))
     side = DIRECTION_HOLDS * monitor.shared_times
-    lines.append(f"  best bet    {monitor.leader}  (the alternative with most evidence{side})")
+    lines.append(f"  best-supported alternative: {monitor.leader}{side}")
     if abs(monitor.log_evidence) < 600 and not monitor.shared_times:
-        lines.append(f"  gain        {monitor.gain:.2g} nats a row  (by recalibration, log score)")
+        lines.append(
+            f"  recalibration would gain {monitor.gain:.2g} nats per observation (log score)"
+        )
     if monitor.impossible:
         lines.append(of_impossible(monitor.impossible, monitor.log_evidence == np.inf))
     lines += [spelt(ASK_SINCE_WHEN)] * (monitor.alarm is not None and not monitor.change)

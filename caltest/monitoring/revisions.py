@@ -16,7 +16,7 @@ from caltest._base import arrays as checks
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.data.facts import are_dates, as_names, as_times
 from caltest.data.numbers import as_array, as_numbers
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import InvalidPredictionsError, spelt
 from caltest.nulls.compiled import kernel
 from caltest.results.aspects import REACTIONS, RevisionTest
 
@@ -227,15 +227,17 @@ class Revisions:
         charge = (
             f"each bet is charged {self.step:g} times its stake for rounding"
             if self.step
-            else "bets are settled by larger moves only, so rounding gains them nothing"
+            else "smaller moves may be rounding"
         )
+        least, step = spelt("least= (--least)"), spelt("step= (--step)")
+        exact = spelt("least=0 (--least 0)")
         notes = [
             *[f"{self.n_missing} rows without a forecast count as no revision"]
             * (self.n_missing > 0),
-            *[f"a bet is settled once the forecast has moved by {self.least:g} (least=)"]
+            *[f"moves count as evidence once they add up to {self.least:g} ({least})"]
             * (self.least > 0.0),
             *[
-                f"most forecasts are multiples of {self.grid:g}: {charge} (step=; least=0 if they "
+                f"most forecasts are multiples of {self.grid:g}: {charge} ({step}; {exact} if they "
                 "were not rounded)"
             ]
             * (self.grid > 0.0),

@@ -340,4 +340,4 @@ def shares_of(columns: Iterable[str]) -> str:
 def _unclear(fitting: Sequence[str], what: str) -> str:
     if fitting:
         return f"{what} could be {' or '.join(fitting)}"
-    return f"no column is known by its name as {what}"
+    return f"caltest does not recognise a column name as {what}"

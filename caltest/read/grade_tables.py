@@ -414,7 +414,7 @@ def _lacking(
                     [Reading(left_out, verb="audit")],
                 )
     return InvalidPredictionsError(
-        f"no column is known by its name as {' or '.join(missing)}; the columns are "
+        f"caltest does not recognise a column name as {' or '.join(missing)}; the columns are "
         f"{described(frame)}",
         likely_grades(_without_groups(frame), found, missing),
     )

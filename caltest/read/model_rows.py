@@ -53,7 +53,7 @@ def read_forecasters(
     common = reduce(np.intersect1d, [rows for _, rows in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
-    note = f"paired on the {several(len(common), 'row')} that all forecasters have"
+    note = f"compared on the {several(len(common), 'row')} with all predictions"
     return {
         name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
         for name, (data, rows) in read.items()

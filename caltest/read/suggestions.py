@@ -227,7 +227,8 @@ class _Head:
         given = {f.name: getattr(self.wanted, f.name) for f in fields(Wanted)}
         asked = self.wanted.columns
         self.given = {option: given[option] for option in asked}
-        used = {r for option, v in asked.items() for t in self.terms(v) for r in t.roots}
+        terms = [t for o, v in asked.items() if (o, v) != ("features", "*") for t in self.terms(v)]
+        used = {root for term in terms for root in term.roots}
         self.free = [n for n in self.frame.columns if n not in used and not n.startswith("::")]
         words = {n: words_of(self.frame[n]) for n in self.free}
         self.words = {n: w.drop_nulls() for n, w in words.items() if w is not None}

@@ -233,6 +233,15 @@ class EvaluatedCells:
             )
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
 
+    def _swapped(self, label: str) -> list[Reading]:
+        """Return the reading with prediction and label exchanged, if the one prediction is 0/1."""
+        probs = self.of("probs")
+        if len(probs) != 1 or not (cells := self.frame[probs[0]]).dtype.is_numeric():
+            return []
+        if not bool(((cells == 0) | (cells == 1)).all()):
+            return []
+        return [Reading({"probs": self.sql(label), "label": self.sql(probs[0])})]
+
     def binary(self, column: str, option: str) -> BoolArray:
         """Return an outcome as booleans (n,), from booleans or 0 and 1.
 
@@ -255,8 +264,9 @@ class EvaluatedCells:
             readings = [Reading({option: fraction})]
             if option == "label" and cells.dtype.is_float() and bool(cells.is_between(0, 1).all()):
                 votes = f"round((1 - {sql}) * NUMBER), round({sql} * NUMBER)"
-                when = f"{name} is the share of a number of votes"
+                when = f"{name} is a proportion of NUMBER votes"
                 readings.append(Reading({"label": None, "votes": votes}, when))
+                readings = self._swapped(column) or readings
             raise InvalidPredictionsError(
                 f"{name} holds {kind_of(cells.dtype)} ({_range(cells)}): an outcome is 0 or 1, or "
                 "an expression that is true where the event occurred",
@@ -589,7 +599,7 @@ class EvaluatedCells:
             searched = facts["features"].named
             if left := [name for name in features if name not in searched]:
                 notes.append(
-                    f"left out {', '.join(left)}, which identify or date the rows: name them as "
+                    f"left out {', '.join(left)} (looks like an identifier or date): name them as "
                     "features to search them"
                 )
         if self.of("votes"):

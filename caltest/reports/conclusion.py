@@ -100,7 +100,10 @@ def report_of(
         beside = "."
         if tolerance is not None:
             verdict, beside = _beside(tolerance, data.n, rows, bounds, elsewhere)
-        summary.append(f"The error of new data ({rows[0].lens}) lies {bounds}{beside}")
+        summary.append(
+            f"With {bounds.confidence} confidence, the calibration error on new data "
+            f"({rows[0].lens}) is {bounds}{beside}"
+        )
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
             f"Too little data for {row.lens}: an error of up to {_passing(row)} would be missed."
@@ -348,7 +351,9 @@ def _beside(
             verdict, beyond = AuditVerdict.MATTERS, "is larger than"
         else:
             verdict, beyond = AuditVerdict.CANNOT_TELL, "may be larger than"
-        return verdict, f". That of {name} {beyond} {limit}: it lies {worst}."
+        return verdict, (
+            f". The error of {name} {beyond} {limit}: it is {worst} ({worst.confidence} interval)."
+        )
     if segment is not None and abs(segment.difference) > tolerance:
         return AuditVerdict.CANNOT_TELL, (
             f". In {segment.name}, observed and predicted may differ by more than {limit}: by at "
@@ -359,10 +364,13 @@ def _beside(
         real = ": real, but too little to matter" * rejected
         return verdicts[rejected], f", so it is within {limit}{real}."
     needed = bounds.rows_to_tell(n, tolerance)
-    tells = f"; about {needed} rows like these would tell, unless it is close to that"
-    tells *= needed is not None
-    undecided = f", so whether it is larger than {limit} cannot be told{tells}."
-    return AuditVerdict.CANNOT_TELL, undecided + " It is real, whatever its size." * rejected
+    undecided = f". Inconclusive: it may be above or below {limit}."
+    if needed is not None:
+        undecided += (
+            f" About {needed} observations should decide, unless the true error is close to "
+            f"{tolerance:g}."
+        )
+    return AuditVerdict.CANNOT_TELL, undecided + " The error is not sampling noise." * rejected
 
 
 def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
@@ -471,6 +479,10 @@ class ErrorBounds:
         width = self.high - self.low
         return int(np.ceil(n * (width / limit) ** 2 / 100.0)) * 100 if width > limit > 0.0 else None
 
+    @property
+    def confidence(self) -> str:
+        """Confidence level of the interval, as text."""
+        return f"{100.0 - 200.0 * self.alpha:g} %"
+
     def __str__(self) -> str:
-        ends = format_range(self.low, self.high, " and ")
-        return f"between {ends} ({100.0 - 200.0 * self.alpha:g} % interval)"
+        return f"between {format_range(self.low, self.high, ' and ')}"

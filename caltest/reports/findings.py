@@ -36,7 +36,7 @@ from caltest.results import (
     format_p,
 )
 from caltest.results.base import WORST_PRINTED, worst_of
-from caltest.results.rendering import at_most, in_sd, percent
+from caltest.results.rendering import at_most, in_sd, p_is, percent
 from caltest.statistics import (
     ECE,
     CoxScore,
@@ -176,7 +176,7 @@ def questions(
     headline = agenda[0]
     if not data.multilabel:  # there every label is a subgroup already
         if data.by is not None:
-            name, words = f"{headline.lens} by group", "and in every subgroup?"
+            name, words = f"{headline.lens} by subgroup", "and in every subgroup?"
             agenda.append(replace(headline, lens=name, words=words, kind="groups"))
         if data.features is not None:
             name, words = f"{headline.lens} segments", "and in every segment?"
@@ -519,7 +519,7 @@ def _of_subgroups(parts: Subgroups) -> str:
             called = " ".join([name, *_sides(*means, test.estimate)])
             wrong[name] = (
                 f"{called}: error {test.shown_estimate}, noise floor {test.shown_floor}, "
-                f"p {at_most(format_p(p), test.at_floor)}"
+                f"{p_is(at_most(format_p(p), test.at_floor))}"
                 f"{', an impossible outcome' * (test.impossible > 0)}, "
                 f"{direction_of(*means, inf)}"
             )
@@ -531,7 +531,7 @@ def _of_subgroups(parts: Subgroups) -> str:
     worst, test, means = parts.names[j], parts.tests[j], (parts.predicted[j], parts.observed[j])
     error = (
         f": error {test.shown_estimate}, noise floor {test.shown_floor}, "
-        f"p {format_p(p)} ({direction_of(*means, inf)})"
+        f"{p_is(format_p(p))} ({direction_of(*means, inf)})"
     )
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
@@ -572,7 +572,7 @@ def _detail(
     if question.kind == "shape":
         parts = [
             f"{type(statistic).__name__} {t.shown_estimate} "
-            f"(noise floor {t.shown_floor}, p {t.shown_p})"
+            f"(noise floor {t.shown_floor}, {p_is(t.shown_p)})"
             for t, (statistic, _) in zip(tests, question.pairs, strict=True)
         ]
         shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
@@ -593,8 +593,8 @@ def _detail(
     if question.kind == "error" and test.excess < -2.0 * test.null_std:
         return (
             f"{question.lens}: the error {test.shown_estimate} is below the noise "
-            f"floor ({test.shown_floor}): outcomes are more regular than predicted, which this row "
-            "cannot test."
+            f"floor ({test.shown_floor}). Outcomes vary less than independent draws would. This "
+            "one-sided test does not test for that."
         )
     return ""
 

@@ -18,6 +18,7 @@ from caltest.results.rendering import (
     format_p,
     format_range,
     format_value,
+    p_is,
     percent,
     spread_of,
 )
@@ -266,7 +267,7 @@ class IndividualErrorResult(Result):
 
     @property
     def parts(self) -> dict[str, tuple[float, float, float]]:
-        """Total error, calibration part and grouping loss, each as (estimate, low, high), by name."""
+        """Total error, calibration part and grouping loss, each (estimate, low, high)."""
         return {
             "item by item": (self.estimate, self.low, self.high),
             "calibration part": (self.calibration, self.calibration_low, self.calibration_high),
@@ -301,8 +302,8 @@ class IndividualErrorResult(Result):
         sizes = f"squared error {format_value(self.estimate)} ({self._percent} interval {ends})"
         if self.pvalue > 1.0 - self.level:
             return (
-                f"No error item by item is shown (p {self.test.shown_p}; {sizes}). Errors of up to "
-                f"{format_value(self.high)} are compatible with these votes."
+                f"No error item by item is shown ({p_is(self.test.shown_p)}; {sizes}). Errors of "
+                f"up to {format_value(self.high)} are compatible with these votes."
             )
         share = self.grouping / self.estimate if self.estimate > 0.0 else 0.0
         mostly = "calibration part" if share < 0.5 else "grouping loss"
@@ -312,8 +313,8 @@ class IndividualErrorResult(Result):
             "apart",
         }[mostly]
         return (
-            f"Probabilities are not right item by item (p {self.test.shown_p}): {sizes}. Most of "
-            f"it is {mostly} ({format_value(self.parts[mostly][0])}), so that {cure}."
+            f"Probabilities are not right item by item ({p_is(self.test.shown_p)}): {sizes}. Most "
+            f"of it is {mostly} ({format_value(self.parts[mostly][0])}), so that {cure}."
         )
 
     def _in_words(self) -> list[str]:
@@ -433,14 +434,14 @@ class RevisionTest(Result):
             "e-value": "shown_evidence",
             "largest": "shown_largest",
             "p": "shown_p",
-            "revision goes": "shown_effect",
+            "revision size": "shown_effect",
         }
         return [attributes([self], shown)]
 
     def _card(self) -> Card:
         numbers = (
             ("largest e-value", self.shown_largest, f"alarm at {1.0 / self.alpha:g}"),
-            ("revision goes", self.shown_effect, "of the way; 100 % if calibrated"),
+            ("revision size", self.shown_effect, "of the change that was warranted"),
             ("questions", str(self.n_questions), f"{self.n_revisions} revisions"),
         )
         times, evidence = self.history.reshape(-1, 2).T
@@ -486,10 +487,9 @@ class RevisionTest(Result):
         else:
             said = [f"No evidence of predictable revisions: the e-value reached {e}, below {at}."]
         if self.effect == self.effect:
-            words = f"each revision goes {self.shown_effect} of the way"
             said += [
-                f"On average {words}: 100 % is calibrated, less is underreaction, "
-                "more overreaction."
+                f"An average revision covers {self.shown_effect} of the change that was warranted "
+                "(100 % if calibrated; less: underreaction; more: overreaction)."
             ]
         if self.resolved > 0.0:
             ratio = self.movement / self.resolved

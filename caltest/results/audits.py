@@ -33,6 +33,7 @@ from caltest.results.rendering import (
     format_p,
     format_value,
     in_sd,
+    p_is,
     percent,
 )
 from caltest.results.verdicts import AuditVerdict, Finding
@@ -75,8 +76,8 @@ PLAIN_WIDTH = 118
 
 
 WORST_IS_SHOWN = (
-    "± is one standard deviation (sd) under calibration, the unit of scores. Rows of several tests "
-    "show the worst of them, with the combined p."
+    "± is one standard deviation (sd) under calibration, the unit of scores. Rows that combine "
+    "several tests show the most significant one and the combined p-value."
 )
 
 
@@ -663,15 +664,16 @@ class SegmentSearch(Result):
 
     def _in_words(self) -> list[str]:
         cancelled = ", ".join(segment.name for segment in self.segments if not segment.on_average)
+        p = p_is(self.shown_p)
         impossible = several(self.impossible, "observed outcome")
         sentences = {
             "None is listed: the segments of most evidence are shown.": not self.segments,
             "Evidence is the gain in log-likelihood from recalibrating the segment, minus a "
             f"penalty for the search; in {100 * self.alpha:g} % of calibrated data sets the "
             f"largest exceeds {self.bar:.1f}.": True,
-            f"Finding: MISCALIBRATED somewhere (p {self.shown_p}). Intervals hold for all "
+            f"Finding: MISCALIBRATED somewhere ({p}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
-            f"Finding: no error found (p {self.shown_p}). {self.reach_in_words}": not self.segments,
+            f"Finding: no error found ({p}). {self.reach_in_words}": not self.segments,
             f"Miscalibrated, with errors that may cancel on average: {cancelled}.": cancelled,
             self.gain_in_words: True,
             f"{impossible} had predicted probability exactly 0: that alone refutes calibration, "

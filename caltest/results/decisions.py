@@ -477,8 +477,6 @@ class GradeTests(Result):
             f"The test asks whether risks are {sides[self.alternative]} than predicted; "
             'the alternative "two-sided" tests both directions.'
         ] if self.alternative in sides else []  # fmt: skip
-        all_tests = (
-            "Findings are adjusted for all tests together, intervals hold for one grade each. "
-        )
+        all_tests = "Findings are adjusted for multiplicity. Each interval is for one grade. "
         return [f"Verdict: {whole}Grades: {wrong or none}.", *one_side, all_tests * several_grades
                 + independent]  # fmt: skip

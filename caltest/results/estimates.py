@@ -31,11 +31,11 @@ from caltest.results.sketches import IntervalRow, forest, line
 
 #: What a method is called, and how the bias is known.
 METHODS_OF_INTERVALS = {
-    "inversion": ("inversion of tests", "its bias, estimated from the scatter in the cells"),
-    "cells": ("exact intervals of the cells", "its bias, estimated by resampling rows"),
-    "bootstrap": ("percentile bootstrap", "its bias, estimated by resampling rows"),
+    "inversion": ("by test inversion", "from the scatter in the cells"),
+    "cells": ("exact intervals of the cells", "by resampling rows"),
+    "bootstrap": ("percentile bootstrap", "by resampling rows"),
     "shift": ("shifts of the log-odds", ""),
-    "influence": ("normal law of the gaps", "what noise adds, by the influence of the rows"),
+    "influence": ("normal law of the gaps", "from the influence of the rows"),
 }
 
 
@@ -139,7 +139,7 @@ class ConfidenceIntervalResult(Result):
         ends = {"lower": f"at least {low}", "upper": f"at most {high}"}
         bounds = ends.get(self.side, f"{low} to {high}")
         method, known_by = METHODS_OF_INTERVALS[self.method]
-        noise = f"minus {self._shown(self.bias)}, {known_by}"
+        noise = f"minus {self._shown(self.bias)}, its bias estimated {known_by}"
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
@@ -272,7 +272,7 @@ class CoxRecalibration(Result):
 
     def _tables(self) -> list[Columns]:
         designed = self.effective_n is not None or self.n_clusters is not None
-        ratio = "Wald test, by the jackknife, of" if designed else "likelihood ratio of"
+        ratio = "Wald test, by the jackknife, of" if designed else "likelihood-ratio test of"
         if (self.folds is not None and not designed) or self.oe is not None:
             ratio = "Wald test of"
         rows = {

@@ -373,8 +373,9 @@ class ReliabilityFit(Result):
 
     def _tables(self) -> list[Columns]:
         rows = np.unique(np.linspace(0, self.predicted.size - 1, 15).astype(int))
-        names = ("predicted", "fitted", "low", "high")
-        return [{name: vars(self)[name][rows] for name in names}]
+        names = ("predicted", "fitted")
+        band = {"band low": self.low[rows], "band high": self.high[rows]}
+        return [{name: vars(self)[name][rows] for name in names} | band]
 
     def _card(self) -> Card:
         far = int(np.nanargmax(np.abs(self.deviation)))
@@ -535,7 +536,8 @@ class ReliabilityCurve(Result):
     def _tables(self) -> list[Columns]:
         of = {"of": [self.names[j] for j in self.component]} if len(self.names) > 1 else {}
         # Bars of clusters are normal, and may leave [0, 1], the range of a frequency.
-        bars = {name: np.clip(vars(self)[name], 0.0, 1.0) for name in ("low", "high")}
+        ends = (("bar low", self.low), ("bar high", self.high))
+        bars = {name: np.clip(values, 0.0, 1.0) for name, values in ends}
         columns = {name: vars(self)[name] for name in CURVE_COLUMNS[2:7]}
         return [{**of, **columns, "deviation": self.deviation, **bars, "outside": self.outside}]
 

@@ -28,6 +28,7 @@ from caltest.results.rendering import (
     format_value,
     in_sd,
     listed,
+    p_is,
     spread_of,
     with_sd,
 )
@@ -225,7 +226,9 @@ class CalibrationTestResult(Result):
             chance = chance if self.pvalue >= 0.0005 else "fewer than 1 in 1000"
             model = "model whose probabilities are right for every item"
             model = model if self.of_items else "calibrated model"
-            finding = f"A {model} would show an error this large in {chance} such data sets."
+            finding = (
+                f"A {model} would show an error at least this large in {chance} such data sets."
+            )
         sentences = [finding]
         if self.impossible:
             sentences.append(
@@ -296,7 +299,7 @@ class JointTestResult(Result):
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
-        return [f"All together: p {format_p(self.pvalue)} ({source})"]
+        return [f"All together: {p_is(format_p(self.pvalue))} ({source})"]
 
 
 # ------------------------------------------------------------------------------
@@ -306,7 +309,7 @@ class JointTestResult(Result):
 def _as_forecasts(n_classes: int) -> str:
     """Return the heading of the lines that compare mean proper scores."""
     of = " of all classes" * (n_classes > 2)
-    return f"  As forecasts{of}, which is another question (proper scores, lower is better):"
+    return f"  Forecast skill{of} (proper scores; lower is better; not a calibration test):"
 
 
 @dataclass(frozen=True, eq=False)

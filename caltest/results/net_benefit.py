@@ -82,8 +82,8 @@ class PromiseResult(Result):
         promised, realised = (format_value(v, spread) for v in (self.promised, self.realised))
         low, high = (format_value(v, self.high - self.low) for v in (self.low, self.high))
         return [
-            f"The probabilities imply a mean utility of {promised} per observation; it was "
-            f"{realised} (p = {format_p(self.pvalue)}).",
+            f"The mean utility expected from the probabilities is {promised} per observation. "
+            f"Realised: {realised} (p = {format_p(self.pvalue)}).",
             f"In new data, the mean utility is {low} to {high} ({self._percent} interval).",
         ]
 

@@ -109,6 +109,11 @@ def at_most(text: str, floor: bool) -> str:
     return f"≤ {text}" if floor and not text.startswith("<") else text
 
 
+def p_is(shown: str) -> str:
+    """Return "p = 0.02" for a printed p-value "0.02", and "p ≤ 0.02" for "≤ 0.02"."""
+    return f"p {shown}" if shown.startswith(("<", "≤")) else f"p = {shown}"
+
+
 # ------------------------------------------------------------------------------
 # A result as a whole: its forms are made of the four things that it knows.
 
@@ -181,6 +186,7 @@ HEADS = {
     **{"crosses": "decreases somewhere"},
     **{"exact_pvalue": "exact p", "Jeffreys_pvalue": "Jeffreys p"},
     **{"Holm_adjusted": "adjusted p", "corrected": "debiased"},
+    **{"deviation": "observed − predicted"},
 }
 
 
@@ -269,8 +275,9 @@ def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
         return map(float, columns["se"])
     if "interval" in columns:
         return [spread_of(*(value or (None, None))) for value in columns["interval"]]
-    if {"low", "high"} <= set(columns):
-        return [spread_of(*ends) for ends in zip(columns["low"], columns["high"], strict=True)]
+    for low, high in (("low", "high"), ("bar low", "bar high"), ("band low", "band high")):
+        if {low, high} <= set(columns):
+            return [spread_of(*ends) for ends in zip(columns[low], columns[high], strict=True)]
     return repeat(nan)
 
 

@@ -258,7 +258,7 @@ def test_two_models_may_be_columns_of_one_file(verb, done, tmp_path, rng):
     path.write_text("\n".join(["p_new,p_old,defect", *lines]) + "\n")
     text = done(verb[0], path, *verb[1:], "--probs", "p_new,p_old", "--label", "defect")
     assert "p_new" in text
-    assert "paired on the 400 rows" in text
+    assert "compared on the 400 rows" in text
 
 
 def test_a_file_of_a_like_name_is_no_command_to_run(run, tmp_path):

@@ -481,7 +481,7 @@ audit two.csv --level .9 -> The level of a test is --alpha -> audit two.csv --al
 audit --n-resamples 1e4 -> '1e4' is not a valid integer
 audit --n-resamples 10 -> cannot reject anything at alpha=0.05: take at least 140
 audit --out nowhere/x.txt -> there is no folder nowhere
-audit two.csv three.csv -> no column is known by its name as the probability
+audit two.csv three.csv -> caltest does not recognise a column name as the probability
 audit two.csv more.csv --by site --resume s -> rows in memory -> audit two.csv more.csv --by site
 test two.csv more.csv --statistic SKCE --resume state -> needs the rows
 audit nofile -> there is no file nofile
@@ -505,7 +505,7 @@ audit --nonsense -> No such option
 test two.csv --null Bootstrap -> there is no Bootstrap; known: auto, exact
 test two.csv --clusters site -> few -> test two.csv --clusters site --null 'OneRowPerCluster()'
 interval two.csv --statistic SKCE -> no interval of SKCE
-compare two.csv -> compare needs two files or more
+compare two.csv -> compare needs two models
 compare two.csv two.csv -> one file was given twice
 compare two.csv more.csv --statistic SKCE -> no valid test of equal SKCE
 compare two.csv more.csv --margin 3 -> 3.0 is not in the range 0<=x<=1
@@ -538,8 +538,8 @@ test two.csv --out two.txt --label l.txt -> there is no column
 audit both.csv --percent -> '--percent'. Divide in the -> audit both.csv --probs 'COLUMN / 100'
 audit two.csv --pos-label 0 -> Say which label is the event -> audit two.csv --label "COLUMN = '0'"
 monitor ab.csv ba.csv --state s.json -> name their classes differently: list their columns in
-audit two.csv --by label -> no column is known by its name as the label
-audit two.csv --clusters site,p -> no column is known by its name as the probability
+audit two.csv --by label -> caltest does not recognise a column name as the label
+audit two.csv --clusters site,p -> caltest does not recognise a column name as the probability
 test both.csv --probs p --event id --time label --horizon 5 -> an outcome is 0 or 1, so say which
 audit both.csv --probs p --by id -> has 30 values in 30 rows
 tset two.csv -> Did you mean 'test'? -> test two.csv

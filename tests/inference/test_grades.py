@@ -230,7 +230,10 @@ def test_counts_may_be_expressions_and_grouped_in_thousands():
     ("table", "message"),
     [
         ({"N": [9], "accounts": [9], "defaults": [1], "PD": [0.1]}, "n could be N or accounts"),
-        ({"N": [9], "bad %": [1], "PD": [0.1]}, "no column is known by its name as events"),
+        (
+            {"N": [9], "bad %": [1], "PD": [0.1]},
+            "does not recognise a column name as events",
+        ),
         ({"n": [9, 9], "events": [1, 1], "PD": ["1%", "0.1"]}, "percent signs, but not in row 1"),
         ({"n": [9], "events": [1], "PD": [None]}, "PD has no value in row 0"),
         ({"n": [9], "events": [10], "PD": [0.1]}, "events is 10 in row 0, more than the 9 rows"),

@@ -565,7 +565,7 @@ def test_the_command_line_searches(tmp_path, run):
     path.write_text("p,label,age,site,number,who,ts,ref_loss,one\n" + "\n".join(lines) + "\n")
     for options, code, words in (
         ([], 0, "3 columns and the prediction"),
-        ([], 0, "left out number, who, ts, which identify or date the rows"),
+        ([], 0, "left out number, who, ts (looks like an identifier or date)"),
         (["--features", "age,number"], 0, "2 columns and the prediction"),
         (["--features", "who"], 2, "'who' has 600 different texts in 600 rows, so it is a name"),
         (["--features", "age", "--fail-on-miscalibration"], 1, "1 column and the prediction"),

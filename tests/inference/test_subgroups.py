@@ -107,7 +107,7 @@ def test_an_audit_asks_every_subgroup(people, audits):
     plain, report = audits
     row = report.rows[-1]
     assert row.aspect == "groups"
-    assert row.lens == "OneVsRest(1) by group"
+    assert row.lens == "OneVsRest(1) by subgroup"
     assert row.pvalue == ct.calibration_test(p, y, by=sex).subgroups.pvalue
     assert [r.pvalue for r in report.rows[:-1]] == [r.pvalue for r in plain.rows]
 

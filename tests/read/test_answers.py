@@ -168,11 +168,11 @@ def test_a_further_code_beside_a_time_is_a_competing_event():
 
 
 # ------------------------------------------------------------------------------
-# What is suggested where no column is known by its name.
+# What is suggested where caltest does not recognise a column name.
 
 
 def suggestions(columns, **options):
-    return refusal(columns, "no column is known by its name", **options)
+    return refusal(columns, "caltest does not recognise a column name", **options)
 
 
 @pytest.mark.parametrize("names", [("answer", "correct_answer"), ("pred_class", "gt_class")])
@@ -333,7 +333,7 @@ def test_shares_of_votes_are_counts_with_a_place():
     readings = refusal({"p": [0.2, 0.4, 0.9], "y": [0.2, 0.4, 0.8]}, "y holds fractions")
     assert readings[1] == (
         {"label": None, "votes": "round((1 - y) * NUMBER), round(y * NUMBER)"},
-        "y is the share of a number of votes",
+        "y is a proportion of NUMBER votes",
     )
 
 

@@ -69,20 +69,20 @@ def test_columns_are_described_where_none_fits():
 
 
 def test_a_lone_reading_of_cells_is_suggested_and_never_taken():
-    readings = refusal({"chance": P, "rained": Y}, "no column is known by its name as the label")
+    readings = refusal({"chance": P, "rained": Y}, "does not recognise a column name as the label")
     assert readings == [({"label": "rained", "probs": "chance"}, "")]
 
 
 def test_names_that_are_words_of_sql_are_quoted_in_readings():
     columns = {"default": P, "user": Y}
-    readings = refusal(columns, "no column is known")
+    readings = refusal(columns, "caltest does not recognise a column name")
     assert readings == [({"label": '"user"', "probs": "default"}, "")]
     assert read_predictions(columns, **readings[0][0]).probs[:, 1].tolist() == P
 
 
 def test_times_beside_an_unnamed_label_suggest_follow_up():
     columns = {"p": np.linspace(0.1, 0.9, 20), "dead": [0, 1] * 10, "years": np.arange(20) + 0.5}
-    (options, when), *others = refusal(columns, "no column is known")
+    (options, when), *others = refusal(columns, "caltest does not recognise a column name")
     assert not others
     assert options["event"] == "dead"
     assert (options["label"], options["time"], options["horizon"]) == (None, "years", "NUMBER")

@@ -97,7 +97,7 @@ def test_numpy_archives_and_labels_in_a_second_file(tmp_path):
     np.save(tmp_path / "p.npy", PROBS)
     np.save(tmp_path / "y.npy", LABELS)
     check(read_predictions(tmp_path / "p.npy", label=tmp_path / "y.npy"))
-    refused(tmp_path / "p.npy", "no column is known by its name as the label")
+    refused(tmp_path / "p.npy", "caltest does not recognise a column name as the label")
 
 
 def test_logits_of_an_archive_are_named(tmp_path):
@@ -265,5 +265,5 @@ def test_labels_with_a_column_for_each_class_are_read_with_a_note(tmp_path):
         assert data.labels.tolist() == [0, 2, 1]
         assert "a single 1 in every row" in data.notes[1]
     np.savez(tmp_path / "b.npz", probs=np.array(P3), labels=np.array([[1, 1, 0]] * 3))
-    with pytest.raises(InvalidPredictionsError, match="no column is known by its name"):
+    with pytest.raises(InvalidPredictionsError, match="caltest does not recognise a column name"):
         read_predictions(tmp_path / "b.npz")

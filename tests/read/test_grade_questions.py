@@ -44,7 +44,9 @@ def test_rows_of_outcomes_are_no_grades():
 
 
 def refused_readings(table, what):
-    with pytest.raises(ct.InvalidPredictionsError, match="no column is known") as refused:
+    with pytest.raises(
+        ct.InvalidPredictionsError, match="does not recognise a column name"
+    ) as refused:
         what(table)
     return [(reading.verb, dict(reading.options)) for reading in refused.value.readings]
 

@@ -92,7 +92,7 @@ def test_a_subgroup_that_is_far_off_is_not_too_little_to_matter():
     report = ct.audit(p, y, by=group, tolerance=0.05, n_resamples=199, rng=0)
     assert report.high <= 0.05
     assert report.verdict is AuditVerdict.MATTERS
-    assert any("by group few is larger than the tolerance" in said for said in report.summary)
+    assert any("by subgroup few is larger than the tolerance" in said for said in report.summary)
 
 
 def two_models(n, seed=1, slope=1.5):

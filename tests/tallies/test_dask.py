@@ -61,7 +61,7 @@ def test_on_processes_of_which_one_is_killed():
 def test_what_a_frame_cannot_say(monkeypatch):
     lazy = dd.from_pandas(frame(100).assign(w=1.0), npartitions=2)
     with pytest.raises(
-        ct.InvalidPredictionsError, match=r"no column is known by its name as the label"
+        ct.InvalidPredictionsError, match=r"caltest does not recognise a column name as the label"
     ):
         ct.Tally.from_dask(lazy[["id", "p"]])
     with pytest.raises(ct.InvalidPredictionsError, match=r"Series.*pass what compute\(\) returns"):
