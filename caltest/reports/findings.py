@@ -577,7 +577,9 @@ def _detail(
         ]
         shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
         notes = dict.fromkeys(n for t in tests for n in t.notes if n not in shared)
-        return " ".join([f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in notes)])
+        kinds = " (tests of recalibration, cumulative and local error)" * (len(tests) == 3)
+        said = [f"Without bins{kinds}: {'; '.join(parts)}.", *(f"Note: {n}." for n in notes)]
+        return " ".join(said)
     if question.kind == "score" and judged.rejected:
         sure, than = ("over", "worse") if test.excess > 0 else ("under", "better")
         return (

@@ -54,7 +54,7 @@ def test_a_narrow_table_loses_columns_but_no_finding(report, width):
     worst, floor, error = (name in header for name in ("worst", "noise floor", "error"))
     assert worst <= floor <= error
     # An error or score of several tests is never shown without a word about which it is.
-    assert ("show the worst of them" in " ".join(text.split())) == error
+    assert ("show the most significant one" in " ".join(text.split())) == error
 
 
 def test_names_cannot_steer_the_terminal():
