@@ -68,7 +68,7 @@ TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "r
 
 
 #: Words in names of columns that hold shares of votes.
-SHARES = TRUTH | {"share", "shares", "vote", "votes", "observed"}
+SHARE_WORDS = TRUTH | {"share", "shares", "vote", "votes", "observed"}
 
 
 #: Options of a reading by name.
@@ -316,10 +316,10 @@ class _Head:
         families = [in_order(names) for names in self.families([*self.numbers])]
         if self.given.keys() & {"probs", "label", "event"} or len(families) != 2:
             return []
-        families.sort(key=lambda names: bool({*key(names[0]).split("_")} & SHARES))
+        families.sort(key=lambda names: bool({*key(names[0]).split("_")} & SHARE_WORDS))
         probs, votes = families
         ends = [[*map(key, ends_of(names))] for names in families]
-        if ends[0] != ends[1] or not {*key(votes[0]).split("_")} & SHARES:
+        if ends[0] != ends[1] or not {*key(votes[0]).split("_")} & SHARE_WORDS:
             return []
         options = {"probs": ", ".join(map(quoted, probs)), "votes": shares_of(map(quoted, votes))}
         return [Reading(options, f"{', '.join(votes)} are shares of a NUMBER of votes")]
