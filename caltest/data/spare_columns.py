@@ -17,7 +17,7 @@ from caltest.data.likelihoods import design_effect, groups_of, rankdata
 from caltest.data.predicted_classes import confidences
 from caltest.data.questions import Column, Question, Rows, key_of
 from caltest.data.times import follow_up, without_accents
-from caltest.errors import Reading
+from caltest.errors import Reading, spelt
 
 #: What parts of a data set are called, in lower case without accents: those that a model was fitted
 #: to, later ones, and others. Dev is of the first kind beside the second, and of either otherwise.
@@ -456,7 +456,9 @@ def dependent_rows(rows: Rows) -> Question | None:
     At least half of the rows share their value with 1 to 200 others, and the column has at least
     max(10, n / 200) values. The sum of products of residuals over pairs with one value has to
     exceed 4 standard errors of independent rows, and 2 standard errors over values. Columns that
-    are functions of the predictions, such as the predicted class, are left out.
+    are functions of the predictions, such as the predicted class, are left out. If each value has
+    one prediction, as items that were asked several times have, errors along the predictions are
+    removed first: they would make residuals of one value agree as well.
     """
     n = rows.n
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
@@ -468,11 +470,15 @@ def dependent_rows(rows: Rows) -> Question | None:
         if not max(10.0, n / 200.0) <= column.n_values <= 0.75 * n:
             continue
         shared = column.counts[(column.counts >= 2) & (column.counts <= 201)].sum()
-        alike = shared >= n / 2.0 and _are_alike(residuals, column.coded[0])
-        if alike and not _follows(rows.probs, column):
-            text = (
+        if shared < n / 2.0:
+            continue
+        left: FloatArray | None = residuals
+        if _follows(rows.probs, column):
+            left = _without_trend(rows.risks, residuals, column)
+        if left is not None and _are_alike(left, column.coded[0]):
+            text = spelt(
                 f"outcomes of rows with the same {column.name} are correlated, but the p-values "
-                "assume independent rows"
+                f"assume independent rows: pass clusters={column.name!r} (--clusters {column.sql})"
             )
             reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
             return Question("dependent rows", text, (reading,), asks=False)
@@ -492,6 +498,36 @@ def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
     if of_chance <= 0.0 or of_groups <= 0.0:
         return False
     return bool(cross.sum() > DEPENDENT_SCORE * of_chance and cross.sum() > 2.0 * of_groups)
+
+
+#: Values of a column, ordered by their predictions, within which errors of the model are taken to
+#: be linear in the prediction; and blocks of so many values, at least.
+TREND_VALUES, TREND_BLOCKS = 10, 5
+
+
+def _without_trend(
+    p: FloatArray | None, residuals: FloatArray, column: Column
+) -> FloatArray | None:
+    """Return residuals (n,) less a line in p within blocks of ten values of the column.
+
+    None if the predictions p (n,) of a value differ, or if there are fewer than 50 values.
+    """
+    assert column.coded is not None
+    groups = codes(column.coded[0])
+    size = np.bincount(groups)
+    if p is None or len(size) < TREND_VALUES * TREND_BLOCKS:
+        return None
+    mean = np.bincount(groups, p) / size
+    if np.abs(p - mean[groups]).max() > 1e-9:
+        return None
+    place = np.empty(len(size), dtype=np.int64)
+    place[np.argsort(mean, kind="stable")] = np.arange(len(size))
+    block = np.minimum(place // TREND_VALUES, len(size) // TREND_VALUES - 1)[groups]
+    rows = np.bincount(block)
+    x = p - (np.bincount(block, p) / rows)[block]
+    r = residuals - (np.bincount(block, residuals) / rows)[block]
+    slope = np.bincount(block, x * r) / np.maximum(np.bincount(block, x * x), 1e-300)
+    return np.asarray(r - slope[block] * x)
 
 
 def _follows(probs: FloatArray, column: Column) -> bool:

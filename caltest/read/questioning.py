@@ -40,7 +40,15 @@ from caltest.read.contract import LABELS, Chosen, Wanted
 from caltest.read.expressions import compared, compared_columns, key, quoted, says_percent
 from caltest.read.formats import Table, retyped
 from caltest.read.tables import FILE_COLUMN, column_of_cells, columns_of, condition, over
-from caltest.read.values import Complete, EvaluatedCells, literal, words_of
+from caltest.read.values import (
+    FEWEST_MARKS,
+    NINES,
+    UNKNOWN_WORDS,
+    Complete,
+    EvaluatedCells,
+    literal,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,8 +61,12 @@ SEEN = 25_000
 MOST_CODES = 12
 
 
-#: Rows that share a number which stands for a missing value, at least, and how it is written.
-FEWEST_MARKS, NINES = 3, re.compile(r"-?9+(\.9+)?")
+#: Types of text, and a text in SQL.
+TEXT_TYPES, QUOTED_TEXT = ("String", "Categorical"), re.compile(r"'((?:[^']|'')*)'")
+
+
+#: Words that a question offers in the place of another, at most.
+MOST_WORDS_OFFERED = 6
 
 
 #: Columns that nobody named of which guards look at, at most.
@@ -98,6 +110,9 @@ def questioned(
     asked: list[Question | None] = [
         percents_by_name(whole, chosen, every),
         *(missing_marks(table, chosen, wanted, option) for option in ("label", "event")),
+    ]
+    asked += [
+        constant_outcome(table, chosen, wanted, every, option) for option in ("label", "event")
     ]
     if data.followup is None:
         asked += [sure_of_a_class(complete.cells), unlike_answers(table, chosen, wanted, complete)]
@@ -277,17 +292,6 @@ def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
     return np.asarray(equal["equal"].to_numpy())
 
 
-#: Words, without accents and signs, that say that something is not known.
-UNKNOWN_WORDS = frozenset(
-    (
-        *("", "unknown", "unk", "unclear", "undetermined", "indeterminate", "uncertain", "missing"),
-        *("na", "n_a", "nd", "k_a", "ka", "not_available", "not_known", "not_done", "pending"),
-        *("not_assessed", "not_reported", "none", "null", "unbekannt", "unklar", "offen", "fehlt"),
-        *("desconocido", "no_consta", "inconnu", "sconosciuto", "onbekend", "desconhecido"),
-    )
-)
-
-
 def unknown_outcomes(
     table: Table, chosen: Chosen, wanted: Wanted, rows: Rows
 ) -> Question | None:  # fmt: skip
@@ -450,6 +454,51 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
                     "and may stand for a missing one",
                     (Reading({"where": f"{quoted(name)} {side} {mark:g}"}, "it is missing there"),),
                 )
+    return None
+
+
+#: Logarithm of how unlikely an outcome is constant by chance, before a guard asks.
+NEVER = float(np.log(1e4))
+
+
+def constant_outcome(
+    table: Table, chosen: Chosen, wanted: Wanted, rows: Rows, option: str
+) -> Question | None:
+    """Ask where an outcome is the same in all rows because no row holds the compared text.
+
+    The column holds 2 to 12 other words. The question is asked if the predictions give a constant
+    outcome a chance below 1e-4, or if a word differs from the compared one in case only.
+    """
+    terms, p, y = chosen.terms.get(option, ()), rows.risks, rows.labels
+    if len(terms) != 1 or terms[0].column is not None or p is None or not y.size:
+        return None
+    if y.min() != y.max() or y.max() > 1:
+        return None
+    sql = chosen.sql(option)
+    for name in dict.fromkeys(n for n, operation in compared(terms[0]) if operation == "Eq"):
+        words = words_of(_kept(table, chosen, wanted).select(name).collect()[name])
+        if words is None or str(table.schema[name]) not in TEXT_TYPES:
+            continue
+        seen = sorted({word.strip() for word in words.drop_nulls().to_list()})
+        said = [text.replace("''", "'") for text in QUOTED_TEXT.findall(sql)]
+        if not 2 <= len(seen) <= MOST_CODES or {*said} & {*seen}:
+            continue
+        meant = [word for word in seen if word.lower() in {text.strip().lower() for text in said}]
+        q = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
+        chance = float(np.log(q if y[0] else 1.0 - q).sum())
+        if not meant and chance > -NEVER:
+            continue
+        plain = "'" + said[0].replace("'", "''") + "'" if said else ""
+        options = (
+            (word, sql.replace(plain, "'" + word.replace("'", "''") + "'"))
+            for word in meant or seen[:MOST_WORDS_OFFERED]
+        )
+        return Question(
+            "constant_outcome",
+            f"{sql} is {'true' if y[0] else 'false'} in every row: {name} is "
+            f"{', '.join(seen)}, and never {' or '.join(said)}",
+            tuple(Reading({option: each}, f"{word} is meant") for word, each in options),
+        )
     return None
 
 

@@ -25,6 +25,7 @@ from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
 from caltest.data.numbers import as_probabilities
 from caltest.data.predicted_classes import bare_words
+from caltest.data.times import without_accents
 from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted, as_number, shares_of
@@ -51,6 +52,21 @@ BLANK = "'<none>'"
 
 #: Values of an outcome that a refusal lists, and readings that it offers.
 LISTED_VALUES, OFFERED = 8, 4
+
+
+#: Rows that share a number which stands for a missing value, at least, and how it is written.
+FEWEST_MARKS, NINES = 3, re.compile(r"-?9+(\.9+)?")
+
+
+#: Words, without accents and signs, that say that something is not known.
+UNKNOWN_WORDS = frozenset(
+    (
+        *("", "unknown", "unk", "unclear", "undetermined", "indeterminate", "uncertain", "missing"),
+        *("na", "n_a", "nd", "k_a", "ka", "not_available", "not_known", "not_done", "pending"),
+        *("not_assessed", "not_reported", "none", "null", "unbekannt", "unklar", "offen", "fehlt"),
+        *("desconocido", "no_consta", "inconnu", "sconosciuto", "onbekend", "desconhecido"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -293,11 +309,27 @@ class EvaluatedCells:
         if len(codes) > 2 * OFFERED:
             comparison = "CODE" if cells.dtype.is_numeric() else "'CODE'"
             return [Reading({option: f"{sql} = {comparison}"})]
-        values = [(code, literal(code, cells)) for code in codes[:OFFERED]]
-        readings = [Reading({option: f"{sql} = {v}"}, f"{c} is the event") for c, v in values]
+        lost = [code for code in codes if _is_unknown(code, codes, counts)]
+        known = [code for code in codes if code not in lost]
+        if option != "label" or len(known) < 2:
+            lost, known = [], codes
+        where = " AND ".join(f"{sql} <> {literal(code, cells)}" for code in lost)
+        kept = {"where": self.where(where)} if lost else {}
+        unless = f", and {' and '.join(map(str, lost))} says that it is not known" if lost else ""
+        if lost and {*map(str, known)} == {"0", "1"}:
+            return [Reading(kept, f"{' or '.join(map(str, lost))} is a missing value")]
+        values = [(code, literal(code, cells)) for code in known[:OFFERED]]
+        readings = [
+            Reading({option: f"{sql} = {v}"} | kept, f"{c} is the event{unless}") for c, v in values
+        ]
         if len(codes) > OFFERED:
             readings.append(Reading({option: f"{sql} = CODE"}))
         return readings
+
+    def where(self, condition: str) -> str:
+        """Return a condition joined with the user's own ``where``."""
+        said = self.wanted.where
+        return condition if said is None else f"({said}) AND {condition}"
 
     # --- probabilities -------------------------------------------------------------------------
 
@@ -331,6 +363,7 @@ class EvaluatedCells:
             return
         low, top = float(values.min()), float(values.max())
         sql, name = self.sql(column), self.name(column)
+        self._refuse_marks(column, values)
         if top > 1.0 + BEYOND:
             self._refuse_beyond(column, values, family)
         if low < -BEYOND:
@@ -342,6 +375,25 @@ class EvaluatedCells:
                 f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at least 0",
                 readings,
             )
+
+    def _refuse_marks(self, column: str, values: FloatArray) -> None:
+        """Refuse a number such as −999 or 99 among fractions, which may mark a missing value."""
+        inside = (values >= -BEYOND) & (values <= 1.0 + BEYOND)
+        marks = np.unique(values[~inside])
+        count = int(np.count_nonzero(~inside))
+        few = count >= FEWEST_MARKS or (count and abs(marks[0]) >= 99.0)
+        if len(marks) != 1 or not few or count > len(values) / 2 or not self.is_plain(column):
+            return
+        mark = float(marks[0])
+        if not NINES.fullmatch(f"{mark:g}") or not (values[inside] % 1.0 != 0.0).any():
+            return
+        sql, row = self.sql(column), int(np.argmin(inside))
+        raise InvalidPredictionsError(
+            f"{self.name(column)} is {mark:g} in {several(count, 'row')}, first in "
+            f"{self.nth(row)}, and from 0 to 1 in all others: it may stand for a missing value",
+            [Reading({"where": self.where(f"{sql} {'>= 0' if mark < 0.0 else '<= 1'}")},
+                     f"{mark:g} is a missing value")],
+        )  # fmt: skip
 
     def _refuse_beyond(self, column: str, values: FloatArray, family: bool) -> None:
         sql, name = self.sql(column), self.name(column)
@@ -747,6 +799,24 @@ def steps(horizon: object) -> int:
             f"without an event, the horizon is the number of steps ahead, which {horizon!r} is not"
         )
     return int(number)
+
+
+def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> bool:
+    """Return whether a value of an outcome says that it is not known: a word, or a mark as 9.
+
+    A mark is written with nines, occurs in three rows, and is further from all other values than
+    these are from each other.
+    """
+    number = as_number(str(code))
+    if number is None:
+        return without_accents(str(code)) in UNKNOWN_WORDS
+    others = [as_number(str(c)) for c in codes if c != code]
+    numbers = [x for x in others if x is not None]
+    rows = dict(counts.rows())[code]
+    if len(numbers) < 2 or rows < FEWEST_MARKS or not NINES.fullmatch(f"{number:g}"):
+        return False
+    apart = min(abs(x - number) for x in numbers)
+    return apart > max(numbers) - min(numbers) or number < 0.0 <= min(numbers)
 
 
 def words_of(cells: pl.Series) -> pl.Series | None:

@@ -522,3 +522,22 @@ def test_events_that_are_rarer_where_confidences_are_high_may_be_of_another_clas
     rare = (y == 1) & (p < 0.6)
     question = doubts.against_outcomes(rows_of(np.maximum(p, 1.0 - p), rare.astype(int)))
     assert options_of(question)[0] == {"predicted_label": "COLUMN"}
+
+
+def test_items_that_were_asked_several_times_with_one_prediction_are_clusters():
+    rng = np.random.default_rng(8)
+    q = rng.beta(3, 2, 300)
+    own = rng.beta(0.3 * q, 0.3 * (1.0 - q))  # of mean q: calibrated, and the same for an item
+    item, order = np.repeat(np.arange(300), 8), rng.permutation(2400)
+    p, names = q[item][order], np.array([f"s{i}" for i in item])[order]
+    y = (rng.random(2400) < own[item]).astype(int)[order]
+    question = spare_columns.dependent_rows(rows_of(p, y, item=names))
+    assert options_of(question) == [{"clusters": "item"}]
+
+
+@pytest.mark.parametrize("power", [1.0, 1.8])
+def test_errors_along_the_predictions_are_no_dependence_of_items(power):
+    rng = np.random.default_rng(9)
+    q, item = rng.beta(3, 2, 300), np.repeat(np.arange(300), 8)
+    y = (rng.random(2400) < q[item] ** power).astype(int)
+    assert spare_columns.dependent_rows(rows_of(q[item], y, item=item)) is None

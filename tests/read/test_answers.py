@@ -4,6 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+import caltest as ct
+from caltest._base.written import DependenceDoubt
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError
 from caltest.read.files import read_predictions
 
@@ -378,3 +380,58 @@ def test_detections_of_the_wrong_class_are_no_events():
     (reading,) = asked.value.readings
     data = read_predictions(table, "score", reading.options["label"])
     assert data.labels.mean() == right.mean()
+
+
+def test_a_compared_word_that_no_row_holds_is_asked_about():
+    p = np.random.default_rng(1).random(300)
+    animals = np.where(np.random.default_rng(2).random(300) < p, "cat", "dog")
+    table = pl.DataFrame({"p": p, "animal": animals})
+    readings = refusal(table, "never CAT", probs="p", label="animal = 'CAT'")
+    assert readings == [({"label": "animal = 'cat'"}, "cat is meant")]
+    readings = refusal(table, "never cow", probs="p", label="animal = 'cow'")
+    assert [options["label"] for options, _ in readings] == ["animal = 'cat'", "animal = 'dog'"]
+    assert read_predictions(table, probs="p", label="animal = 'cow'", as_is=True).n == 300
+    assert read_predictions(table.head(1), probs="p", label="animal = 'cow'").n == 1
+
+
+def test_marks_and_words_of_unknown_outcomes_are_left_out_and_no_event():
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    coded = np.where(rng.random(500) < 0.05, 9, y)
+    readings = refusal({"p": p, "label": coded}, "label is")
+    assert readings == [({"where": "label <> 9"}, "9 is a missing value")]
+    words = np.where(coded == 9, "unknown", np.where(y == 1, "yes", "no"))
+    readings = refusal({"p": p, "label": words}, "label is")
+    assert {options["label"] for options, _ in readings} == {"label = 'yes'", "label = 'no'"}
+    assert {options["where"] for options, _ in readings} == {"label <> 'unknown'"}
+    three = rng.integers(7, 10, 500)  # 9 among its neighbours is a code
+    assert len(refusal({"p": p, "label": three}, "label is")) == 3
+
+
+def test_a_mark_among_probabilities_may_be_a_missing_value():
+    p = np.random.default_rng(4).random(200)
+    y = (np.random.default_rng(5).random(200) < p).astype(int)
+    for mark, where in ((-999.0, "prob >= 0"), (99.0, "prob <= 1")):
+        marked = np.where(np.arange(200) < 20, mark, p)
+        readings = refusal({"prob": marked, "label": y}, "in 20 rows", probs="prob")
+        assert readings == [({"where": where}, f"{mark:g} is a missing value")]
+        assert (
+            read_predictions(
+                pl.DataFrame({"prob": marked, "label": y}), probs="prob", where=where
+            ).n
+            == 180
+        )
+
+
+def test_rows_of_one_item_bring_an_audit_in_doubt():
+    rng = np.random.default_rng(8)
+    q = rng.beta(3, 2, 300)
+    own, item = rng.beta(0.3 * q, 0.3 * (1.0 - q)), np.repeat(np.arange(300), 8)
+    order = rng.permutation(2400)
+    y = (rng.random(2400) < own[item]).astype(int)
+    table = pl.DataFrame({"prob": q[item], "label": y, "item": [f"s{i}" for i in item]})[order]
+    data = read_predictions(table)
+    (doubt,) = (note for note in data.notes if isinstance(note, DependenceDoubt))
+    assert "item" in doubt
+    assert ct.audit(data).verdict is ct.AuditVerdict.IN_DOUBT
