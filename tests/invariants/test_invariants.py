@@ -132,7 +132,7 @@ def test_quantile_bins_against_slow_twin(values, m, closed):
 def test_top_k_against_slow_twin(problem, k):
     probs, labels = problem
     k = min(k, probs.shape[1] - 1)
-    seen = ct.TopK(k)(ct.Predictions.of(probs, labels))
+    seen = ct.TopK(k)(ct.Predictions.of(probs, labels, as_is=True))
     expected, induced = ref.top_k(probs, labels, k)
     assert seen.probs == pytest.approx(expected, abs=1e-12)
     assert seen.labels.tolist() == induced.tolist()
@@ -147,7 +147,7 @@ def test_partition_against_slow_twin(problem, seed):
     order = generator.permutation(k)
     cuts = np.sort(generator.choice(np.arange(1, k), generator.integers(1, k), replace=False))
     groups = [g.tolist() for g in np.split(order, cuts)]
-    seen = ct.Partition(groups)(ct.Predictions.of(probs, labels))
+    seen = ct.Partition(groups)(ct.Predictions.of(probs, labels, as_is=True))
     expected, induced = ref.partition(probs, labels, groups)
     assert seen.probs == pytest.approx(expected, abs=1e-12)
     assert seen.labels.tolist() == induced.tolist()
@@ -174,7 +174,7 @@ def test_label_sampler_against_slow_twin(problem, seed):
 )
 @pytest.mark.filterwarnings("ignore::caltest.DegenerateDataWarning")
 def test_p_is_never_zero_nor_above_one(problem, null, distance, lens):
-    run = {"lens": lens, "null": null, "n_resamples": 39, "rng": 0}
+    run = {"lens": lens, "null": null, "n_resamples": 39, "rng": 0, "as_is": True}
     for kind in (ct.ECE, ct.MCE):
         result = ct.calibration_test(*problem, kind(5, distance=distance), **run)
         assert 0 < result.pvalue <= 1
