@@ -392,3 +392,15 @@ def test_options_of_a_row_say_what_the_probabilities_are_of(tmp_path, kind):
     read = read_predictions(path, **options)
     np.testing.assert_allclose(read.probs, np.array(by_word), atol=1e-9)
     assert read.labels.tolist() == places
+
+
+def test_exchanged_columns_are_suggested_the_other_way_round():
+    columns = {"p": [0.25, 0.75, 0.5, 0.125], "label": [0, 1, 1, 0]}
+    readings = refusal(columns, "p holds fractions", probs="label", label="p")
+    assert readings == [({"probs": "p", "label": "label"}, "")]
+
+
+def test_a_search_of_all_columns_is_told_the_likely_label():
+    columns = {"chance": P, "rained": Y, "age": range(40, 40 + len(Y))}
+    readings = refusal(columns, "does not recognise a column name as the label", features="*")
+    assert readings == [({"label": "rained", "probs": "chance"}, "")]
