@@ -14,7 +14,7 @@ import numpy as np
 from caltest._base.arrays import BoolArray, FloatArray
 from caltest.data.likelihoods import hazard_order, order_of_events
 from caltest.data.questions import Column, Question, Rows
-from caltest.data.times import order_within_strata, parts_by_rank
+from caltest.data.times import order_within_strata, parts_by_rank, without_accents
 from caltest.errors import Reading
 
 #: Values of a column that may say how rows ended, at most; rows of one, at least.
@@ -33,6 +33,25 @@ ALL_KINDS, OFF_ALL = 0.9, 3.0
 
 #: Values of a column that says whether something is so.
 FLAGS = frozenset(("0", "1", "true", "false", "True", "False"))
+
+
+#: Words, without accents, that say that follow-up ended without any event.
+CENSORED = frozenset(
+    (
+        *("censored", "censor", "cens", "censoring", "administrative", "administrative_censoring"),
+        *("alive", "lost", "lost_to_follow_up", "lost_to_followup", "ltfu", "loss_to_follow_up"),
+        *("event_free", "no_event", "none", "ongoing", "withdrawn", "dropout", "dropped_out"),
+        *("zensiert", "lebt", "lebend", "verloren", "ausgeschieden", "kein_ereignis"),
+        *("censurado", "censurada", "vivo", "viva", "perdido", "perdida", "sin_evento"),
+        *("censure", "censuree", "vivant", "vivante", "perdu", "perdue", "perdu_de_vue"),
+        *("censurato", "censurata", "perso", "gecensureerd", "levend", "em_vida"),
+    )
+)
+
+
+def says_censored(word: object) -> bool:
+    """Return whether a value says that follow-up ended without any event: "censored", "lost"."""
+    return without_accents(str(word)) in CENSORED
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +99,7 @@ def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | N
     """
     if "competing" in rows.said or event.all() or not event.any():
         return None
-    ends = [*values_of(rows.unused)]
+    ends = [end for end in values_of(rows.unused) if not says_censored(end.word)]
     found = [end for end in ends if _ends_without(end.rows, event, time, len(ends))]
     return _of_others(rows, found) if found else _kinds_of_event(rows, event, ends)
 
@@ -177,7 +196,8 @@ def likely_ends(
     from 0, and 2.5 further from it than for each other value of its column. p must not explain how
     its times differ from the others' (z at least 3 from 0, within ten groups of p). Other ends are
     the other values of the column if it has more than two, or a blank and more than one; and values
-    of other columns that never occur with it, in rows followed for a shorter time.
+    of other columns that never occur with it, in rows followed for a shorter time. Words such as
+    "censored" are neither.
     """
     known = np.isfinite(time) & np.isfinite(p)
     if np.count_nonzero(known) < 4 * FEWEST_ENDS or np.ptp(p[known]) == 0.0:
@@ -191,7 +211,11 @@ def likely_ends(
         rivals = [
             z for e, z in zip(ends, scores, strict=True) if e.column is end.column and e is not end
         ]
-        if score < TOLD_BY_P or score < max(rivals, default=0.0) + TOLD_MORE:
+        if (
+            says_censored(end.word)
+            or score < TOLD_BY_P
+            or score < max(rivals, default=0.0) + TOLD_MORE
+        ):
             continue
         groups = int(np.clip(min(value.sum(), (~value).sum()) // 10, 1, 10))
         if abs(order_within_strata(parts_by_rank(q, groups), value, t)[1]) < NOT_BY_P:
@@ -199,7 +223,8 @@ def likely_ends(
         same = [e for e in ends if e.column is end.column and e is not end]
         same = [e for e in same if e.rows.mean() >= RARE_END]
         others = same if len(same) + (not end.column.complete) > 1 else []
-        beside = [e for e in ends if e.column is not end.column]
+        others = [e for e in others if not says_censored(e.word)]
+        beside = [e for e in ends if e.column is not end.column and not says_censored(e.word)]
         if not others:
             others = [e for e in beside if _ends_without(e.rows[known], value, t, len(ends))]
         found.append((score, end, others))

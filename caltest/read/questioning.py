@@ -22,7 +22,7 @@ from caltest.data.doubts import (
     permuted_classes,
     predicted_class,
 )
-from caltest.data.ends import other_events
+from caltest.data.ends import other_events, says_censored
 from caltest.data.followup import Censoring, Followup
 from caltest.data.likelihoods import LIKELIER, ROUNDED_OFF, log_likelihood
 from caltest.data.predicted_classes import decided_class, lone_confidences
@@ -355,6 +355,8 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
         return None
     readings = []
     for code, word in found.others.items():
+        if says_censored(code):
+            continue
         if without_accents(str(code)) in UNKNOWN_WORDS:
             where = _kept_where(wanted, f"{quoted(found.name)} <> {word}", found.blank)
             readings.append(Reading({"where": where}, f"it is not known how rows of {code} ended"))
@@ -362,6 +364,8 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
         sql = f"{quoted(found.name)} = {word}"
         competing = f"coalesce({sql}, FALSE)" if found.blank else sql
         readings.append(Reading({"competing": competing}, f"{code} is a competing event"))
+    if not readings and not found.blank:
+        return None
     values = ", ".join(map(str, found.all)) + " and blanks" * found.blank
     return Question(
         "other_ends",
@@ -423,7 +427,11 @@ def _with_competing(
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
     found = _compared_codes(table, chosen, wanted, "label")
-    more = [] if found is None else [w for c, w in found.others.items() if c != 0]
+    more = (
+        []
+        if found is None
+        else [w for c, w in found.others.items() if c != 0 and not says_censored(c)]
+    )
     if found is None or len(more) != 1:
         return question
     competing = {"competing": f"{quoted(found.name)} = {more[0]}"}

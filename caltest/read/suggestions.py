@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.ends import likely_ends
+from caltest.data.ends import likely_ends, says_censored
 from caltest.data.likelihoods import order_of_events, rankdata
 from caltest.data.predicted_classes import bare_words, decides, predicted_class_readings
 from caltest.data.questions import Rows
@@ -644,6 +644,7 @@ class _Head:
         values = cells.drop_nulls().unique().sort().to_list()
         if str(cells.dtype) == "String":
             values = sorted(self.words[name].unique().to_list())
+        values = [v for v in values if not (self.times and says_censored(v))] or values
         return [
             ({"label": f"{quoted(name)} = {literal(value, cells)}"}, f"{value} is the event")
             for value in values
@@ -861,6 +862,12 @@ class _Head:
         if ends and given is None and not self.two:
             p = probs[0] if len(probs) == 1 else {"probs": "COLUMN"}
             return [Reading({"label": None, **e, **place, **p}, when) for e in ends[:3]]
+        if "label" not in self.given and (two := self.two_ends(probs)):
+            p = probs[0] if len(probs) == 1 else {} if "probs" in self.given else NO_PROBS
+            return [
+                Reading({"label": None, **e, **place, **p}, f"{when}, and {which}")
+                for e, which in two
+            ]
         found = []
         for options, _ in [*pairs[:3]] or [({}, "")]:
             event = options.get("label") or given or "COLUMN"
@@ -902,6 +909,25 @@ class _Head:
                 which = f" and {more['probs']} is the prediction" * (len(listed) > 1 and not many)
                 readings.append(Reading(options | self.without_gaps(more), when + which))
         return readings if len(readings) > 1 else [Reading(readings[0].options, followed)]
+
+    def two_ends(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for each of two ends that stand beside "censored".
+
+        The one that the columns of predictions are called after comes first.
+        """
+        called = "_".join(key(r) for p in probs for r in self.roots(p.get("probs")))
+        for name in (n for n in self.words if self.is_text(n)):
+            words = sorted({*self.words[name].to_list()})
+            ends = [word for word in words if not says_censored(word)]
+            if len(ends) != 2 or len(words) < 3:
+                continue
+            ends.sort(key=lambda word: key(word) not in called)
+            sql = [f"{quoted(name)} = {_text(word)}" for word in ends]
+            return [
+                ({"event": a, "competing": b}, f"{x} is the event and {y} a competing one")
+                for a, b, x, y in ((*sql, *ends), (*sql[::-1], *ends[::-1]))
+            ]
+        return []
 
     def ends(self, name: str) -> list[str]:
         """Return the codes above 0 of a column that holds 0, 1, 2 (and 3); [] for other columns."""

@@ -97,7 +97,18 @@ def test_the_likeliest_event_is_the_one_whose_times_follow_the_predictions(seen)
     ]
     ((event, others),) = ends.likely_ends(columns, time, p)
     assert event.sql == "state = 'dead'"
-    assert sorted(end.sql for end in others) == ["state = 'alive'", "state = 'dead otherwise'"]
+    assert sorted(end.sql for end in others) == ["state = 'dead otherwise'"]
     flags = [Column.of("dead", (code == 1) * 1), Column.of("other", (code == 2) * 1)]
     ((event, others),) = ends.likely_ends(flags, time, 1.0 - p)
     assert (event.sql, [end.sql for end in others]) == ("dead", ["other"])
+
+
+def test_rows_that_are_called_censored_have_no_event_and_no_competing_one(seen):
+    p, time, code, _ = seen
+    names = np.array(["zensiert", "Rückfall", "Tod"])[code]
+    ((end, others),) = ends.likely_ends([Column.of("status", names)], time, p)
+    assert end.word == "Rückfall"
+    assert [other.word for other in others] == ["Tod"]
+    lost = np.array(["perdu de vue", "no", "no"])[code]
+    event = code == 1
+    assert ends.other_events(rows_of(p, event, time, how=lost), event, time) is None

@@ -435,3 +435,17 @@ def test_rows_of_one_item_bring_an_audit_in_doubt():
     (doubt,) = (note for note in data.notes if isinstance(note, DependenceDoubt))
     assert "item" in doubt
     assert ct.audit(data).verdict is ct.AuditVerdict.IN_DOUBT
+
+
+def test_two_ends_beside_censored_rows_are_each_the_event_and_the_named_one_is_first():
+    rng = np.random.default_rng(11)
+    columns = {
+        "risk_relapse_5y": rng.random(300), "time_years": rng.exponential(3.0, 300).round(2),
+        "status": rng.choice(["censored", "death", "relapse"], 300),
+    }  # fmt: skip
+    ways = [(o["event"], o["competing"]) for o, _ in suggestions(columns)]
+    relapse, death = "status = 'relapse'", "status = 'death'"
+    assert ways == [(relapse, death), (death, relapse)]
+    followed = {"probs": "risk_relapse_5y", "time": "time_years", "horizon": 2}
+    readings = refusal(columns, "competing event", event=relapse, **followed)
+    assert [options["competing"] for options, _ in readings] == [death]
