@@ -169,6 +169,11 @@ class DependenceDoubt(Doubt):
     __slots__ = ()
 
 
+def as_doubt(note: str) -> Doubt:
+    """Return a note as a doubt; one about dependence stays what it is."""
+    return note if isinstance(note, Doubt) else Doubt(note)
+
+
 def several(n: int, word: str) -> str:
     """Return a count with its noun: "1 row", "2 rows", "3 classes"."""
     return f"{n} {word}{'' if n == 1 else 'es' if word.endswith('s') else 's'}"

@@ -28,12 +28,13 @@ ENDED_FLAGS = ("--percent", "--one-model")
 class InPlace(NamedTuple):
     """Replacement of a mistyped word of the command line; "" removes it.
 
-    ``when`` is the condition under which it was meant.
+    ``when`` is the condition under which it was meant, ``option`` what goes before it.
     """
 
     word: str
     meant: str
     when: str = ""
+    option: str = ""
 
 
 class MisspeltError(ValueError):
@@ -112,6 +113,8 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
     if isinstance(reading, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(reading.word)}(?![\w.-])")
         new = [*filter(None, (whole.sub(lambda _: reading.meant, word) for word in words))]
+        if reading.option:
+            new.insert(new.index(reading.meant), reading.option)
         return _joined(new) * (new != [*words])
     verb = reading.verb or (words[0] if words else "")
     known, target = _options(words[0] if words else "", group), _options(verb, group)
@@ -163,6 +166,9 @@ def readings_of(
     if isinstance(error, click.MissingParameter) and error.param is not None:
         option = isinstance(error.param, click.Option)
         place = "EXPR" if error.param.metavar == "EXPR" else "FILE"
+        files = [word for word in words[1:] if Path(word).is_file()]
+        if option and place == "FILE" and words[:1] == ["plan"] and len(files) == 1:
+            return [InPlace(files[0], files[0], option=error.param.opts[-1])]
         return [Reading({error.param.opts[-1].strip("-") if option else "": place})]
     if isinstance(error, FileNotFoundError):
         for path in (Path(word) for word in words[1:] if word[:1] != "-"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -81,9 +82,32 @@ def audit(**options: Any) -> Outcome:
     report = ct.audit(data, **settings(ct.audit, options))
     if report.unsearched and len(options["file"]) == 1:
         others = {"verb": "segments", "by": None} if report.folds is None else None
+        if others:
+            report = replace(report, unsearched=_searchable(options))
+    if report.unsearched and len(options["file"]) == 1:
         call = this_command(**(others or {"by": report.unsearched[0]}))
         report = replace(report, search_call=call)
     return finish(report, report.verdict.exit_code, options)
+
+
+#: Rows by which it is decided whether a column can be searched for segments, at most.
+LOOKED_AT = 50_000
+
+
+def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
+    """Return the columns of the file that ``caltest segments`` would search, in its order."""
+    from caltest.inference.segments import searchable
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = leniency(options) | {"features": "*", "as_is": True}
+            rows = read_file(options["file"][0], asked)
+            if rows.n > LOOKED_AT:
+                rows = rows.take(np.linspace(0, rows.n - 1, LOOKED_AT).astype(np.int64))
+            return searchable(rows)
+    except (ct.InvalidPredictionsError, ct.StatisticError):
+        return ()
 
 
 @command(epilog=EXIT_CODES)
@@ -395,12 +419,18 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     own outcome; models in rows of one FILE by --models COLUMN. With --drop-missing models are
     compared on the rows that all of them have.
     """
+    from caltest.read.model_rows import own_outcomes_in_rows
+
     check_out(options | {"files": files})
+    in_rows = options["models"] is not None
     names, data = _models_of(files, unpaired, options)
     arguments = settings(ct.compare_models, options)
     first, last = names[0], names[-1]
-    own = any(not np.array_equal(data[first].labels, data[name].labels) for name in names)
-    arguments["own_labels"] = len(files) == 1 and own and "," in (options["label"] or "")
+    if in_rows:
+        arguments["own_labels"] = own_outcomes_in_rows(data, options["as_is"])
+    else:
+        own = any(not np.array_equal(data[first].labels, data[name].labels) for name in names)
+        arguments["own_labels"] = len(files) == 1 and own and "," in (options["label"] or "")
     if len(names) == 2:
         arguments |= {"paired": not unpaired, "names": (first, last)}
         pair = ct.compare(data[first], data[last], **arguments)

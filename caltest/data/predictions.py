@@ -25,7 +25,7 @@ from caltest._base.arrays import (
 from caltest._base.containers import can, dtype_of, is_table
 from caltest._base.features import Features
 from caltest._base.naming import nth
-from caltest._base.written import Doubt, Fields, explained, first_of, refuse_form, several
+from caltest._base.written import Fields, as_doubt, explained, first_of, refuse_form, several
 from caltest.data.doubts import answered, cumulative, doubts_of_arrays
 from caltest.data.facts import (
     IN_ORDER,
@@ -605,7 +605,7 @@ def questioned(
         data.risks if one else data.probs, outcomes, data.weights, data.clusters, said
     )
     notes = answered(asked, as_is, arrays=True)
-    return replace(data, notes=(*map(Doubt, notes), *data.notes))
+    return replace(data, notes=(*map(as_doubt, notes), *data.notes))
 
 
 def _refuse_tables(probs: object, labels: object) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters, digits
 
@@ -245,7 +246,8 @@ def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float)
     where, names = " AND ".join(firsts), " and ".join(b.name for b in found)
     readings = [Reading({"where": rows.where(where)}, f"one {names} is meant, such as {where}")]
     if len(found) == 1 and rows.by is None:
-        readings.append(Reading({"by": found[0].sql}, f"every {names} is meant by itself"))
+        within = {"by": found[0].sql, "clusters": a.sql}
+        readings.append(Reading(within, f"every {names} is meant by itself"))
     readings.append(Reading({"clusters": a.sql}, f"all rows are meant, clustered by {a.name}"))
     text = (
         f"every {a.name} has {times:.3g} rows with one outcome, a row for each {names}: these are "
@@ -347,8 +349,9 @@ def _of_forecasts(rows: Rows, b: Column, names: tuple[Column, Column], one: bool
         Reading({"where": rows.where(b.equals(word))}, f"only {b.name} {word} is meant")
         for word in words
     ]
-    readings.append(Reading({"by": b.sql}, f"every {b.name} is meant by itself"))
     finer = max(names, key=lambda column: column.n_values)
+    within = {"by": b.sql} | ({"clusters": finer.sql} if one and rows.clusters is None else {})
+    readings.append(Reading(within, f"every {b.name} is meant by itself"))
     if one:
         readings.append(
             Reading({"clusters": finer.sql}, f"all rows are meant, clustered by {finer.name}")
@@ -412,9 +415,10 @@ def _of_models(rows: Rows, model: Column, item: Column) -> Question:
         f"every {item.name} has a row for each {model.name}: together these are the predictions "
         f"of {model.n_values} models, whose errors may cancel"
     )
+    within = {"by": model.sql} | ({"clusters": item.sql} if rows.clusters is None else {})
     readings = (
         Reading({"where": rows.where(first)}, f"one {model.name} is meant, such as {first}"),
-        Reading({"by": model.sql}, f"every {model.name} is meant by itself"),
+        Reading(within, f"every {model.name} is meant by itself"),
     )
     return Question("several models", text, readings)
 
@@ -478,7 +482,8 @@ def dependent_rows(rows: Rows) -> Question | None:
         if left is not None and _are_alike(left, column.coded[0]):
             text = spelt(
                 f"outcomes of rows with the same {column.name} are correlated, but the p-values "
-                f"assume independent rows: pass clusters={column.name!r} (--clusters {column.sql})"
+                f"assume independent rows: pass clusters={column.name!r} "
+                f"(--clusters {shlex.quote(column.sql)})"
             )
             reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
             return Question("dependent rows", text, (reading,), asks=False)

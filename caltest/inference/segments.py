@@ -282,9 +282,15 @@ def _cells_of_columns(
             dropped.append(f"{feature.name} (one outcome occurs at one of its values only)")
         else:
             cut.append(column)
+    tell = _equal_where_event(cut[1:], data)
+    if unnamed and tell:
+        cut = [column for column in cut if column.feature.name not in tell]
+        dropped += [f"{name} (outcomes follow from it and {tell[name]})" for name in tell]
     known = [c for c in cut[1:] if not unnamed and c.feature.name in data.features.named]
     leaks = [
-        c.feature.name for c in known if _tells(c, data, min_rows) or _is_part_of_outcome(c, data)
+        c.feature.name
+        for c in known
+        if c.feature.name in tell or _tells(c, data, min_rows) or _is_part_of_outcome(c, data)
     ]
     if leaks:
         others = ",".join(name for name in data.features.named if name not in leaks)
@@ -333,6 +339,42 @@ def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
     return against <= CONTRADICTING * rare and misses >= max(
         EXPECTED * against, -np.log(LABEL_CHANCE)
     )
+
+
+#: Rows by which most pairs of columns are told apart.
+FIRST_ROWS = 200
+
+
+def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str, str]:
+    """Return columns with a partner: they are equal in all rows of one outcome, and in no other.
+
+    An answer and its key are such a pair, if the outcome is that the answer is right. Both are
+    numbers or both text, without missing values. O(d² + n) for d columns, if pairs differ early.
+    """
+    event, found = data.labels == 0, dict[str, str]()
+    if event.all() or not event.any():
+        return found
+    whole = [c.feature for c in columns if not c.feature.missing.any() and not c.feature.dates]
+    words = dict[str, int]()
+    for text in (False, True):
+        alike = [feature for feature in whole if (feature.levels is not None) is text]
+        values = [_in_common_codes(feature, words) for feature in alike]
+        few = np.array([v[:FIRST_ROWS] for v in values])
+        for k in range(1, len(alike)):
+            differs = (few[:k] == few[k]) != event[:FIRST_ROWS]
+            for j in np.flatnonzero(differs.all(axis=1) | ~differs.any(axis=1)).tolist():
+                unlike = (values[j] == values[k]) != event
+                if unlike.all() or not unlike.any():
+                    found |= {alike[j].name: alike[k].name, alike[k].name: alike[j].name}
+    return found
+
+
+def _in_common_codes(feature: Feature, words: dict[str, int]) -> FloatArray:
+    """Return values of a complete column, (n,); text in codes of ``words``, which new ones join."""
+    if feature.levels is None:
+        return feature.values
+    places = [words.setdefault(level, len(words)) for level in feature.levels]
+    return np.array(places, dtype=np.float64)[feature.values.astype(np.int64)]
 
 
 #: Share of rows with the lowest value, from which on it is looked at beside all others.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, one_of
-from caltest._base.written import Doubt, several
+from caltest._base.written import as_doubt, several
 from caltest.data import Predictions
 from caltest.data.facts import as_times
 from caltest.data.followup import Recorded
@@ -199,7 +199,7 @@ def read_table(
     if not table.log and not table.parts and (note := majority_note(table, chosen, data, rows)):
         asked = (*asked, note)
     head = read_note(table, chosen, wanted, whole, complete)
-    notes = (head, *table.notes, *complete.notes, *map(_as_doubt, asked), *data.notes)
+    notes = (head, *table.notes, *complete.notes, *map(as_doubt, asked), *data.notes)
     data = replace(data, notes=notes, unused=searchable(table, chosen), places=rows)
     if table.parts and not wanted.as_is and "where" not in chosen.terms:
         refuse_same_labels(data, table.parts)
@@ -719,11 +719,6 @@ def read_growing(
         return Growing(data, rows, waits[kept], unfinished[kept], columns)
 
 
-def _as_doubt(note: str) -> Doubt:
-    """Return a note of the guards as a doubt; one about dependence stays one."""
-    return note if isinstance(note, Doubt) else Doubt(note)
-
-
 def _doubts_of_known(
     table: Table, chosen: Chosen, whole: EvaluatedCells, waits: BoolArray
 ) -> tuple[str, ...]:  # fmt: skip
@@ -741,7 +736,7 @@ def _doubts_of_known(
     seen = Complete(cells, {}, whole.frame.height - cells.frame.height)
     chosen = replace(chosen, named=chosen.named - {"label"})
     asked = questioned(table, chosen, whole.wanted, whole, seen, cells.predictions())
-    return tuple(map(_as_doubt, asked))
+    return tuple(map(as_doubt, asked))
 
 
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:

@@ -15,6 +15,7 @@ import numpy as np
 
 from caltest._base.written import first_of, several
 from caltest.data import Predictions
+from caltest.data.facts import RIGHT
 from caltest.data.likelihoods import LIKELIER
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Wanted
@@ -138,6 +139,24 @@ def read_each(
             kept = condition if where is None else f"({where}) AND {condition}"
             data[name] = read_table(table, replace(wanted, where=kept))[0]
     return data
+
+
+def own_outcomes_in_rows(data: Mapping[str, Predictions], as_is: bool = False) -> bool:
+    """Return whether models in rows have outcomes of their own: labels of one id differ.
+
+    They do if the label says whether an answer is right, or the user says so by ``as_is``.
+    Otherwise DoubtfulInputError, as a label may be wrong.
+    """
+    rows = [*data.values()]
+    if any(d.ids is None for d in rows) or agree(rows) is not False:
+        return False
+    if as_is or all(d.classes == RIGHT for d in rows):
+        return True
+    raise DoubtfulInputError(
+        f"labels of one id differ between {first_of([*data])}: each model has outcomes of its own, "
+        "such as whether its answer is right, or a label is wrong",
+        [Reading({"as_is": True}, "each model has outcomes of its own")],
+    )
 
 
 def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 import numpy as np
 
 from caltest._base import BoolArray, FloatArray, IntArray
-from caltest._base.written import Doubt, name_of, several
+from caltest._base.written import as_doubt, name_of, several
 from caltest.data import Facts, Predictions
 from caltest.data.doubts import answered, doubts_of_sums
 from caltest.data.lenses import (
@@ -768,7 +768,7 @@ class TallyReading:
         asked += next((questions for questions in by_sums if questions is not None), ())
         if whole:
             asked = [question for question in asked if question.guard == "confidences"]
-        notes = tuple(map(Doubt, answered(asked, self.wanted.as_is)))
+        notes = tuple(map(as_doubt, answered(asked, self.wanted.as_is)))
         if whole:
             return notes
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")

@@ -1,0 +1,158 @@
+"""Commands that a verb prints as the next step: each is executed, and leads on."""
+
+import shlex
+
+import numpy as np
+import pytest
+
+import caltest as ct
+
+FEW = ("--n-resamples", "99")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def write(path, **columns):
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def commands_of(text):
+    """Return the words of each suggested command, by the line that holds it."""
+    return [
+        (line, shlex.split(line.partition("caltest ")[2]))
+        for line in text.splitlines()
+        if line.startswith(("run: ", "if ", "say: "))
+    ]
+
+
+def asked_of_models(path, rng, label, n=400):
+    """Rows of two models with answers of their own; the second is overconfident by 0.25."""
+    right = {"llama": 0.0, "qwen": 0.25}
+    p = rng.uniform(0.4, 0.95, (n, 2)).round(3)
+    y = (rng.random((n, 2)) < p - np.array([*right.values()])) * 1
+    return write(
+        path, item=[f"q{i}" for i in range(n) for _ in right], model=[*right] * n,
+        confidence=p.ravel(), **{label: y.ravel()},
+    )  # fmt: skip
+
+
+def test_models_in_rows_are_each_compared_with_their_own_answers(tmp_path, rng, run):
+    file = asked_of_models(tmp_path / "long.csv", rng, "correct")
+    code, _, err = run("compare", file)
+    ((_, words),) = commands_of(err)
+    assert code == 2
+    assert words[-2:] == ["--models", "model"]
+    code, out, err = run(*words, *FEW)
+    assert code == 0, err
+    assert "llama is better calibrated" in out
+
+
+def test_labels_that_differ_between_models_are_asked_about_unless_they_say_right_or_wrong(
+    tmp_path, rng, run
+):
+    file = asked_of_models(tmp_path / "long.csv", rng, "outcome")
+    given = ("compare", file, "--models", "model", "--label", "outcome", "--probs", "confidence")
+    code, _, err = run(*given)
+    ((line, words),) = commands_of(err)
+    assert code == 2
+    assert line.startswith("if each model has outcomes of its own: ")
+    assert "--as-is" in words
+    code, out, err = run(*words, *FEW)
+    assert code == 0, err
+    assert "llama is better calibrated" in out
+
+
+def test_an_answer_and_its_key_are_not_searched_for_segments(tmp_path, rng, run):
+    n = 800
+    p = rng.uniform(0.3, 0.95, n).round(3)
+    right = rng.random(n) < p
+    key = rng.integers(0, 5, n)
+    answer = np.where(right, key, (key + rng.integers(1, 5, n)) % 5)
+    age = rng.integers(20, 90, n)
+    columns = {"y": key, "pred": answer, "conf": p, "correct": right * 1}
+    named = ("--label", "correct", "--probs", "conf")
+    assert "segments" not in run("audit", write(tmp_path / "a.csv", **columns), *named)[1]
+    file = write(tmp_path / "b.csv", **columns, age=age)
+    assert "Not searched for segments: age. Run: " in run("audit", file, *named)[1]
+    code, out, err = run("segments", file, *named, *FEW)
+    assert code == 0, err
+    assert "y (outcomes follow from it and pred)" in out
+    words = {"y": key.astype(str), "pred": answer.astype(str), "age": age}
+    with pytest.warns(ct.DoubtfulInputWarning, match="outcomes follow from 'y' and from 'pred'"):
+        ct.segment_search(p, right, words, n_resamples=99, rng=0)
+
+
+@pytest.mark.parametrize("case", ["other models", "one item a row"])
+def test_no_search_is_printed_where_it_would_find_no_column(tmp_path, rng, run, case):
+    p = rng.uniform(0.05, 0.95, 600)
+    y = (rng.random(600) < p) * 1
+    spare = {"vit": np.clip(p * 0.9 + 0.03, 0, 1)}
+    if case == "one item a row":
+        spare = {"item": [f"q{i}" for i in range(600)]}
+    file = write(tmp_path / "rows.csv", **spare, resnet=p, y_true=y)
+    named = ("--label", "y_true", "--probs", "resnet", "--as-is")
+    code, out, err = run("audit", file, *named)
+    assert (code, "segments" in out) == (0, False), err
+    assert run("segments", file, *named)[0] == 2
+
+
+def test_the_search_that_an_audit_prints_runs(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 600)
+    file = write(
+        tmp_path / "rows.csv", id=range(600), age=rng.integers(20, 90, 600), prob=p.round(4),
+        label=(rng.random(600) < p) * 1,
+    )  # fmt: skip
+    out = run("audit", file)[1].replace("\n", " ")
+    assert "Not searched for segments: age. Run: caltest segments" in out
+    code, found, err = run("segments", file, *FEW)
+    assert code == 0, err
+    assert "age" in found
+
+
+def test_a_plan_for_a_file_is_run_with_like(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 500).round(4)
+    file = write(tmp_path / "old.csv", prob=p, label=(rng.random(500) < p**1.5) * 1)
+    code, _, err = run("plan", file)
+    ((line, words),) = commands_of(err)
+    assert code == 2
+    assert line == f"run: caltest plan --like {file}"
+    assert run(*words, "--n-datasets", "100")[0] == 0
+
+
+def test_rows_of_one_hospital_that_agree_put_the_verdict_in_doubt(tmp_path, rng, run):
+    n, hospitals = 3000, 30
+    where = rng.integers(0, hospitals, n)
+    p = rng.uniform(0.05, 0.6, n).round(4)
+    level = rng.normal(0.5, 0.6, hospitals)[where]
+    y = (rng.random(n) < 1 / (1 + np.exp(-(np.log(p / (1 - p)) + level)))) * 1
+    file = write(tmp_path / "h.csv", hospital=[f"H{k}" for k in where], risk=p, outcome=y)
+    code, out, _ = run("audit", file)
+    assert code == 0
+    assert "Verdict: IN DOUBT" in out
+    assert "pass --clusters hospital" in out.replace("\n", " ")
+    out = run("audit", file, "--clusters", "hospital")[1]
+    assert "in doubt" not in out.lower()
+
+
+def test_subgroups_of_repeated_outcomes_are_suggested_with_their_clusters(tmp_path, rng, run):
+    cases, readers = 250, 4
+    p = np.repeat(rng.uniform(0.05, 0.95, cases), readers)
+    y = np.repeat(rng.random(cases) < p[::readers], readers) * 1
+    seen = np.clip(p + rng.normal(0, 0.03, p.size), 0.01, 0.99).round(3)
+    file = write(
+        tmp_path / "r.csv", case=[f"c{i}" for i in range(cases) for _ in range(readers)],
+        reader=["R0", "R1", "R2", "R3"] * cases, prob=seen, label=y,
+    )  # fmt: skip
+    code, _, err = run("audit", file)
+    assert code == 2
+    words = next(words for line, words in commands_of(err) if "by itself" in line)
+    assert words[-4:] == ["--by", "reader", "--clusters", "case"]
+    code, out, err = run(*words)
+    assert code == 0, err
+    assert "IN DOUBT" not in out
