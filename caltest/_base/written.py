@@ -169,8 +169,14 @@ class DependenceDoubt(Doubt):
     __slots__ = ()
 
 
+class FollowupDoubt(Doubt):
+    """Doubt that outcomes were seen to their end; with it a rejection leads to "in doubt"."""
+
+    __slots__ = ()
+
+
 def as_doubt(note: str) -> Doubt:
-    """Return a note as a doubt; one about dependence stays what it is."""
+    """Return a note as a doubt; one of another kind stays what it is."""
     return note if isinstance(note, Doubt) else Doubt(note)
 
 

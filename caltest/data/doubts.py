@@ -19,7 +19,7 @@ from math import lgamma
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
-from caltest._base.written import DependenceDoubt
+from caltest._base.written import DependenceDoubt, FollowupDoubt
 from caltest.data.followup import Censoring, Followup
 from caltest.data.likelihoods import (
     LIKELIER,
@@ -190,7 +190,11 @@ def answered(
             advice = f". {_in_python(question)}" if arrays else ""
             raise DoubtfulInputError(question.text + advice, question.readings)
         text = f"read as it is, although {question.text}" if question.asks else question.text
-        notes.append(DependenceDoubt(text) if question.guard == "dependent rows" else text)
+        if question.guard == "dependent rows":
+            text = DependenceDoubt(text)
+        elif question.guard == "follow-up" and not as_is:
+            text = FollowupDoubt(text)
+        notes.append(text)
     return tuple(notes)
 
 

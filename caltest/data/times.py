@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, BoolArray, IntArray, codes
 from caltest.data.likelihoods import design_effect, groups_of, rankdata
 from caltest.data.questions import Column, Question, Rows, key_of
-from caltest.errors import Reading
+from caltest.errors import Reading, spelt
 
 #: What the time that a row was followed for is called, in lower case with ``_`` for signs.
 FOLLOWED_FOR = re.compile(
@@ -61,6 +62,13 @@ def follow_up(rows: Rows) -> Question | None:
             "followed, rows without the event may have been censored before it"
         )
         asks = column in early or "label" in rows.named
+        if not asks:
+            event, time = (f"{w!r} (--{o} {shlex.quote(w)})" for o, w in (
+                ("event", rows.outcome), ("time", column.sql)))  # fmt: skip
+            text += spelt(
+                f". Pass event={event}, time={time} and horizon=NUMBER (--horizon NUMBER) if so, "
+                "else as_is=True (--as-is)"
+            )
         return Question("follow-up", text, (reading,), asks)
     return None
 

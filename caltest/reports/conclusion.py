@@ -13,7 +13,7 @@ from math import exp, inf
 
 import numpy as np
 
-from caltest._base.written import DependenceDoubt, Doubt, several
+from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, several
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import OneVsRest, TopK
 from caltest.errors import StatisticError, spelt
@@ -56,7 +56,7 @@ CONFIDENCE = {
 NOTICED = 0.1
 
 
-#: Verdicts that rest on the independence of rows: rejections, and bounds of the error.
+#: Verdicts that rest on independent rows and known outcomes: rejections, bounds of the error.
 DOUBTFUL = (
     *(AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS),
     *(AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE),
@@ -113,8 +113,8 @@ def report_of(
     if impossible.size:
         summary.append(_refuted(data))
     doubts = [note for note in data.notes if isinstance(note, Doubt)]
-    dependent = any(isinstance(note, DependenceDoubt) for note in doubts)
-    if dependent and verdict in DOUBTFUL and not impossible.size:
+    undermined = any(isinstance(note, (DependenceDoubt, FollowupDoubt)) for note in doubts)
+    if undermined and verdict in DOUBTFUL and not impossible.size:
         verdict = AuditVerdict.IN_DOUBT
     summary[:0] = [f"This is in doubt: {note}." for note in doubts]
     return AuditReport(

@@ -51,7 +51,7 @@ HEADLINES = {
     AuditVerdict.TOO_LITTLE_TO_MATTER: ("MISCALIBRATED, TOO LITTLE TO MATTER", "bold green"),
     AuditVerdict.WITHIN_TOLERANCE: ("CALIBRATED TO WITHIN THE TOLERANCE", "bold green"),
     AuditVerdict.CANNOT_TELL: ("CANNOT TELL WHETHER IT MATTERS", "bold yellow"),
-    AuditVerdict.IN_DOUBT: ("IN DOUBT, AS ROWS SEEM TO DEPEND ON EACH OTHER", "bold yellow"),
+    AuditVerdict.IN_DOUBT: ("IN DOUBT, FOR THE REASON GIVEN BELOW", "bold yellow"),
 }
 
 

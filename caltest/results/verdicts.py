@@ -22,7 +22,8 @@ class Verdict(StrEnum):
 class AuditVerdict(Verdict):
     """Verdict of an audit on the model: one of three without a tolerance, of four with one.
 
-    In doubt is a rejection, or a bound of the error, where rows seem to depend on each other.
+    In doubt is a rejection, or a bound of the error, where rows seem to depend on each
+    other, or may have been censored before the event.
     """
 
     MISCALIBRATED = "miscalibrated"

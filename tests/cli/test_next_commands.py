@@ -156,3 +156,17 @@ def test_subgroups_of_repeated_outcomes_are_suggested_with_their_clusters(tmp_pa
     code, out, err = run(*words)
     assert code == 0, err
     assert "IN DOUBT" not in out
+
+
+def test_a_binary_label_beside_a_time_puts_a_rejection_in_doubt_until_it_is_answered(
+    tmp_path, rng, run
+):
+    p = rng.uniform(0.1, 0.6, 1500).round(4)
+    early = rng.random(1500) < p * 0.6
+    days = rng.integers(30, 2000, 1500)
+    file = write(tmp_path / "cens.csv", prob=p, label=early * 1, days=days)
+    out = run("audit", file)[1].replace("\n", " ")
+    assert "Verdict: IN DOUBT, FOR THE REASON GIVEN BELOW" in out
+    assert "Pass --event label, --time days and --horizon NUMBER if so, else --as-is." in out
+    assert run("audit", file, "--event", "label", "--time", "days", "--horizon", "900")[0] == 0
+    assert "Verdict: MISCALIBRATED" in run("audit", file, "--as-is")[1]

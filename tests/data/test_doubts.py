@@ -49,7 +49,8 @@ def test_forecasts_of_one_outcome_are_asked_about_with_each_lead():
     p, y, columns = crossed(one=True, shift=0.01)
     question = spare_columns.several_forecasts(rows_of(p, y, **columns))
     assert options_of(question) == [
-        {"where": "lead = 24"}, {"where": "lead = 120"}, {"by": "lead"}, {"clusters": "day"},
+        {"where": "lead = 24"}, {"where": "lead = 120"}, {"by": "lead", "clusters": "day"},
+        {"clusters": "day"},
     ]  # fmt: skip
 
 
@@ -228,7 +229,7 @@ def test_several_predictions_of_one_outcome_are_asked_about():
     p, y, row, model = repeated()
     question = spare_columns.repeated_rows(rows_of(p, y, id=row, model=model))
     assert options_of(question) == [
-        {"where": "model = 'a'"}, {"by": "model"}, {"clusters": "id"}
+        {"where": "model = 'a'"}, {"by": "model", "clusters": "id"}, {"clusters": "id"}
     ]  # fmt: skip
     assert "450 predictions of 150 outcomes" in question.text
 

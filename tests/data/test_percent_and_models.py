@@ -41,7 +41,7 @@ def two_models(n=50):
 
 def test_rows_of_several_models():
     question = several_models(two_models())
-    assert [set(r.options) for r in question.readings] == [{"where"}, {"by"}]
+    assert [set(r.options) for r in question.readings] == [{"where"}, {"by", "clusters"}]
     assert question.readings[0].options["where"] == "model = 'A'"
 
 
