@@ -90,8 +90,8 @@ def audit(**options: Any) -> Outcome:
     return finish(report, report.verdict.exit_code, options)
 
 
-#: Rows by which it is decided whether a column can be searched for segments, at most.
-LOOKED_AT = 50_000
+#: Cells by which it is decided which columns can be searched for segments, about at most, and rows.
+CELLS_SEEN, ROWS_SEEN = 1_000_000, 2_000
 
 
 def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
@@ -103,8 +103,9 @@ def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
             warnings.simplefilter("ignore")
             asked = leniency(options) | {"features": "*", "as_is": True}
             rows = read_file(options["file"][0], asked)
-            if rows.n > LOOKED_AT:
-                rows = rows.take(np.linspace(0, rows.n - 1, LOOKED_AT).astype(np.int64))
+            few = max(ROWS_SEEN, CELLS_SEEN // max(1, len(rows.features.named)))
+            if rows.n > few:
+                rows = rows.take(np.linspace(0, rows.n - 1, few).astype(np.int64))
             return searchable(rows)
     except (ct.InvalidPredictionsError, ct.StatisticError):
         return ()
