@@ -15,7 +15,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.data.ends import likely_ends, says_censored
-from caltest.data.likelihoods import order_of_events, rankdata
+from caltest.data.likelihoods import LIKELIER, log_likelihood, order_of_events, rankdata
 from caltest.data.predicted_classes import bare_words, decides, predicted_class_readings
 from caltest.data.questions import Rows
 from caltest.data.times import is_time, like_time
@@ -61,6 +61,11 @@ FEW = 0.01
 
 #: Words in names of columns that hold whole percents.
 PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
+
+
+#: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
+#: reciprocals sum to at most, by the margin of a bookmaker.
+ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".split()), 1.25  # noqa: SIM905
 
 
 #: Words in names of columns that hold the truth rather than an answer.
@@ -281,7 +286,8 @@ class _Head:
         if answers and not any(r.when for r in answers):
             return answers
         outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
-        pairs = self.telling([*self.pairs(outcomes, probs)])
+        pairs = [(self.as_odds(o), when) for o, when in self.pairs(outcomes, probs)]
+        pairs = self.telling(pairs)
         if self.times and "event" not in self.given:
             return self.followed(pairs, probs)
         # Fractions may be outcomes above a threshold, which is less likely than shares
@@ -360,7 +366,7 @@ class _Head:
         Else {}.
         """
         found = self.family(options)
-        if found is None or self.wanted.classes:
+        if found is None or self.wanted.classes or "classes" in options:
             return {}
         ends, words = found
         seen = {*map(key, words.drop_nulls().unique().to_list())}
@@ -417,6 +423,8 @@ class _Head:
                 listed += others
             return [self.scaled([n]) for n in listed]
         numbers = [n for n in self.numbers if n not in self.times]
+        if odds := self.odds(numbers):
+            return odds
         known = [n for n in numbers if FAMILY.fullmatch(n)]
         families = [f for f in self.families(numbers) if not {*f} & {*known}]
         # Two columns that do not sum to 1 are two models of one event, not its two classes
@@ -462,6 +470,44 @@ class _Head:
         end = " / 10000" if all({*key(n).split("_")} & BASIS for n in names) else end
         return {"probs": ", ".join(f"{self.number(n)}{end}" for n in names)}
 
+    def odds(self, numbers: Sequence[str]) -> list[Options]:
+        """Return options for columns that are called odds and hold numbers above 1; [] if none do.
+
+        Columns whose reciprocals sum to 1 to 1.25 in every row are those of one race: the sum is
+        divided out.
+        """
+        names = [
+            n for n in numbers
+            if {*key(n).split("_")} & ODDS and np.nanmin(self.numbers[n]) > 1.0
+            and (self.numbers[n] % 1 != 0).any()
+        ]  # fmt: skip
+        each = [f"1 / {quoted(n)}" for n in names]
+        if len(names) > 1:
+            sums = np.sum([1.0 / self.numbers[n] for n in names], axis=0)
+            sums = sums[np.isfinite(sums)]
+            if sums.size and sums.min() >= 0.99 and sums.max() <= MARGIN:
+                total = " + ".join(each)
+                ends = [*ends_of(names)]
+                plain = any({*words.to_list()} == {*ends} for words in self.words.values())
+                classes = ",".join(ends) if plain else "A,B,C"
+                of_all = ", ".join(f"{p} / ({total})" for p in each)
+                return [{"probs": of_all, "classes": classes}]
+        return [{"probs": p} for p in each]
+
+    def as_odds(self, options: Options) -> Options:
+        """Return options with ``1 / x`` for ``x / 100`` if outcomes are 1000 times as likely so."""
+        probs = options.get("probs") or ""
+        name = next((n for n in self.numbers if probs == f"{quoted(n)} / 100"), None)
+        if name is None or np.nanmin(self.numbers[name]) < 1.0:
+            return options
+        rows = self.rows(options)
+        if rows is None:
+            return options
+        p, y = rows[0], rows[1]
+        if log_likelihood(0.01 / p, y) - log_likelihood(p, y) < LIKELIER:
+            return options
+        return options | {"probs": f"1 / {quoted(name)}"}
+
     def number(self, name: str) -> str:
         """Return a column as an expression of numbers."""
         cells = self.frame[name]
@@ -481,6 +527,8 @@ class _Head:
         """Return the condition "… is a probability in percent"; "" if the name says so already."""
         listed = self.terms(options.get("probs"))
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
+        if names and listed[0].sql == f"1 / {quoted(names[0])}":
+            return f"{names[0]} holds decimal odds"
         if not names or self.is_signed(names[0]) or "%" in names[0]:
             return ""
         called = {*key(names[0]).split("_")} & (PERCENT | BASIS)
@@ -557,6 +605,10 @@ class _Head:
         """Return (options, condition) for columns and expressions that may be the outcome."""
         listed = [n for n in self.free if key(n) in LABELS]
         wanted = probs or [{}]
+        if "classes" in wanted[0]:  # odds of one race
+            k = len(self.terms(wanted[0]["probs"]))
+            of_race = [n for n in self.words if self.words[n].n_unique() == k]
+            return [({"label": quoted(n)}, "") for n in of_race]
         alone = all(len(self.terms(p.get("probs") or self.given.get("probs"))) < 2 for p in wanted)
         if listed:  # several words are no outcome of one probability
             many = [n for n in listed if alone and n in self.words and self.is_text(n)

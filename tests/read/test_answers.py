@@ -449,3 +449,29 @@ def test_two_ends_beside_censored_rows_are_each_the_event_and_the_named_one_is_f
     followed = {"probs": "risk_relapse_5y", "time": "time_years", "horizon": 2}
     readings = refusal(columns, "competing event", event=relapse, **followed)
     assert [options["competing"] for options, _ in readings] == [death]
+
+
+@pytest.mark.parametrize("name", ["odds", "x"])
+def test_decimal_odds_are_the_reciprocals_of_probabilities(name):
+    rng = np.random.default_rng(12)
+    p = rng.uniform(0.02, 0.95, 600)
+    columns = {name: np.round(1 / p, 3), "win": (rng.random(600) < p).astype(int)}
+    ((options, when),) = suggestions(columns)
+    assert options == {"label": "win", "probs": f"1 / {name}"}
+    assert when == f"{name} holds decimal odds"
+
+
+def test_odds_of_one_game_are_divided_by_their_sum():
+    rng = np.random.default_rng(13)
+    P = rng.dirichlet([3, 2, 3], 400).clip(0.02)
+    P /= P.sum(axis=1, keepdims=True)
+    ends = ("home", "draw", "away")
+    columns = {f"odds_{e}": np.round(1 / (1.06 * P[:, k]), 2) for k, e in enumerate(ends)}
+    columns = {n: v.clip(1.01) for n, v in columns.items()}
+    truth = (P.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    columns["result"] = np.array(ends)[truth]
+    ((options, _),) = suggestions(columns)
+    options["classes"] = options["classes"].split(",")
+    data = read_predictions(pl.DataFrame(columns), **options)
+    assert data.n_classes == 3
+    assert ct.calibration_test(data, n_resamples=199, rng=0).pvalue > 0.01
