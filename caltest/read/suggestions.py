@@ -43,6 +43,10 @@ PREFIXED = 50
 CODES, MOST_WORDS = 10, 10_000
 
 
+#: Numbers from which on a column called a label holds amounts, such as the coordinate y.
+MOST_LABELS = 50
+
+
 #: Rows from which on it is seen that a class is a threshold of predictions.
 TOLD = 20
 
@@ -610,6 +614,8 @@ class _Head:
             of_race = [n for n in self.words if self.words[n].n_unique() == k]
             return [({"label": quoted(n)}, "") for n in of_race]
         alone = all(len(self.terms(p.get("probs") or self.given.get("probs"))) < 2 for p in wanted)
+        if alone and self.two:  # a coordinate y beside a match is no outcome
+            listed = [n for n in listed if not self.is_amount(n)]
         if listed:  # several words are no outcome of one probability
             many = [n for n in listed if alone and n in self.words and self.is_text(n)
                     and self.words[n].n_unique() > 2]  # fmt: skip
@@ -638,6 +644,10 @@ class _Head:
             return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
         return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
+
+    def is_amount(self, name: str) -> bool:
+        """Return whether a column holds more than 50 different numbers."""
+        return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
 
     def one_hot(self, families: Sequence[Sequence[str]]) -> str:
         """Return the label of columns of which one holds 1 and the others 0, "" if none are so."""

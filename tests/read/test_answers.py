@@ -475,3 +475,15 @@ def test_odds_of_one_game_are_divided_by_their_sum():
     data = read_predictions(pl.DataFrame(columns), **options)
     assert data.n_classes == 3
     assert ct.calibration_test(data, n_resamples=199, rng=0).pvalue > 0.01
+
+
+def test_a_coordinate_is_no_label_beside_a_match():
+    rng = np.random.default_rng(14)
+    score = rng.random(600)
+    columns = {
+        "x": rng.integers(0, 500, 600), "y": rng.integers(0, 500, 600), "score": score,
+        "match": np.where(rng.random(600) < score, "TP", "FP"),
+    }  # fmt: skip
+    labels = [options["label"] for options, _ in suggestions(columns)]
+    assert "match = 'TP'" in labels
+    assert not any(label.startswith("y") for label in labels)
