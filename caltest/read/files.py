@@ -34,6 +34,7 @@ from caltest.read.state import TELLING_BYTES, content_mark
 from caltest.read.suggestions import (
     answer_readings,
     followup_readings,
+    label_readings,
     option_readings,
     suggested,
 )
@@ -233,7 +234,8 @@ def _in_the_way(
     errors = [*errors, *(e for e in cells.obstacles() if str(e) not in known)]
     if len(errors) == 1 and (options := option_readings(cells, table)):
         return type(errors[0])(f"{errors[0]}; the options of each row say it", options)
-    more = (*followup_readings(cells, table), *answer_readings(cells, table))
+    more = (*label_readings(cells, table), *followup_readings(cells, table))
+    more = (*more, *answer_readings(cells, table))
     errors[-1].readings = (*more, *errors[-1].readings)
     return together(errors)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,6 +165,25 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     p = _numbers_of(head.select(cells.chosen.terms["probs"][0].expr).to_series())
     sure = [c for c in columns_of(head, text) if p is None or not _is_decided(p, c.coded)]
     return predicted_class_readings(words, sure, probs)
+
+
+def label_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
+    """Return readings with other columns as the label, where the one that was named holds amounts.
+
+    Amounts are more than 50 different numbers, such as those of a coordinate y.
+    """
+    if not cells.of("label") or not cells.is_plain("label:0"):
+        return ()
+    column = cells.frame["label:0"]
+    if not column.dtype.is_numeric() or column.n_unique() <= MOST_LABELS:
+        return ()
+    wanted = replace(cells.wanted, label=None)
+    found = suggested(table.frame.head(2000).collect(), wanted, "label")
+    label = cells.sql("label:0")
+    return tuple(
+        r for r in found
+        if r.complete and "label" in r.options and not str(r.options["label"]).startswith(label)
+    )  # fmt: skip
 
 
 def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:

@@ -487,3 +487,5 @@ def test_a_coordinate_is_no_label_beside_a_match():
     labels = [options["label"] for options, _ in suggestions(columns)]
     assert "match = 'TP'" in labels
     assert not any(label.startswith("y") for label in labels)
+    readings = refusal(columns, "y is", label="y", probs="score")
+    assert readings[0][0]["label"] == "match = 'TP'"
