@@ -342,16 +342,19 @@ class _Grid:
         # The B-spline's own transform, sinc⁴, is divided out.
         return np.asarray(spectra / np.sinc(0.5 * k / self.steps) ** 4)
 
-    def errors(self, spectra: FloatArray, width: FloatArray) -> FloatArray:
+    def errors(
+        self, spectra: FloatArray, width: FloatArray, compiled: bool | None = None
+    ) -> FloatArray:
         """Return ∫ |Σ_i K(t, p_i) r_i| dt (B,), by the trapezoidal rule corrected at kinks.
 
         The rule is exact for the smoothed function; where it crosses zero between two points, at
         the share θ of a step h, the first term of Euler & Maclaurin is h S (θ² − θ + 1/6), with S
-        the sum of the two absolute values.
+        the sum of the two absolute values. ``compiled`` is by default True for several spectra;
+        the two ways differ in the last bit.
         """
         damped = spectra * np.exp(-0.5 * (np.pi * width[:, None] * self.frequencies) ** 2)
         smoothed = 0.5 * dct(damped, type=1, n=self.steps + 1)
-        if len(smoothed) > 1:
+        if len(smoothed) > 1 if compiled is None else compiled:
             totals = np.empty(len(smoothed))
             _integrate(smoothed, totals)
             return totals / self.steps
@@ -372,6 +375,8 @@ class _Grid:
         width, slope = np.full(len(error), self.least), np.full(len(error), 0.5)
         error, low, high = error.copy(), width.copy(), np.minimum(error, 1.0)
         left = np.flatnonzero(np.abs(error - width) > WIDTH_TOLERANCE)
+        # One way for all: a value does not depend on how many are left beside it.
+        compiled = len(error) > 1
         for _ in range(MOST_WIDTHS):
             if not left.size:
                 break
@@ -380,7 +385,7 @@ class _Grid:
             least, most = low[left], high[left]
             between = (trial >= least) & (trial <= most)
             trial = np.where(between, trial, np.sqrt(least * most))
-            value = np.maximum(self.errors(spectra[left], trial), np.finfo(float).tiny)
+            value = np.maximum(self.errors(spectra[left], trial, compiled), np.finfo(float).tiny)
             step = np.log(trial) - x
             fall = np.divide(y - np.log(value), step, out=np.zeros_like(b), where=step != 0)
             slope[left], width[left], error[left] = np.clip(fall, 0.0, 10.0), trial, value
