@@ -447,10 +447,12 @@ def take_models(
 ) -> dict[str, Predictions]:  # fmt: skip
     """Return the rows of several models by name, in the order of the first, by ids or indexes.
 
-    A model that is :class:`Predictions`, or a table with labels, gives the labels for all.
-    ``remedy`` names the option for rows that are to differ; with ``own_labels`` the models are
-    :class:`Predictions` that may have other outcomes of the same rows. InvalidPredictionsError
-    names the model.
+    ``verb`` is the public function that asks: its name in messages, and in ``TAKES`` for the facts
+    that it accepts. ``models`` are predictions by name, and ``labels`` their common outcomes. A
+    model that is :class:`Predictions`, or a table with labels, gives the labels for all. ``remedy``
+    is advice that messages add for models of different rows ("" if there is none). With
+    ``own_labels`` all models have to be :class:`Predictions`, and may have other outcomes of the
+    same rows. InvalidPredictionsError names the model.
     """
     tables, notes = models, dict[str, str]()
     if own_labels and not all(isinstance(model, Predictions) for model in models.values()):

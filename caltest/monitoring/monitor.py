@@ -628,11 +628,15 @@ ROWS_A_LOOK = 2**16
 def of_change(
     before: Monitor, after: Monitor, p_and_y: FloatArray, weights: FloatArray, times: Times
 ) -> dict[str, Any]:
-    """Return fields on the most likely start of a change, known once an alarm is raised.
+    """Return new values, by name, of the monitor's fields on the most likely start of a change.
 
-    Before the alarm they are walks, which add up the log-likelihood ratios of recalibration lines
-    against the predictions, in order of the rows. A change to a line began most likely after the
-    lowest point of its walk, however rows are split into updates.
+    ``after`` is ``before`` moved on by m rows: ``p_and_y`` (m, 2) holds probability and outcome of
+    the event, ``weights`` (m,) the rows' weights, and ``times`` (m,) their times, None without.
+    Until the alarm the only field is ``walks``: for each recalibration line the sum of
+    log-likelihood ratios against the predictions, and its lowest point, in bytes. A change to a
+    line began most likely after the lowest point of its walk, however rows are split into updates.
+    At the alarm ``onset`` (row number, from 1) and ``onset_time`` are set, and ``walks`` emptied.
+    The result is {} without ``change=True``, after the alarm, and for a monitor begun from tallies.
     """
     walks, end = before.walks, None if after.alarm is None else after.alarm - before.n
     if not before.change or before.alarm is not None or (before.n and not walks):  # after tallies
@@ -703,10 +707,11 @@ def in_words(sums: tuple[float, ...], before: tuple[float, ...] = (0.0, 0.0, 0.0
 
 
 def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) -> str:
-    """Return the line on the rows after the alarm, with the direction if it is significant.
+    """Return the printed line on the rows after the alarm, with the direction if it is significant.
 
-    Significant is two standard errors. ``words`` are the means, ``sums`` and ``before`` sums of
-    rows now and at the alarm.
+    Significant is two standard errors. ``words`` are the monitor's ``alarm_words``, such as "at row
+    120". ``sums`` are (number of rows, Σ p, Σ y) now, and ``before`` those at the alarm: at least
+    one row has come since.
     """
     mean, rate = means_of(sums, before)
     noise = sqrt(mean * (1.0 - mean) / (sums[0] - before[0]))

@@ -389,10 +389,13 @@ def _settled(
 ) -> None:
     """Compute the growth of every expert's log wealth at every row, written into ``gain``.
 
-    ``gain`` has shape (n, 6 · stakes). Rows are ordered by question, then time. A bet is placed at
-    the last settled forecast and valued at the market price until the forecast has moved by
-    ``least``. Experts come in the order drift up and down, momentum and reversal, towards and away
-    from 1/2, each with every stake.
+    ``p`` (n,) are forecasts ordered by question, then time; ``starts`` (Q,) is the first row of
+    each question, and ``stakes`` (S,) the shares of wealth that are bet. ``gain`` (n, 6 · S) holds
+    zeros before. A bet is placed at the last settled forecast and valued at the market price until
+    the forecast has moved by ``least``. Every bet is charged ``step`` times its stake for the
+    rounding of forecasts, and probabilities in denominators are at least ``floor``. Experts come in
+    the order drift up and down, momentum and reversal, towards and away from 1/2, each with every
+    stake.
     """
     n, width = p.size, 6 * stakes.size
     value = np.zeros(width)  # log value of the open bets since they were placed

@@ -474,8 +474,11 @@ def constant_outcome(
 ) -> Question | None:
     """Ask where an outcome is the same in all rows because no row holds the compared text.
 
-    The column holds 2 to 12 other words. The question is asked if the predictions give a constant
-    outcome a chance below 1e-4, or if a word differs from the compared one in case only.
+    ``option`` is "label" or "event": the option whose expression, such as ``status = 'dead'``,
+    makes the outcome of ``rows``, and which the readings of the question set. The column of text
+    holds 2 to 12 other words. The question is asked if the predictions give a constant outcome a
+    chance below 1e-4, or if a word differs from the compared one in case only. None if there is
+    nothing to ask.
     """
     terms, p, y = chosen.terms.get(option, ()), rows.risks, rows.labels
     if len(terms) != 1 or terms[0].column is not None or p is None or not y.size:

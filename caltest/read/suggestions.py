@@ -433,7 +433,12 @@ class _Head:
     # --- probabilities -------------------------------------------------------------------------
 
     def probabilities(self) -> list[Options]:
-        """Return options for columns, and families of columns, that may be probabilities."""
+        """Return options that name the predictions, one dict for each guess; [] if there is none.
+
+        Each sets ``probs`` to a column, or to a family of columns (one for each class), divided
+        where they are percentages; ``from_logits`` is set as well where they are log-odds. Columns
+        with telling names exclude all others.
+        """
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
         if listed:
             # One more column such as p_calibrated is as likely to be meant as p.
@@ -1061,9 +1066,11 @@ class _Head:
         return [p for p, z in zip(pairs, scores, strict=True) if z >= TELLING or best < TELLS]
 
     def unless_followed(self, options: Mapping[str, Any]) -> str:
-        """Return the condition that rows were not followed for a time, if a column may be times.
+        """Return a condition in words, such as "days is not how long rows were followed".
 
-        It is "" if none may.
+        ``options`` are the suggested ones. The column is the first unused one whose values relate
+        to predictions and outcomes as follow-up times do; "" if there is none, or if the options
+        select no rows.
         """
         rows = self.rows(options)
         if rows is None:

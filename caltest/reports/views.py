@@ -213,7 +213,11 @@ def _round(low: float, high: float, least: float, most: float) -> tuple[float, f
 
 
 def _tick(value: float, view: str, step: float) -> str:
-    """Return the label of a tick: a percentage, or percentage points in the view of differences."""
+    """Return the label of a tick at ``value``, a fraction: "20 %", or "+2" percentage points.
+
+    Points, without a unit, are for ``view`` "difference", and percentages for all others. ``step``
+    is the distance of ticks, a fraction too: it decides the number of decimals.
+    """
     digits = max(0, -floor(np.log10(max(step, 1e-9))) - 2)
     if view == "difference":
         text = f"{abs(100.0 * value):.{digits}f}"

@@ -343,9 +343,11 @@ class ScoreDifference(Record):
     adjusted: float | None = None
 
     def better(self, names: tuple[str, str], level: float) -> str:
-        """Return a phrase that names the model with the better score, or "cannot tell".
+        """Return "A is better", or "cannot tell", as the finding on this score.
 
-        ``names`` are the models', and ``level`` decides.
+        ``names`` are the models' names in messages, a then b. A model is better if the p-value,
+        adjusted where there is one, is at most 1 − ``level``, the confidence level. If a log score
+        is infinite, the phrase says so instead.
         """
         pvalue = self.pvalue if self.adjusted is None else self.adjusted
         if self.difference is None or pvalue is None:

@@ -167,7 +167,13 @@ class ClassScores(SumStatistic):
     logits: FloatArray | None = field(repr=False)
 
     def combinations(self, sums: ResidualSums) -> FloatArray:
-        """Return the standardised combinations (B, R) of the sums of B sets of outcomes."""
+        """Return the standardised combinations (B, R) of the sums of B sets of outcomes.
+
+        ``sums`` hold the levels, residual sums of the d classes over all rows, in ``cells`` (B, 1,
+        d), and the sums for slopes, Σ w r log p, in ``linear`` (B, T), if there are any. They are
+        multiplied by ``basis``, so that its R rows are the columns here: each has mean 0 and
+        variance 1 under calibration, or is 0 where it cannot vary.
+        """
         levels = sums.cells[:, 0, :]
         linear = sums.linear if sums.linear.ndim == 2 else np.empty((len(levels), 0))
         return np.asarray(np.concatenate([levels, linear], axis=1) @ self.basis.T)
