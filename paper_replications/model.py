@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.plots.canvas import COLUMN, INK, LABEL, RED, SMALL_PRINT
+from caltest.plots.chart import COLUMN, INK, LABEL, RED, SMALL_PRINT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

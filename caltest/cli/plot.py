@@ -24,7 +24,7 @@ from caltest.cli.inputs import Outcome, check_out, finish, read
 from caltest.cli.recipes import Recipe
 from caltest.cli.remedies import Refusal
 from caltest.errors import Reading
-from caltest.plots.canvas import RECIPE_IN
+from caltest.plots.chart import RECIPE_IN
 from caltest.results import ending
 
 DIAGRAMS = ("deviation", "classical")

@@ -22,8 +22,7 @@ from caltest.errors import InvalidPredictionsError, StatisticError
 from caltest.inference._input import neighbours, paired_rows, take_rows
 from caltest.monitoring.watch import Times, Watch, format_evalue, odds, steps_of
 from caltest.results import format_value
-from caltest.results.frames import TypedColumn
-from caltest.results.rendering import Card, Columns, attributes
+from caltest.results.rendering import Card, Columns, TypedColumn, attributes
 
 #: Where the confidence sequence is narrowest: the sum of squares of the differences.
 V_OPT = 10.0

@@ -33,8 +33,7 @@ from caltest.nulls.bets import (
     leader,
 )
 from caltest.results import format_p
-from caltest.results.frames import TypedColumn
-from caltest.results.rendering import Card, Columns, attributes, percent
+from caltest.results.rendering import Card, Columns, TypedColumn, attributes, percent
 from caltest.statistics import RowProblem
 from caltest.tallies import AnyTally, RowsOrTally, TallyProblem
 from caltest.tallies.grid import POSITIONS

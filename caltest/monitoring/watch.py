@@ -25,8 +25,7 @@ from caltest.inference._input import AGREEING
 from caltest.nulls.bets import REFUTED
 from caltest.read.state import parse_json
 from caltest.results import Result
-from caltest.results.frames import TypedColumn, of_arrays
-from caltest.results.rendering import Card, Tone
+from caltest.results.rendering import Card, Tone, TypedColumn, columns_of_arrays
 from caltest.results.sketches import line
 from caltest.tallies import RowsOrTally
 
@@ -107,11 +106,11 @@ class Watch(Result):
     def _history_columns(self, *names: str) -> dict[str, TypedColumn]:
         """Return the columns of ``history`` by name, and the times if there are any."""
         history, times = self.history, self.times
-        columns = of_arrays(dict(zip(names, history.T, strict=True)))
+        columns = columns_of_arrays(dict(zip(names, history.T, strict=True)))
         columns["n"] = int, history[:, 0].astype(np.int64).tolist()
         if times is not None:
             dates = times.astype("datetime64[us]") if self.dates else times
-            columns |= of_arrays({"time": dates})
+            columns |= columns_of_arrays({"time": dates})
         return columns
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from caltest.plots.canvas import Picture
+from caltest.plots.chart import Picture
 from caltest.plots.forests import (
     classes,
     differences,

@@ -13,8 +13,7 @@ import numpy as np
 
 from caltest._base.arrays import one_of
 from caltest.errors import StatisticError
-from caltest.plots.canvas import DASHED, GREY, INK, PALE, RED, Picture, Style
-from caltest.plots.chart import Chart, decades, sign
+from caltest.plots.chart import DASHED, GREY, INK, PALE, RED, Chart, Picture, Style, decades, sign
 from caltest.results import (
     AuditReport,
     CalibrationTestResult,

@@ -16,8 +16,21 @@ from caltest.errors import StatisticError
 from caltest.monitoring import ComparisonMonitor, Monitor
 from caltest.nulls.laws import ExactNull, SimulatedNull
 from caltest.plots import chart as scales
-from caltest.plots.canvas import BLUE, DASHED, GREY, INK, PALE, RED, Picture, Style
-from caltest.plots.chart import Chart, Frame, Truth, decades, headline
+from caltest.plots.chart import (
+    BLUE,
+    DASHED,
+    GREY,
+    INK,
+    PALE,
+    RED,
+    Chart,
+    Frame,
+    Picture,
+    Style,
+    Truth,
+    decades,
+    headline,
+)
 from caltest.results import (
     BinSensitivity,
     BrierDecomposition,
@@ -34,8 +47,8 @@ from caltest.results import (
     short,
 )
 from caltest.results.aspects import RevisionTest
+from caltest.results.decisions import DecisionCurve
 from caltest.results.hypotheses import NullDistribution
-from caltest.results.net_benefit import DecisionCurve
 from caltest.results.rendering import SMALLEST_SHOWN, in_percent
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import numpy as np
 
 from caltest._base import BoolArray, FloatArray
 from caltest.errors import StatisticError
-from caltest.plots import canvas
 from caltest.plots import chart as scales
-from caltest.plots.canvas import (
+from caltest.plots.chart import (
     BLUE,
     DASHED,
     GREY,
@@ -25,14 +24,11 @@ from caltest.plots.canvas import (
     PALE,
     RED,
     SMALL_PRINT,
-    Picture,
-    Style,
-    room,
-)
-from caltest.plots.chart import (
     Chart,
     Frame,
+    Picture,
     Scale,
+    Style,
     Truth,
     foot,
     heading,
@@ -40,6 +36,7 @@ from caltest.plots.chart import (
     key,
     lines,
     p_equals,
+    room,
     sign,
     wide,
 )
@@ -138,15 +135,15 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
     """
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
-    ax = canvas.paper(ax, canvas.COLUMN, 0.8 + 1.2 * rows)
-    *places, strip = canvas.divided(ax, rows, across, len(parts), 0.4)
+    ax = scales.paper(ax, scales.COLUMN, 0.8 + 1.2 * rows)
+    *places, strip = scales.divided(ax, rows, across, len(parts), 0.4)
     labelled, panels, entries = across * (rows // 2), [], _signs(parts)
     for j, (part, place) in enumerate(zip(parts, places, strict=True)):
         chart, (xlabel, ylabel) = Chart(place), frame.labels(part.subject)
         draw(chart, part)
         entries |= chart.entries
         corner = j == across * (rows - 1)  # the axes say once what they show
-        chart.axes(xlabel * corner, ylabel * (j == labelled), size=canvas.SMALL_PRINT)
+        chart.axes(xlabel * corner, ylabel * (j == labelled), size=scales.SMALL_PRINT)
         if not frame.scale.log_odds:
             place.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         place.tick_params(labelbottom=j + across >= len(parts), labelleft=j % across == 0)

@@ -1,45 +1,57 @@
 """The audit: every usual lens in one call.
 
-:func:`audit` is the entry; questions and tests are in :mod:`caltest.reports.findings`,
-verdict and sentences in :mod:`caltest.reports.conclusion`.
+:func:`audit` is the entry; questions and tests are in :mod:`caltest.reports.findings`.
+:func:`report_of` sums their rows up to a verdict and sentences; :class:`ErrorBounds` bounds the
+error, and says whether it is within a tolerance.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import exp, inf
 from typing import Literal, Unpack
 
 import numpy as np
 
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
+from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, several
 from caltest.data import Facts
+from caltest.data.facts import RIGHT
+from caltest.data.lenses import OneVsRest, TopK
 from caltest.data.utilities import UtilityLike
 from caltest.errors import (
     DegenerateDataWarning,
     FewClustersWarning,
     StatisticError,
     UnsupportedFactError,
+    spelt,
 )
 from caltest.inference import (
     calibration_test,
+    confidence_interval,
+    cox_recalibration,
     individual_error,
     joint_test,
     promise,
     segment_search,
 )
-from caltest.inference._input import take_rows, take_tally
+from caltest.inference._input import Analysis, take_rows, take_tally
 from caltest.inference.dependence import warn_of_few
 from caltest.inference.null import holm
 from caltest.inference.wrong_classes import class_errors
 from caltest.nulls import Run, Workers, check_run
-from caltest.reports.conclusion import ErrorBounds, noticeable_error, report_of
 from caltest.reports.findings import (
     AuditQuestion,
     Judged,
+    StatisticAndLens,
     TestAnswer,
+    direction_of,
+    means_of,
     null_of,
+    of_other_label,
     questions,
     row_of,
     sums_of,
@@ -49,14 +61,21 @@ from caltest.reports.findings import (
 from caltest.results import (
     AuditReport,
     AuditRow,
+    AuditVerdict,
     CalibrationTestResult,
+    CoxRecalibration,
+    Finding,
     IndividualErrorResult,
     PromiseResult,
+    Segment,
     Subgroups,
     WorstClassResult,
+    format_range,
+    format_value,
 )
 from caltest.results.base import WORST_ALPHA, go_on
-from caltest.statistics import UtilityCalibration
+from caltest.results.rendering import percent
+from caltest.statistics import MeanDifference, UtilityCalibration
 from caltest.tallies import AnyTally, RowsOrTally
 
 
@@ -374,3 +393,451 @@ def _promised(
             rng=draws["rng"],
         )  # fmt: skip
     return None
+
+
+# ------------------------------------------------------------------------------
+# The verdict of an audit on all its rows together, and its summary in words.
+
+
+#: Directions of the top class in words.
+CONFIDENCE = {
+    "overconfident": "overconfident",
+    "underconfident": "underconfident",
+    "mixed": "overconfident in some ranges and underconfident in others",
+}
+
+
+#: Smallest error that has to be detectable where no tolerance is given.
+NOTICED = 0.1
+
+
+#: Verdicts that rest on independent rows and known outcomes: rejections, bounds of the error.
+DOUBTFUL = (
+    *(AuditVerdict.MISCALIBRATED, AuditVerdict.MATTERS),
+    *(AuditVerdict.TOO_LITTLE_TO_MATTER, AuditVerdict.WITHIN_TOLERANCE),
+)
+
+
+def report_of(
+    data: RowsOrTally,
+    rows: tuple[AuditRow, ...],
+    alpha: float,
+    tolerance: float | None,
+    bounds: ErrorBounds | None,
+    elsewhere: dict[str, ErrorBounds],
+) -> AuditReport:
+    """Combine the rows of an audit into its report: verdict, direction and sentences.
+
+    ``bounds`` is the interval of the headline error; ``elsewhere`` holds the intervals of other
+    errors above the tolerance, by lens and class.
+    """
+    one_event = data.followup is not None or data.multilabel  # nothing is asked of the top class
+    if data.classes == RIGHT or one_event:
+        subject, (confidence, accuracy) = "event", means_of(data, 1)
+    else:
+        subject, (confidence, accuracy) = "top", Analysis.through(TopK(1), data).problem.means()
+    named = rows[0].subject == "event" and data.classes != RIGHT
+    event = means_of(data, 1) if named else (np.nan, np.nan)
+    top = next(r for r in rows if r.subject == subject and r.aspect in ("error", "groups"))
+    impossible, line = data.impossible, None
+    if impossible.size or any(row.verdict.rejects for row in rows):
+        verdict = AuditVerdict.MISCALIBRATED
+        direction, summary = _wrong(data, rows, top, alpha, (confidence, accuracy), event)
+        of_all = [r for r in rows if r.subject == "event" and r.aspect in ("error", "shape")]
+        line = _cox_line(data, alpha) if any(row.verdict.rejects for row in of_all) else None
+        summary[1:1] = [] if line is None else [_extreme(data, line)]
+    else:
+        direction, (verdict, passed) = "", _not_rejected(data, rows[0], tolerance)
+        summary = [passed] if tolerance is None else []
+    summary += _of_single_items(rows)
+    summary[:0] = filter(None, [of_other_label(data)])
+    if bounds is not None:
+        beside = "."
+        if tolerance is not None:
+            verdict, beside = _beside(tolerance, data.n, rows, bounds, elsewhere)
+        summary.append(
+            f"With {bounds.confidence} confidence, the calibration error on new data "
+            f"({rows[0].lens}) is {bounds}{beside}"
+        )
+    if verdict is not AuditVerdict.TOO_LITTLE_DATA:
+        summary += [
+            f"Too little data for {row.lens}: an error of up to {_passing(row)} would be missed."
+            for row in rows
+            if row.verdict is Finding.TOO_LITTLE_DATA
+        ]
+    if impossible.size:
+        summary.append(_refuted(data))
+    doubts = [note for note in data.notes if isinstance(note, Doubt)]
+    undermined = any(isinstance(note, (DependenceDoubt, FollowupDoubt)) for note in doubts)
+    if undermined and verdict in DOUBTFUL and not impossible.size:
+        verdict = AuditVerdict.IN_DOUBT
+    summary[:0] = [f"This is in doubt: {note}." for note in doubts]
+    return AuditReport(
+        verdict=verdict,
+        summary=tuple(summary),
+        direction=direction,
+        rows=rows,
+        n=data.n,
+        n_classes=data.n_classes,
+        accuracy=accuracy,
+        folds=top.test.folds,
+        series=top.test.series,
+        confidence=confidence,
+        observed=event[1],
+        predicted=event[0],
+        slope=np.nan if line is None else line.slope,
+        slope_low=np.nan if line is None else line.slope_interval[0],
+        slope_high=np.nan if line is None else line.slope_interval[1],
+        low=np.nan if bounds is None else bounds.low,
+        high=np.nan if bounds is None else bounds.high,
+        alpha=alpha,
+        tolerance=tolerance,
+        impossible=impossible.size,
+        notes=tuple(_notes(data, rows)),
+        unsearched=_unsearched(data),
+        doubted=bool(doubts),
+        copies=data.copies,
+        followup=top.test.followup,
+    )
+
+
+def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
+    """Say that single items differ from their predictions, and what that is not."""
+    found = [row.individual for row in rows if row.verdict is Finding.SINGLE_ITEMS]
+    also = " also" * any(row.verdict.rejects for row in rows)
+    no_bias = " This scatter is no bias: averages over many items can be right." * (not also)
+    return [
+        f"Single items{also} differ from their predictions by more than their number of votes "
+        f"explains: their shares of votes by {each.distance}, as a root mean square.{no_bias} A "
+        "statement on a single item must allow for it."
+        for each in found
+        if each is not None
+    ]
+
+
+def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
+    """Return Cox's line of a binary outcome if the interval of its slope excludes 1.
+
+    None otherwise.
+    """
+    p = Analysis.through(OneVsRest(1), data).problem.probs
+    if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
+        return None
+    with suppress(StatisticError):
+        rows = sums_of(whole_rows(data), OneVsRest(1))
+        line = cox_recalibration(rows, lens=OneVsRest(1), level=1.0 - alpha)
+        low, high = line.slope_interval
+        return None if low <= 1.0 <= high else line
+    return None
+
+
+def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
+    """Return a sentence on the slope: too extreme, not extreme enough, or in the wrong order.
+
+    It names the prediction at which the line crosses the diagonal if at least 5 % of the rows lie
+    on each side of it.
+    """
+    p = Analysis.through(OneVsRest(1), data).problem.probs[:, 0]
+    turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
+    sides = ("high", "low") if line.slope < 1.0 else ("low", "high")
+    words = "too extreme" if line.slope < 1.0 else "not extreme enough"
+    words = "in the wrong order" if line.slope < 0.0 else words
+    where = ", beside their level"
+    if np.quantile(p, 0.05) < turn < np.quantile(p, 0.95):  # rows of both sides show it
+        where = f": above {percent(turn, 0.0)} they are too {sides[0]}, below too {sides[1]}"
+    ends = (line.slope, *line.slope_interval)
+    slope, low, high = (format_value(each, line.slope_se) for each in ends)
+    return (
+        f"Predictions are {words}{where} (calibration slope {slope}, {100 * line.level:.4g} % "
+        f"interval {low} to {high}; 1 if calibrated)."
+    )
+
+
+def _refuted(data: RowsOrTally) -> str:
+    """Return a sentence on outcomes that had probability exactly 0.
+
+    It names the first such row, says that one refutes calibration, and how to handle rounding.
+    """
+    impossible = data.impossible
+    first, row = "", int(impossible[0])
+    if data.has_rows and data.rows is not None:
+        row = row if data.rows.places is None else int(data.rows.places[row])
+        first = f" (the first in row {row + 1}, counted from 1)"
+    wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
+    others = rounded = ""
+    if wrong and data.rows is not None:
+        p = data.rows.probs[:, 1]
+        unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
+        rounded = spelt(" or leave these rows out with rounded=True (--rounded)")
+        if unsure.n:
+            others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}."
+    return (
+        f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
+        f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
+        f"then give them unrounded{rounded}.{others}"
+    )
+
+
+def _wrong(
+    data: RowsOrTally,
+    rows: tuple[AuditRow, ...],
+    top: AuditRow,
+    alpha: float,
+    means: tuple[float, float],
+    event_means: tuple[float, float],
+) -> tuple[str, list[str]]:
+    """Return (direction, sentences) of a miscalibrated model.
+
+    ``top`` is the first row about the top class; ``means`` are its mean confidence and accuracy,
+    and ``event_means`` mean prediction and event rate of label 1, NaN for more than two classes.
+    """
+    (confidence, accuracy), (mean, rate), direction = means, event_means, ""
+    called = f"Class {data.class_name(1)}"
+    sentences, gap = list[str](), confidence - accuracy
+    significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
+    of_one = [row for row in significant if row.subject in ("event", "top")]
+    errors = [row for row in of_one if row.aspect == "error"]
+    shown = [row for row in of_one if row.aspect in ("error", "shape")]
+    event = next((row for row in errors if row.subject == "event"), None)
+    if shown and (mean != mean or top.subject == "top"):
+        if abs(gap) >= 0.5 * top.test.estimate:
+            direction = "overconfident" if gap > 0 else "underconfident"
+        elif top in errors:
+            direction = "mixed"
+    if shown and mean == mean:
+        if abs(mean - rate) >= 0.5 * (errors or rows)[0].test.estimate:
+            # One direction only: of a rare event the top class says the contrary.
+            direction = "too high" if mean > rate else "too low"
+            sentences.append(f"{called}: {direction_of(mean, rate)}.")
+        elif event is not None:
+            both = f"predicts {percent(mean, rate)} on average, observed {percent(rate, mean)}"
+            sentences.append(f"{called}: too high in some ranges and too low in others ({both}).")
+    if direction in CONFIDENCE:
+        sentences.append(
+            f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
+            f"average and is right in {percent(accuracy, confidence)} of cases."
+        )
+    if significant and not errors and rows[0].aspect == "error":
+        judged = rows[0].verdict is not Finding.TOO_LITTLE_DATA
+        passed = "is within sampling noise" if judged else "cannot be judged"
+        sentences.append(
+            f"The binned error ({rows[0].lens}) {passed}, but miscalibration shows in: "
+            f"{', '.join(row.lens for row in significant)}."
+        )
+    main = event or (top if top in errors else None)
+    if main is not None:
+        sentences.append(
+            f"The error ({main.lens}) is {main.test.shown_estimate}; its noise floor, the mean "
+            f"under calibration, is {main.test.shown_floor}."
+        )
+    score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
+    if not direction and score is not None:
+        direction = "overconfident" if score.test.excess > 0 else "underconfident"
+    return direction, sentences
+
+
+def _passing(row: AuditRow) -> str:
+    """Return, as printed, the largest error of a row that noise could explain."""
+    return format_value(row.critical, row.test.null_std)
+
+
+def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...]) -> list[str]:
+    lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
+    lenses_of: dict[str, dict[str, None]] = {}
+    for lens, row in zip(lenses, rows, strict=True):
+        for note in row.test.notes:
+            if note not in row.detail and note not in data.notes:
+                lenses_of.setdefault(note, {})[lens] = None
+    everywhere = len(set(lenses))
+    notes = [note for note in data.notes if not isinstance(note, Doubt)]
+    for note, at in lenses_of.items():
+        notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
+    if rows[0].test.clusters is not None:
+        notes.append(f"{rows[0].lens}: rows come in clusters: {rows[0].test.clusters}")
+    if data.weights is not None:
+        alike = f"{data.effective_n:.1f} of equal weight (effective n)"
+        notes.append(f"rows are weighted, and as informative as {alike}")
+        share = float(data.weights.max() / data.weights.sum()) if data.rows is data else 0.0
+        if share > 0.5:
+            notes.append(
+                f"caution: row {int(data.weights.argmax())} carries {share:.0%} of all weight, so "
+                "that the answer is about this row: check its weight"
+            )
+    return notes
+
+
+def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
+    """Return the names of unused columns that a segment search could take as features."""
+    rows = data.rows
+    if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
+        return ()
+    if rows.by is not None:  # a search of all rows together would answer another question
+        return ()
+    return () if rows.followup is not None or rows.multilabel else rows.unused
+
+
+def _beside(
+    tolerance: float,
+    n: int,
+    rows: tuple[AuditRow, ...],
+    bounds: ErrorBounds,
+    elsewhere: dict[str, ErrorBounds],
+) -> tuple[AuditVerdict, str]:
+    """Return (verdict, end of a sentence): whether the error exceeds the tolerance.
+
+    The interval of the headline error decides, unless a segment, a class or a subgroup in
+    ``elsewhere`` certainly or possibly exceeds the tolerance. ``n`` is used to say how many rows
+    would decide.
+    """
+    rejected = any(row.verdict.rejects for row in rows)
+    within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
+    if within is False:
+        return AuditVerdict.MATTERS, f", so it is larger than {limit}."
+    segment = _largest_segment(rows)
+    if segment is not None and segment.at_least > tolerance:
+        return AuditVerdict.MATTERS, (
+            f". In {segment.name}, observed and predicted differ by more than {limit}: by at least "
+            f"{format_value(segment.at_least, segment.chance)} (intervals of all segments hold "
+            "together)."
+        )
+    if elsewhere:
+        name, worst = max(elsewhere.items(), key=lambda item: item[1].low)
+        if worst.low > tolerance:
+            verdict, beyond = AuditVerdict.MATTERS, "is larger than"
+        else:
+            verdict, beyond = AuditVerdict.CANNOT_TELL, "may be larger than"
+        return verdict, (
+            f". The error of {name} {beyond} {limit}: it is {worst} ({worst.confidence} interval)."
+        )
+    if segment is not None and abs(segment.difference) > tolerance:
+        return AuditVerdict.CANNOT_TELL, (
+            f". In {segment.name}, observed and predicted may differ by more than {limit}: by at "
+            f"least {format_value(segment.at_least, segment.chance)}."
+        )
+    if within:
+        verdicts = (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER)
+        real = ": real, but too little to matter" * rejected
+        return verdicts[rejected], f", so it is within {limit}{real}."
+    needed = bounds.rows_to_tell(n, tolerance)
+    undecided = f". Inconclusive: it may be above or below {limit}."
+    if needed is not None:
+        undecided += (
+            f" About {needed} observations should decide, unless the true error is close to "
+            f"{tolerance:g}."
+        )
+    return AuditVerdict.CANNOT_TELL, undecided + " The error is not sampling noise." * rejected
+
+
+def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
+    """Return the segment with the largest lower bound of |observed − predicted|.
+
+    Only rejected searches count; None without one.
+    """
+    searches = [row.search for row in rows if row.search is not None and row.verdict.rejects]
+    segments = [segment for search in searches for segment in search.segments]
+    return max(segments, key=lambda s: (s.at_least, abs(s.difference)), default=None)
+
+
+def noticeable_error(data: RowsOrTally) -> float:
+    """Return the smallest error that an audit should not miss, in probability units.
+
+    It is 0.1; for two classes it is the mean prediction, or its complement, if that is below 0.1.
+    """
+    if data.n_classes > 2 or data.multilabel:
+        return NOTICED
+    mean = means_of(data, 1)[0]
+    return min(NOTICED, mean or NOTICED, 1.0 - mean or NOTICED)
+
+
+def _not_rejected(
+    data: RowsOrTally, row: AuditRow, tolerance: float | None
+) -> tuple[AuditVerdict, str]:
+    """Return (verdict, sentence) where no test rejects.
+
+    The verdict is "calibrated" if an error of the size to be noticed would have been detected, and
+    "too little data", with the number of rows that are needed, otherwise.
+    """
+    noticed = tolerance or noticeable_error(data)
+    if row.verdict is not Finding.TOO_LITTLE_DATA:
+        return AuditVerdict.CALIBRATED, (
+            "No miscalibration detected. At this sample size, errors below "
+            f"{_passing(row)} ({row.lens}) cannot be distinguished from noise."
+        )
+    needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
+    return AuditVerdict.TOO_LITTLE_DATA, (
+        f"With {several(data.n, 'prediction')} even an error of {noticed:.2g} would not be "
+        "detectable: these data can neither confirm nor refute calibration. At least "
+        f"{needed} rows like these are needed."
+    )
+
+
+# ------------------------------------------------------------------------------
+# How large an error may be, and what that means beside the largest acceptable one.
+
+
+@dataclass(frozen=True)
+class ErrorBounds:
+    """Calibration error with its interval: each bound is wrong with probability at most ``alpha``.
+
+    ``estimate`` is the plug-in error and ``corrected`` the debiased one, both in probability units.
+    """
+
+    estimate: float
+    corrected: float
+    low: float
+    high: float
+    alpha: float
+
+    @classmethod
+    def of(cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run) -> ErrorBounds:
+        """Compute the interval of level 1 − 2 alpha for the error of a (statistic, lens) pair."""
+        statistic, lens = pair
+        alpha = min(alpha, 0.25)
+        interval = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,
+                                    **draws)  # fmt: skip
+        assert interval.low is not None
+        assert interval.high is not None
+        return cls(interval.estimate, interval.corrected, interval.low, interval.high, alpha)
+
+    @classmethod
+    def of_part(
+        cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run
+    ) -> ErrorBounds:
+        """Compute the interval for the error of a class or subgroup, also by its mean difference.
+
+        The absolute value of mean observed − predicted is at most the error. Its lower bound and
+        that of the error each have half of ``alpha``, and the larger one is taken.
+        """
+        whole, half = cls.of(data, pair, alpha, draws), min(alpha, 0.25) / 2.0
+        try:
+            signed = confidence_interval(
+                data, None, MeanDifference(), lens=pair[1], level=1.0 - half, **draws
+            )
+        except StatisticError:  # vectors, and designs without an interval of the difference
+            return whole
+        assert signed.low is not None
+        assert signed.high is not None
+        own = cls.of(data, pair, half, draws).low
+        return replace(whole, low=max(own, signed.low, -signed.high))
+
+    def within(self, limit: float) -> bool | None:
+        """Return whether the error is at most ``limit``; None where that cannot be told."""
+        return False if self.low > limit else True if self.high <= limit else None
+
+    def rows_to_tell(self, n: int, limit: float) -> int | None:
+        """Return the number of rows at which the interval would be as long as ``limit``.
+
+        These rows decide whether the error exceeds the limit, unless the truth is within about half
+        of the limit from it. Lengths shrink like 1/√n, from the present n. None if the interval is
+        already so short.
+        """
+        width = self.high - self.low
+        return int(np.ceil(n * (width / limit) ** 2 / 100.0)) * 100 if width > limit > 0.0 else None
+
+    @property
+    def confidence(self) -> str:
+        """Confidence level of the interval, as text."""
+        return f"{100.0 - 200.0 * self.alpha:g} %"
+
+    def __str__(self) -> str:
+        return f"between {format_range(self.low, self.high, ' and ')}"

@@ -19,10 +19,19 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest._base.saving import write_file
 from caltest.errors import StatisticError
-from caltest.plots.canvas import GREY, Style
+from caltest.plots.chart import GREY, Style
+from caltest.reports.elements import (
+    CHIP_SHAPES,
+    MINUS,
+    FirstScreen,
+    PictureWords,
+    part_forest,
+    points,
+    share,
+    small_scale,
+    switch,
+)
 from caltest.reports.measures import WORDING, DataSummary, Measures
-from caltest.reports.screen import CHIP_SHAPES, FirstScreen, part_forest, small_scale
-from caltest.reports.views import MINUS, PictureWords, points, share, switch
 from caltest.results import (
     AuditReport,
     AuditVerdict,
@@ -37,7 +46,6 @@ from caltest.results import (
     format_p,
     format_range,
     format_value,
-    frames,
 )
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, WORST_IS_SHOWN
@@ -442,7 +450,7 @@ class Report(Result):
     def _procedure(self) -> list[str]:
         return [f"{self.profile} report"]
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, written.TypedColumn]:
         return self.audit._frame_columns()
 
     def __str__(self) -> str:

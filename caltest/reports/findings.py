@@ -1,7 +1,7 @@
 """Questions of an audit, their tests and findings.
 
 :func:`questions` lists the questions, and :func:`row_of` judges one of them by its adjusted
-p-value; :mod:`caltest.reports.conclusion` sums all up to a verdict.
+p-value; :mod:`caltest.reports.audit` sums all up to a verdict.
 """
 
 from __future__ import annotations

@@ -19,16 +19,10 @@ from caltest.data.lenses import Lens, LensLike
 from caltest.data.predictions import match_rows
 from caltest.errors import Reading, StatisticError
 from caltest.inference import confidence_interval
-from caltest.inference._input import (
-    Analysis,
-    evaluated,
-    noted,
-    paired_rows,
-    take_rows_or_tally,
-)
+from caltest.inference._input import Analysis, evaluated, noted, paired_rows, take_rows_or_tally
 from caltest.nulls import Run, Workers
 from caltest.read.arguments import has_labels, lent_labels, with_ids
-from caltest.reports.conclusion import ErrorBounds
+from caltest.reports.audit import ErrorBounds
 from caltest.reports.findings import of_other_label
 from caltest.results import GateCheck, GateResult, GateVerdict
 from caltest.results.base import go_on

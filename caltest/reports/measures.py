@@ -25,12 +25,8 @@ from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.reliability import View, spread
 from caltest.inference.sites import log_ratio
 from caltest.nulls.laws import clopper_pearson
-from caltest.results import (
-    CoxRecalibration,
-    ReliabilityFit,
-    Result,
-    frames,
-)
+from caltest.results import CoxRecalibration, ReliabilityFit, Result
+from caltest.results import rendering as frames
 from caltest.results.rendering import Columns, percent
 from caltest.statistics import (
     E50,
@@ -205,7 +201,7 @@ class Measures(Result):
         return [{name: vars(self)[name] for name in names} | {"measure": called}]
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        return frames.of_arrays(self._tables()[0])
+        return frames.columns_of_arrays(self._tables()[0])
 
     def _in_words(self) -> list[str]:
         return [WORDING["measures_without"]] if "ICI (lowess)" in self.measure else []
@@ -397,7 +393,7 @@ class ClassTable(Result):
         return [{name: vars(self)[name] for name in names}]
 
     def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        return frames.of_arrays(self._tables()[0])
+        return frames.columns_of_arrays(self._tables()[0])
 
     def _in_words(self) -> list[str]:
         left = self.n_classes - len(self.name)

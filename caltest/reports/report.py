@@ -37,14 +37,7 @@ from caltest.reports.audit import audited
 from caltest.reports.document import Report, Section, paragraph
 from caltest.reports.findings import whole_rows
 from caltest.reports.first_screen import Findings, ScreenTerms, first_screen
-from caltest.reports.measures import (
-    WORDING,
-    ClassTable,
-    DataSummary,
-    Measures,
-    cox_line,
-    lowess,
-)
+from caltest.reports.measures import WORDING, ClassTable, DataSummary, Measures, cox_line, lowess
 from caltest.results import AuditReport, Result, ending
 from caltest.statistics import ECE, RowProblem, StatisticLike
 from caltest.tallies import RowsOrTally

@@ -1,4 +1,8 @@
-"""Results: frozen values, printed, drawn, and written as JSON or data frames."""
+"""Results: frozen values, printed, drawn, and written as JSON or data frames.
+
+Every result is a frozen dataclass derived from :class:`caltest.results.base.Result`: it prints, has
+``to_json``, ``to_frame``, ``to_markdown`` and ``to_latex``, and ``plot`` where there is a picture.
+"""
 
 from .aspects import ClassComponent as ClassComponent
 from .aspects import IndividualErrorResult as IndividualErrorResult
@@ -17,12 +21,14 @@ from .base import Result as Result
 from .base import Subgroups as Subgroups
 from .base import ending as ending
 from .base import short as short
+from .decisions import DecisionCurve as DecisionCurve
 from .decisions import EquivalenceTestResult as EquivalenceTestResult
 from .decisions import GateCheck as GateCheck
 from .decisions import GateResult as GateResult
 from .decisions import GradeTest as GradeTest
 from .decisions import GradeTests as GradeTests
 from .decisions import Plan as Plan
+from .decisions import PromiseResult as PromiseResult
 from .estimates import BrierDecomposition as BrierDecomposition
 from .estimates import CentreCurve as CentreCurve
 from .estimates import ConfidenceIntervalResult as ConfidenceIntervalResult
@@ -41,8 +47,6 @@ from .hypotheses import ComparisonResult as ComparisonResult
 from .hypotheses import ComparisonTable as ComparisonTable
 from .hypotheses import JointTestResult as JointTestResult
 from .hypotheses import ScoreDifference as ScoreDifference
-from .net_benefit import DecisionCurve as DecisionCurve
-from .net_benefit import PromiseResult as PromiseResult
 from .rendering import format_p as format_p
 from .rendering import format_range as format_range
 from .rendering import format_value as format_value

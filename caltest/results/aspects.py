@@ -7,7 +7,7 @@ from math import exp, log
 from typing import ClassVar
 
 from caltest._base.arrays import FloatArray
-from caltest.results import frames, sketches
+from caltest.results import rendering, sketches
 from caltest.results.base import WORST_PRINTED, Record, Result
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import (
@@ -117,8 +117,8 @@ class WorstClassResult(Result):
     def _tables(self) -> list[Columns]:
         return [attributes(self.components, COLUMNS_OF_CLASSES)]
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        return frames.of_records(self.components, ClassComponent)
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
+        return rendering.columns_of_records(self.components, ClassComponent)
 
     def _card(self) -> Card:
         numbers = [

@@ -17,11 +17,11 @@ from caltest._base.arrays import BoolArray
 from caltest._base.features import Condition, as_features, holds
 from caltest._base.written import several
 from caltest.errors import StatisticError
-from caltest.results import frames, sketches
+from caltest.results import rendering, sketches
 from caltest.results.aspects import IndividualErrorResult, WorstClassResult
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
+from caltest.results.decisions import PromiseResult
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.net_benefit import PromiseResult
 from caltest.results.rendering import (
     LINE_WIDTH,
     Card,
@@ -316,10 +316,12 @@ class AuditReport(Result):
             drawing=sketches.forest(drawn, "Error, grey: noise floor"),
         )
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        of_tests = frames.of_records((row.test for row in self.rows), CalibrationTestResult)
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
+        of_tests = rendering.columns_of_records(
+            (row.test for row in self.rows), CalibrationTestResult
+        )
         names = ("statistic", "null", "estimate", "null_mean", "null_std")
-        rows = frames.of_records(self.rows, AuditRow)
+        rows = rendering.columns_of_records(self.rows, AuditRow)
         return {**rows, **{name: of_tests[name] for name in names}}
 
     @property
@@ -651,10 +653,10 @@ class SegmentSearch(Result):
             drawing=sketches.forest(rows, "Observed − predicted"),
         )
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         rows = self.segments or (self.whole, *self.strongest)
-        listed = frames.of_arrays({"listed": [bool(self.segments)] * len(rows)})
-        return frames.of_records(rows, Segment) | listed
+        listed = rendering.columns_of_arrays({"listed": [bool(self.segments)] * len(rows)})
+        return rendering.columns_of_records(rows, Segment) | listed
 
     def _facts(self) -> list[str]:
         rows, features = several(self.n, "prediction"), several(len(self.columns) - 1, "column")

@@ -21,7 +21,7 @@ import numpy as np
 from caltest._base.arrays import Ended
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
-from caltest.results import frames, rendering, verdicts
+from caltest.results import rendering, verdicts
 from caltest.results.rendering import (
     Card,
     Columns,
@@ -170,15 +170,15 @@ class Record:
             other library takes the result by the Arrow stream interface: ``pl.DataFrame(result)``,
             ``pyarrow.table(result)``, ``pd.DataFrame.from_arrow(result)``.
         """
-        return frames.to_frame(self._frame_columns())
+        return rendering.to_frame(self._frame_columns())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export :meth:`to_frame` as an Arrow stream."""
-        return frames.in_polars(self._frame_columns()).__arrow_c_stream__(requested_schema)
+        return rendering.in_polars(self._frame_columns()).__arrow_c_stream__(requested_schema)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         """Return the columns of the data frame; by default the plain fields, in one row."""
-        return frames.of_records([self])
+        return rendering.columns_of_records([self])
 
     def plot(
         self, ax: Axes | None = None, *, size: str = "paper", legend: bool = True, **options: object
@@ -204,7 +204,7 @@ class Record:
         drawn = vars(import_module(f"caltest.plots.{module}"))[function](self, ax, **options)
         if size == "paper" and legend:
             return drawn
-        return import_module("caltest.plots.canvas").restyled(drawn, ax, size, legend)
+        return import_module("caltest.plots.chart").restyled(drawn, ax, size, legend)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -815,8 +815,8 @@ class Subgroups(Record):
         named = {"subgroup": self.names, "n": self.counts}
         return {**named, **columns, "adjusted": self.adjusted, **last}
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        tests = frames.of_records(t for t in self.tests if t is not None)
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
+        tests = rendering.columns_of_records(t for t in self.tests if t is not None)
         places = iter(range(len(self.tests)))
         rows = [next(places) if t is not None else None for t in self.tests]
         spread = {
@@ -826,7 +826,7 @@ class Subgroups(Record):
         none: tuple[None, ...] = (None,) * len(self.names)
         numbers = ("adjusted", "alike", "predicted", "observed")
         return {
-            **frames.of_arrays({"subgroup": self.names, "n": self.counts}),
+            **rendering.columns_of_arrays({"subgroup": self.names, "n": self.counts}),
             **spread,
             **{name: (float, vars(self)[name] or none) for name in numbers},
             "finding": (str, [word and str(word) for word in self.findings or none]),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.results import frames
+from caltest.results import rendering
 from caltest.results.base import Record, Result, Subgroups, short
 from caltest.results.rendering import (
     Card,
@@ -320,12 +320,12 @@ class CoxRecalibration(Result):
         drawing = line(x, fitted, axes, band=(low, high), square=True)
         return replace(super()._card(), numbers=(*numbers, both), drawing=drawing)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         pvalues = {"intercept": None, "slope": self.lr_slope_pvalue}
         pvalues |= {"in_the_large": self.lr_intercept_pvalue}
         pvalues |= {} if self.oe is None else {"oe": None}
         values = vars(self)
-        return frames.of_arrays(
+        return rendering.columns_of_arrays(
             {
                 "term": [*pvalues],
                 "estimate": [values[name] for name in pvalues],
@@ -410,14 +410,14 @@ class CentreCurve(Record):
     sites: tuple[str, ...]
     curves: FloatArray
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         limits = {
             f"{name}_{end}": vars(self)[name][:, j]
             for name in ("interval", "prediction")
             for j, end in enumerate(("low", "high"))
         }
         at = {"at": self.at, "mean": self.mean}
-        return frames.of_arrays({**at, **limits, "tau": self.tau, "counts": self.counts})
+        return rendering.columns_of_arrays({**at, **limits, "tau": self.tau, "counts": self.counts})
 
 
 @dataclass(frozen=True, eq=False)
@@ -508,13 +508,13 @@ class MetaAnalysis(Result):
         remarks = tuple(self._in_words())
         return Card(self.title, "plain", headline, numbers, remarks, drawing)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         rows: dict[str, Sequence[Any]] = {"site": self.sites, "n": self.counts}
         rows["events"] = self.events
         for name in ("log_oe", "intercept", "slope"):
             effect: PooledEffect = vars(self)[name]
             rows |= {name: effect.values, f"{name}_se": effect.errors}
-        return frames.of_arrays(rows)
+        return rendering.columns_of_arrays(rows)
 
     def _in_words(self) -> list[str]:
         return [

@@ -13,7 +13,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, number
 from caltest.errors import StatisticError
-from caltest.results import frames, sketches
+from caltest.results import rendering, sketches
 from caltest.results.base import Result, short
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import Card, Columns, Tone, format_p, format_value
@@ -98,9 +98,9 @@ class ReliabilityDifference(Result):
         drawing = sketches.line(self.predicted, self.difference, axes, band=ends, level=0.0)
         return replace(super()._card(), numbers=numbers, drawing=drawing)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         names = ("cell", "predicted", "count_a", "count_b", "difference", "low", "high")
-        return frames.of_arrays({name: vars(self)[name] for name in names})
+        return rendering.columns_of_arrays({name: vars(self)[name] for name in names})
 
     def _in_words(self) -> list[str]:
         return [f"Observed − predicted of {self.names[0]}, less its value for {self.names[1]}."]
@@ -177,8 +177,8 @@ class BinSensitivity(Result):
         drawing = sketches.forest(rows, "ECE, grey: noise band")
         return replace(super()._card(), numbers=numbers, drawing=drawing)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        return frames.of_arrays(self._tables()[0])
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
+        return rendering.columns_of_arrays(self._tables()[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,9 +395,9 @@ class ReliabilityFit(Result):
         drawing = sketches.line(self.predicted, self.fitted, axes, band=band, square=True)
         return replace(super()._card(), numbers=tuple(numbers), drawing=drawing)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         names = ("predicted", "fitted", "deviation", "low", "high")
-        return frames.of_arrays({name: getattr(self, name) for name in names})
+        return rendering.columns_of_arrays({name: getattr(self, name) for name in names})
 
     def _procedure(self) -> list[str]:
         how = "simultaneous " if self.simultaneous else ""
@@ -560,11 +560,11 @@ class ReliabilityCurve(Result):
         shown = (f"The picture shows {self.names[worst]}.",) if len(self.names) > 1 else ()
         return replace(super()._card(), numbers=tuple(numbers), remarks=shown, drawing=drawn)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         of = {"name": [self.names[j] for j in self.component]}
         columns = {name: vars(self)[name] for name in CURVE_COLUMNS}
         found = {"deviation": self.deviation, "outside": self.outside}
-        return frames.of_arrays({**of, **columns, **found})
+        return rendering.columns_of_arrays({**of, **columns, **found})
 
 
 @dataclass(frozen=True, eq=False)
@@ -641,11 +641,11 @@ class ReliabilitySimplex(Result):
         )
         return replace(super()._card(), numbers=numbers)
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         vectors = ("bin_low", "bin_high", "predicted", "observed", "deviation")
         columns: dict[str, AnyArray] = {"count": self.count}
         for name in vectors:
             values = getattr(self, name)
             columns |= {f"{name}_{corner}": values[:, j] for j, corner in enumerate(self.names)}
         tested = {name: getattr(self, name) for name in ("pvalue", "adjusted", "significant")}
-        return frames.of_arrays({**columns, **tested})
+        return rendering.columns_of_arrays({**columns, **tested})

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from caltest._base.arrays import RNG, FloatArray
 from caltest._base.written import several
-from caltest.results import frames, sketches
+from caltest.results import rendering, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
 from caltest.results.rendering import (
     SMALLEST_SHOWN,
@@ -293,9 +293,9 @@ class JointTestResult(Result):
         tested = ("tests", str(len(self.tests)), f"{self.tests[0].null} null, n = {self.n}")
         return replace(super()._card(), numbers=(p, most, tested))
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
-        tests = frames.of_records(self.tests, CalibrationTestResult)
-        return tests | frames.of_arrays({"adjusted": self.adjusted})
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
+        tests = rendering.columns_of_records(self.tests, CalibrationTestResult)
+        return tests | rendering.columns_of_arrays({"adjusted": self.adjusted})
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
@@ -514,7 +514,7 @@ class ComparisonResult(Result):
             drawing=sketches.forest(rows, short(self.test_a.statistic)),
         )
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         return _named_pairs([self])
 
     def _rows(self) -> str:
@@ -738,18 +738,22 @@ class ComparisonTable(Result):
         found = [(names[j], names[1 - j], p) for names, j, p in named if j is not None]
         return sorted(found, key=lambda row: row[2])
 
-    def _frame_columns(self) -> dict[str, frames.TypedColumn]:
+    def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         columns = _named_pairs(self.pairs)
         verdicts = {"adjusted": self.adjusted, "verdict": self.verdicts, "finding": self.findings}
-        return columns | frames.of_arrays(verdicts)
+        return columns | rendering.columns_of_arrays(verdicts)
 
 
-def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, frames.TypedColumn]:
+def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, rendering.TypedColumn]:
     """Return the data-frame columns of several comparisons, names of the models first."""
     names = {"name_a": [pair.names[0] for pair in pairs], "name_b": [p.names[1] for p in pairs]}
     findings = {"finding": [pair.finding for pair in pairs]}
-    columns = frames.of_records(pairs, ComparisonResult)
-    return {**frames.of_arrays(names), **columns, **frames.of_arrays(findings)}
+    columns = rendering.columns_of_records(pairs, ComparisonResult)
+    return {
+        **rendering.columns_of_arrays(names),
+        **columns,
+        **rendering.columns_of_arrays(findings),
+    }
 
 
 class NullDistribution(Protocol):

@@ -1,22 +1,31 @@
-"""Number formats, tables as text, Markdown, LaTeX and HTML, and the card of a notebook.
+"""Number formats; tables as text, Markdown, LaTeX, HTML and data frames; the card of a notebook.
 
 :func:`text`, :func:`document_markdown` and :func:`document_latex` write a whole result from its
 :class:`Content`; :func:`format_value` and :func:`format_p` decide digits everywhere.
+:func:`to_frame` makes a data frame: in Polars if it is imported, or pandas is missing.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import datetime
 from html import escape
+from importlib.util import find_spec
 from itertools import repeat, zip_longest
 from math import floor, inf, isfinite, log10, nan
 from textwrap import wrap
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
 
 #: p-values below this are printed as a bound.
 SMALLEST_SHOWN = 1e-12
@@ -548,6 +557,8 @@ LIGHT = (
     "--bg:#fff;--ink:#171b20;--mut:#565f6a;--rule:#dfe3e8;--bar:#c4cfdb;--edge:#7c8c9e;"
     "--hot:#a3201d;--line:#1f4e8c;--ok:#1c6637"
 )
+
+
 DARK = (
     "--bg:#14171b;--ink:#e9ebee;--mut:#a7b0bb;--rule:#343a42;--bar:#46525f;--edge:#8593a3;"
     "--hot:#ff9a8f;--line:#8db8f2;--ok:#8fd3a5"
@@ -600,3 +611,102 @@ paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}}
 @media(max-width:520px){{.caltest dl{{grid-template-columns:max-content 1fr}}
 .caltest dd+dd{{grid-column:1/-1;margin-bottom:4px}}}}
 """
+
+
+# ------------------------------------------------------------------------------
+# Results as data frames: typed columns of plain values for Polars, pandas and Arrow.
+
+
+#: A column: its type, and one value a row, which is None where there is none.
+TypedColumn = tuple[type, Sequence[Any]]
+
+
+#: The types that a column can have, by the annotation of a field without "| None".
+COLUMN_TYPES: dict[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
+
+
+COLUMN_TYPES |= dict.fromkeys(
+    ("AuditVerdict", "ComparisonVerdict", "Finding", "GateVerdict", "GradeVerdict"), str
+)
+
+
+#: The types of columns by the kind of an array's type.
+ARRAY_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "M": datetime}
+
+
+def to_frame(columns: Mapping[str, TypedColumn]) -> polars.DataFrame | pandas.DataFrame:
+    """Return a data frame from typed columns: Polars if it is imported, or pandas is missing.
+
+    Otherwise it is a pandas data frame.
+    """
+    if "polars" not in sys.modules and ("pandas" in sys.modules or find_spec("pandas")):
+        return _in_pandas(columns)
+    return in_polars(columns)
+
+
+def in_polars(columns: Mapping[str, TypedColumn]) -> polars.DataFrame:
+    """Return a Polars data frame; missing values are null."""
+    import polars
+
+    types: dict[type, Any] = {float: polars.Float64, int: polars.Int64, bool: polars.Boolean}
+    types |= {str: polars.String, datetime: polars.Datetime("us")}
+    return polars.DataFrame(
+        [polars.Series(name, values, dtype=types[kind]) for name, (kind, values) in columns.items()]
+    )
+
+
+def _in_pandas(columns: Mapping[str, TypedColumn]) -> pandas.DataFrame:
+    """Return a pandas data frame; integers and booleans with gaps have nullable types."""
+    import pandas
+
+    frame: dict[str, Any] = {}
+    for name, (kind, values) in columns.items():
+        types = {float: "float64", int: "int64", bool: "bool", str: "object"}
+        types[datetime] = "datetime64[us]"
+        if any(value is None for value in values):
+            types |= {int: "Int64", bool: "boolean"}
+        if kind is float:
+            values = [nan if value is None else value for value in values]
+        frame[name] = pandas.Series(values, dtype=types[kind])
+    return pandas.DataFrame(frame)
+
+
+def columns_of_arrays(columns: Mapping[str, Iterable[object]]) -> dict[str, TypedColumn]:
+    """Return typed columns from sequences; None marks a missing value."""
+    return {name: _typed_column(values) for name, values in columns.items()}
+
+
+def _typed_column(values: Iterable[object]) -> TypedColumn:
+    """Return (type, values) of a column, typed by its first value; float if there is none."""
+    listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else [*values]
+    if isinstance(values, np.ndarray) and values.dtype.kind in ARRAY_TYPES:
+        return ARRAY_TYPES[values.dtype.kind], listed
+    first = next((value for value in listed if value is not None), nan)
+    if isinstance(first, str):
+        return str, [None if value is None else str(value) for value in listed]
+    kind = next(kind for kind in (bool, int, float) if isinstance(first, kind))
+    return kind, listed
+
+
+def columns_of_records(records: Iterable[Any], kind: type | None = None) -> dict[str, TypedColumn]:
+    """Return a column for each field of records that is text, a number or a pair of limits.
+
+    Pairs become two columns, whose names end in ``_low`` and ``_high``. Fields that all results
+    share are left out. ``kind`` is the class of the records, needed where there are none.
+    """
+    rows = [*records]
+    columns: dict[str, TypedColumn] = {}
+    for field in fields(kind or type(rows[0])):
+        annotation = str(field.type).removesuffix(" | None")
+        if field.kw_only:
+            continue
+        values = [getattr(row, field.name) for row in rows]
+        if annotation == "tuple[float, float]":
+            for place, end in enumerate(("low", "high")):
+                ends = [None if pair is None else pair[place] for pair in values]
+                columns[f"{field.name}_{end}"] = float, ends
+        elif (column_type := COLUMN_TYPES.get(annotation)) is not None:
+            words = column_type is str
+            plain = [str(v) if words and v is not None else v for v in values]
+            columns[field.name] = column_type, plain
+    return columns

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import GREY, INK, RED
+from caltest.plots.chart import GREY, INK, RED
 from paper_replications.calzone_docs.values import simulated
 from paper_replications.model import Context, Result, canvas, key
 

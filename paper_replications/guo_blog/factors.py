@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import GREY
+from caltest.plots.chart import GREY
 from paper_replications import nets
 from paper_replications.model import Context, Result, Table, canvas, key
 

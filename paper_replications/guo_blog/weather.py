@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import binom, binomtest
 
 import caltest as ct
-from caltest.plots.canvas import PALE, RED
+from caltest.plots.chart import PALE, RED
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, key
 

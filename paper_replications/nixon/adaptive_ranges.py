@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from caltest.plots.canvas import INK, LABEL
+from caltest.plots.chart import INK, LABEL
 from paper_replications import nets
 from paper_replications.model import Context, Result, canvas
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import binom
 
 import caltest as ct
-from caltest.plots.canvas import RED
+from caltest.plots.chart import RED
 from paper_replications.model import Context, Result, canvas, key
 
 PAPER = "Vaicenavicius et al. 2019"

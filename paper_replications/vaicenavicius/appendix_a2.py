@@ -18,7 +18,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import caltest as ct
-from caltest.plots.canvas import RED
+from caltest.plots.chart import RED
 from paper_replications.mixture import ETA, limit
 from paper_replications.model import Context, Result, canvas, key
 

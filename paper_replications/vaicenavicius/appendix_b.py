@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import BLUE, INK
+from caltest.plots.chart import BLUE, INK
 from caltest.plots.panels import TRIANGLE, clipped
 from paper_replications.model import Context, Result, canvas
 

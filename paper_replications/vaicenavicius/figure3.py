@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import caltest as ct
-from caltest.plots.canvas import INK
+from caltest.plots.chart import INK
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, key

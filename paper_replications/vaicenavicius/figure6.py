@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 import caltest as ct
-from caltest.plots.canvas import BLUE, INK, RED
+from caltest.plots.chart import BLUE, INK, RED
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.mixture import ETA, limit
 from paper_replications.model import Context, Result, Table, canvas, key, named, reach

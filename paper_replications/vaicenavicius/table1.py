@@ -15,7 +15,7 @@ import numpy as np
 
 import caltest as ct
 from caltest.data.lenses import Lens
-from caltest.plots.canvas import GREY
+from caltest.plots.chart import GREY
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, key, named
 

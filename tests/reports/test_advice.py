@@ -2,7 +2,7 @@
 
 import pytest
 
-from caltest.reports.advice import RULES, Situation, recommendation
+from caltest.reports.first_screen import RULES, Situation, recommendation
 from caltest.results import AuditVerdict as V
 
 WRONG = {"verdict": V.MISCALIBRATED, "rejects": True, "rows": "patients"}

@@ -9,8 +9,8 @@ from conftest import one_hospital_too_low
 from scipy.special import expit
 
 import caltest as ct
+from caltest.reports.elements import PictureWords, diagram
 from caltest.reports.report import bins_of
-from caltest.reports.views import PictureWords, diagram
 
 RUN = {"n_resamples": 199, "rng": 1}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.reports.conclusion import ErrorBounds
+from caltest.reports.audit import ErrorBounds
 
 TOLERANCE = 0.05
 RUN = {"n_resamples": 199, "rng": 1}

@@ -67,7 +67,7 @@ def test_polars_takes_a_result_as_it_is(result):
 
 def test_pandas_and_pyarrow_have_the_columns_of_polars(result):
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    from caltest.results.frames import _in_pandas
+    from caltest.results.rendering import _in_pandas
 
     frame, made = result.to_frame(), _in_pandas(result._frame_columns())
     assert list(made.columns) == frame.columns == pyarrow.table(result).column_names
