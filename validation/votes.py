@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import bdtr, ndtr
 
 import caltest as ct
-from caltest.data.votes import Votes
+from caltest.data.labels import Votes
 from caltest.inference.item_errors import mean_interval, split
 from caltest.statistics.individual import unbiased_errors
 from validation.pages import FALSE_ALARM, largest_rate, opening, table

@@ -43,7 +43,7 @@ COMMANDS = {
     ),
     "compare": ("verbs", "Compare the calibration of several models."),
     "decide": (
-        "acting",
+        "verbs",
         "Compare the utility that acting on the probabilities promises with the utility gained.",
     ),
     "gate": (
@@ -60,7 +60,7 @@ COMMANDS = {
     "plot": ("plot", "Draw a picture, and print its numbers."),
     "report": ("verbs", "Write a report of one page for reviewers, regulators and meetings."),
     "revisions": (
-        "acting",
+        "verbs",
         "Test whether forecast revisions are unpredictable, before any outcome is known.",
     ),
     "segments": ("verbs", "Find the segments in which the model is miscalibrated."),

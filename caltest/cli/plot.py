@@ -19,9 +19,8 @@ import caltest as ct
 from caltest import plots
 from caltest._base import arrays as defaults
 from caltest.cli import options as o
-from caltest.cli.help import Verb, option
 from caltest.cli.inputs import Outcome, check_out, finish, read
-from caltest.cli.recipes import Recipe
+from caltest.cli.options import Recipe, Verb, option
 from caltest.cli.remedies import Refusal
 from caltest.errors import Reading
 from caltest.plots.chart import RECIPE_IN

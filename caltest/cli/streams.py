@@ -17,9 +17,10 @@ import click
 import numpy as np
 
 import caltest as ct
+from caltest._base.saving import locked, next_name, parse_json, sealed, unsealed, write_file
 from caltest.cli import options as o
-from caltest.cli.help import Verb, option
 from caltest.cli.inputs import Outcome, check_out, read_file, this_command
+from caltest.cli.options import Verb, option
 from caltest.cli.remedies import Refusal
 from caltest.data.facts import are_dates, as_times
 from caltest.errors import Reading
@@ -37,7 +38,6 @@ from caltest.monitoring.records import (
     tally_in,
 )
 from caltest.read.files import parts_of, read_growing
-from caltest.read.state import locked, next_name, parse_json, sealed, unsealed, write_file
 
 MONITOR_EXIT_CODES = """
 Exit codes: 0 done; 1 an alarm was raised, with --fail-on-alarm; 2 bad input; 130 interrupted. The

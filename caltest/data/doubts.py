@@ -5,37 +5,58 @@ A guard is a function of arrays and of the columns that nobody named. It returns
 the user says that the input is meant as it is; one that does not is a doubt, printed first. Guards
 that look at further columns are in :mod:`caltest.data.spare_columns`.
 
+:func:`without_rounded` leaves out rows whose probability of 0 or 1 may be rounded.
+
 Guards that ask compare two readings of the same rows by their likelihood
-(:mod:`caltest.data.likelihoods`). Rates of false alarms and power are measured in
+(:mod:`caltest.data.questions`). Rates of false alarms and power are measured in
 ``docs/guards.md`` (``python -m validation.guards``).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, takewhile
 from math import lgamma
+from string import ascii_lowercase, digits
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from scipy.special import bdtrc
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
-from caltest._base.written import DependenceDoubt, FollowupDoubt
+from caltest._base.written import DependenceDoubt, FollowupDoubt, several
+from caltest.data.facts import by_appearance
 from caltest.data.followup import Censoring, Followup
-from caltest.data.likelihoods import (
+from caltest.data.questions import (
     LIKELIER,
+    PLAIN_NAME,
     ROUNDED_OFF,
+    Column,
+    Question,
+    Rows,
+    complement,
     constant_gain,
     design_effect,
     groups_of,
     hazard_order,
     log_likelihood,
     mean_weight,
+    negated,
     order_of_events,
     rankdata,
 )
-from caltest.data.predicted_classes import FEWEST_ALONE, likely_confidences
-from caltest.data.questions import Question, Rows, complement, negated
-from caltest.errors import DoubtfulInputError, Reading
+from caltest.errors import (
+    DoubtfulInputError,
+    DoubtfulInputWarning,
+    InvalidPredictionsError,
+    Reading,
+    spelt,
+)
+
+if TYPE_CHECKING:
+    from caltest.data.predictions import Predictions
 
 #: Standard errors below 0.5 of the area under the ROC curve before a guard asks.
 BELOW_HALF = 3.0
@@ -452,3 +473,239 @@ def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
         "the censored rows"
     )
     return Question("swapped censoring", text, (Reading({"event": negated(name, rows.arrays)}),))
+
+
+# ------------------------------------------------------------------------------
+# Predicted classes beside predictions, which may be the confidence that these are right.
+#
+# Words of two columns are matched without case and what all of them share.
+
+
+#: Rows from which on numbers of 0.5 or more may be confidences in a class that is in no column.
+FEWEST_ALONE = 20
+
+
+def confidences(rows: Rows) -> Question | None:
+    """Ask whether p is the confidence in a predicted class, which is in an unused column.
+
+    It is asked if all p are at least one half, and if agreement of the column with the label is
+    1000 times as likely under p as the label itself, divided by two mappings of values and the
+    number of columns. If the column agrees with the label more often than p says, by two standard
+    errors, it may be a copy of the label. Then one number for all rows must also be 1000 √n times
+    as likely as p.
+    Without such a column :func:`lone_confidences` decides.
+    """
+    p, y = rows.probs, rows.labels
+    if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
+        return None
+    if p.min() < 0.5 - ROUNDED_OFF:
+        return None
+    pairs = [c for c in rows.unused if c.n_values == 2 and c.complete]
+    least = LIKELIER + float(np.log(2.0 * max(len(pairs), 1)))
+    base = log_likelihood(p, y)
+    for column in pairs:
+        assert column.coded is not None
+        assert column.counts is not None
+        first, second = np.flatnonzero(column.counts).tolist()
+        for zero, one in ((first, second), (second, first)):
+            right = (column.coded[0] == one) == (y == 1)
+            if log_likelihood(p, right) - base < least:
+                continue
+            excess = float(right.sum() - p.sum())
+            again = excess > 2.0 * float(np.sqrt(p @ (1.0 - p))) and constant_gain(p, y) < LIKELIER
+            if not again:
+                words = column.coded[1]
+                return _of_confidences(rows, column, words[zero], words[one])
+    return lone_confidences(rows)
+
+
+def lone_confidences(rows: Rows) -> Question | None:
+    """Ask whether p is the confidence in a predicted class that is in no column.
+
+    It is asked if all p are at least one half, one number for all rows is 1000 √n times as likely,
+    and labels do not say whether answers were right. It is not asked of the first of more rows.
+    """
+    p = rows.probs
+    alone = rows.n >= FEWEST_ALONE and rows.answers is False and not rows.first
+    if not alone or p.ndim > 1 or rows.followed or "predicted_label" in rows.said:
+        return None
+    if rows.weights is not None or p.min() < 0.5 - ROUNDED_OFF:
+        return None
+    return None if constant_gain(p, rows.labels) < LIKELIER else likely_confidences(rows)
+
+
+def likely_confidences(rows: Rows) -> Question:
+    """Return the question whether p is the confidence in a class that is in no column."""
+    text = (
+        f"all values of {rows.words('probs')} are at least 0.5, and one number for all rows is "
+        "1000 times as likely: they look like the confidence that a predicted class is right"
+    )
+    return Question("confidences", text, (Reading({"predicted_label": "COLUMN"}),))
+
+
+def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:
+    """Return the question whether predictions are the confidence that a column is right.
+
+    ``column`` holds labels; ``zero`` and ``one`` are its words for the outcomes 0 and 1.
+    """
+    label = rows.outcome
+    plain = PLAIN_NAME.fullmatch(label) is not None
+    bare = bare_words([zero, one], ["0", "1"])
+    options: dict[str, object] = {"predicted_label": column.sql}
+    if not plain or bare[zero] != "0" or bare[one] != "1":
+        truth = f"{label} = 1" if plain else f"CAST({label} AS INTEGER) = 1"
+        options = {"label": f"({column.equals(one)}) = ({truth})"}
+    text = (
+        f"all values of {rows.words('probs')} are at least 0.5, and {label} agrees with "
+        f"{column.name} about as often as they say: they look like the confidence that "
+        f"{column.name} is right"
+    )
+    when = f"{rows.words('probs')} is the confidence that {column.name} is right"
+    return Question("confidences", text, (Reading(options, when),))
+
+
+def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
+    """Return (low, high): codes of two groups that a threshold of p separates; None if none does.
+
+    ``groups`` (n,) are codes of two values. In one group p is below 0.5 in some row, which a
+    confidence in the more likely of two classes never is.
+    """
+    found = np.unique(groups)
+    if len(found) != 2 or p.min() >= 0.5 - ROUNDED_OFF:
+        return None
+    first, second = (p[groups == code] for code in found)
+    low, high = (int(code) for code in found)
+    if first.max() <= second.min():
+        return low, high
+    return (high, low) if second.max() <= first.min() else None
+
+
+def decided_class(
+    p: FloatArray, answers: Column, truth: Column, said: Mapping[str, str]
+) -> Question | None:
+    """Ask where the predicted class is a threshold of p, so that p is no confidence in that class.
+
+    ``answers`` is the column of predicted classes, ``truth`` the label, ``said`` the user's
+    expressions.
+    """
+    assert answers.coded is not None
+    assert truth.coded is not None
+    if len(p) < 20 or (ends := decides(p, answers.coded[0])) is None:
+        return None
+    low, high = (answers.coded[1][code] for code in ends)
+    probs, guess = said["probs"], said["predicted_label"]
+    text = (
+        f"{guess} is {high} where {probs} is high and {low} where it is low, so {probs} seems to "
+        f"be the probability of {high}, and not how sure the model is of {guess}"
+    )
+    codes_of = {word.lower(): word for word in truth.coded[1]}
+    label = truth.equals(codes_of[high.lower()]) if high.lower() in codes_of else None
+    options = {"predicted_label": None, "label": label or f"{truth.sql} = 'CODE'"}
+    return Question(
+        "decided class", text, (Reading(options, f"{probs} is the probability of {high}"),)
+    )
+
+
+def predicted_class_readings(
+    truth: Iterable[str], unused: Iterable[Column], probs: str
+) -> tuple[Reading, ...]:
+    """Return the readings in which ``probs`` is the confidence in a predicted class.
+
+    There is one for each unused column that shares at least two words with the label; ``truth`` are
+    the words of the label.
+    """
+    wanted = [word.lower() for word in truth]
+    found = []
+    for column in unused:
+        if column.words is not None and 2 <= column.n_values <= 10_000:
+            shared = {*bare_words(column.words, wanted).values()} & {*wanted}
+            if len(shared) >= 2:
+                when = f"{probs} is the confidence that {column.name} is right"
+                found.append(Reading({"predicted_label": column.sql}, when))
+    return tuple(found)
+
+
+def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Map words to their distinctive part, in lower case, without what all of them share.
+
+    ``LABEL_0`` and ``LABEL_1`` become ``0`` and ``1``. Words that occur among the ``others``,
+    whatever their case, are kept whole.
+    """
+    low = [value.lower() for value in values]
+    if set(low) <= {other.lower() for other in others}:
+        return dict(zip(values, low, strict=True))
+    several = low if len(low) > 1 else [*low, ""]
+    head = _common_start(several).rstrip(ascii_lowercase + digits)
+    tail = _common_start([w[::-1] for w in several])[::-1].lstrip(ascii_lowercase + digits)
+    return {v: w[len(head) : len(w) - len(tail)] for v, w in zip(values, low, strict=True)}
+
+
+def _common_start(words: list[str]) -> str:
+    """Return the longest beginning that all words share."""
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*words, strict=False))
+    return "".join(letters[0] for letters in alike)
+
+
+# ------------------------------------------------------------------------------
+# Probabilities of 0 and 1 that may be rounded, and the rows they make impossible.
+
+
+#: Steps to which people round probabilities, and the rows from which on values show one.
+ROUND_STEPS, ROWS_OF_STEPS = (0.25, 0.2, 0.1, 0.05, 0.02, 0.01), 50
+
+
+#: How probable so many contradictions must be, if they are of values that were rounded.
+EXPLAINED = 0.05
+
+
+def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predictions:
+    """Leave out rows of two classes whose probability is exactly 0 or 1, with a note.
+
+    ``"auto"`` does so only if outcomes of probability 0 occurred and rounding explains them. That
+    is, all values are multiples of a step s, and an event of probability s/2 would occur as often:
+    P(X ≥ k) > 0.05 for k contradictions in n rows of 0 or 1, X binomial (n, s/2). In clusters with
+    a contradiction one counts, and their rows share the probability. O(n).
+    """
+    auto = rounded == "auto"
+    if not rounded or (auto and (data.n_classes > 2 or data.probs.min() > 0.0)):
+        return data
+    if auto and not data.impossible.size:
+        return data
+    if data.n_classes > 2:
+        raise InvalidPredictionsError(
+            "rounded=True (--rounded) leaves out rows of probability 0 or 1: it is for two classes",
+            [Reading({"rounded": None})],
+        )
+    p = data.probs[:, 1]
+    inner = (p > 0.0) & (p < 1.0)
+    n_ends, n_against, step = int((~inner).sum()), data.impossible.size, step_of(p)
+    units = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
+    # Rows of a cluster may all be otherwise together: clusters are counted, each with its chance
+    n_units, rate = np.unique(units[~inner]).size, step / 2.0 * n_ends
+    k = np.unique(units[data.impossible]).size
+    explained = step > 0.0 and bdtrc(k - 1, n_units, min(rate / max(n_units, 1), 1.0)) > EXPLAINED
+    if auto and not (explained and inner.any() and data.followup is None):
+        return data
+    if not inner.any():
+        no_others = "rounded=True: every probability is 0 or 1"
+        raise InvalidPredictionsError(no_others, [Reading({"rounded": None})])
+    share = f"{n_against} of {n_ends} outcomes predicted with probability 0 or 1 were otherwise"
+    if auto:
+        warnings.warn(
+            f"{share}, which rounding to multiples of {step:g} explains: these rows are left out; "
+            + spelt("if 0 was meant to be never, say rounded=False (--not-rounded)"),
+            DoubtfulInputWarning,
+            stacklevel=4,
+        )
+    note = f"left out {several(n_ends, 'row')} of probability 0 or 1, which may be rounded"
+    return replace(data, notes=(*data.notes, f"{note}: {share}")).take(inner)
+
+
+def step_of(p: np.ndarray) -> float:
+    """Return the largest step of which all probabilities are multiples; 0 if there is none."""
+    if p.size < ROWS_OF_STEPS:
+        return 0.0
+    values = np.unique(p)
+    return next(
+        (s for s in ROUND_STEPS if np.allclose(values, np.rint(values / s) * s, 0, 1e-9)), 0.0
+    )

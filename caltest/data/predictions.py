@@ -26,7 +26,7 @@ from caltest._base.containers import can, dtype_of, is_table
 from caltest._base.features import Features
 from caltest._base.naming import nth
 from caltest._base.written import Fields, as_doubt, explained, first_of, refuse_form, several
-from caltest.data.doubts import answered, cumulative, doubts_of_arrays
+from caltest.data.doubts import answered, cumulative, doubts_of_arrays, without_rounded
 from caltest.data.facts import (
     IN_ORDER,
     NO_VALUE,
@@ -40,10 +40,15 @@ from caltest.data.facts import (
     without_group,
 )
 from caltest.data.followup import UNKNOWN, Censoring, Followup
-from caltest.data.labels import as_rows, relabelled, stacked
+from caltest.data.labels import (
+    as_rows,
+    numbered,
+    refuse_unequal,
+    relabelled,
+    rows_of_votes,
+    stacked,
+)
 from caltest.data.numbers import SUM_EXACT, as_array, as_probabilities, doubts, is_text, meant
-from caltest.data.rounded import without_rounded
-from caltest.data.votes import numbered, refuse_unequal, rows_of_votes
 from caltest.errors import (
     DoubtfulInputWarning,
     InvalidPredictionsError,
@@ -537,7 +542,7 @@ class Predictions(NamedClasses):
 
     def _repr_html_(self) -> str:
         """Return the notebook display: size, outcome, and design."""
-        from caltest.data.display import display  # which knows predictions
+        from caltest.data.facts import display  # which knows predictions
 
         return display(self)
 

@@ -13,11 +13,17 @@ from string import ascii_letters, digits
 import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
-from caltest.data.doubts import against_outcomes, permuted_classes, predicted_class
-from caltest.data.likelihoods import design_effect, groups_of, rankdata
-from caltest.data.predicted_classes import confidences
-from caltest.data.questions import Column, Question, Rows, key_of
-from caltest.data.times import follow_up, without_accents
+from caltest.data.doubts import against_outcomes, confidences, permuted_classes, predicted_class
+from caltest.data.ends import follow_up, without_accents
+from caltest.data.questions import (
+    Column,
+    Question,
+    Rows,
+    design_effect,
+    groups_of,
+    key_of,
+    rankdata,
+)
 from caltest.errors import Reading, spelt
 
 #: What parts of a data set are called, in lower case without accents: those that a model was fitted

@@ -15,8 +15,8 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, whole
 from caltest._base.written import Fields
 from caltest.data import Facts
+from caltest.data.labels import Votes
 from caltest.data.lenses import Canonical
-from caltest.data.votes import Votes
 from caltest.errors import StatisticError
 from caltest.inference._input import Analysis
 from caltest.inference.calibration import calibration_test

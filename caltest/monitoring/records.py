@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
+from caltest._base.saving import fingerprint, next_name
 from caltest._base.written import first_of, several
 from caltest.data import Predictions
 from caltest.data.facts import as_dates
@@ -20,7 +21,6 @@ from caltest.data.numbers import row_numbers
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.monitoring.monitor import Monitor
 from caltest.monitoring.watch import format_time
-from caltest.read.state import fingerprint, next_name
 from caltest.tallies.stored import FORM
 from caltest.tallies.tally import Tally
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from caltest._base import arrays as checks
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
+from caltest._base.saving import parse_json
 from caltest._base.written import first_of, name_of
 from caltest.data.facts import are_dates, as_dates, as_times
 from caltest.data.lenses import Canonical, LensLike, OneVsRest, Partition, TopK
 from caltest.errors import InvalidPredictionsError, StatisticError, spelt
 from caltest.inference._input import AGREEING
 from caltest.nulls.bets import REFUTED
-from caltest.read.state import parse_json
 from caltest.results import Result
 from caltest.results.rendering import Card, Tone, TypedColumn, columns_of_arrays
 from caltest.results.sketches import line

@@ -17,8 +17,8 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, number, one_of, quarters, whole
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
+from caltest.data.labels import Votes
 from caltest.data.lenses import TopK
-from caltest.data.votes import Votes
 from caltest.errors import StatisticError
 from caltest.nulls.agreement import (
     AGREEMENT_DRAWS,

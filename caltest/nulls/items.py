@@ -18,7 +18,7 @@ import numpy as np
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import largest, quarters
 from caltest.data import Predictions
-from caltest.data.votes import Votes, items_alike
+from caltest.data.labels import Votes, items_alike
 from caltest.errors import StatisticError
 from caltest.nulls.agreement import (
     AGREEMENT_DRAWS,

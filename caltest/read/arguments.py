@@ -16,6 +16,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray, IntArray, one_of
 from caltest._base.containers import as_column, as_ndarray, can, is_table, names_of
 from caltest._base.written import Fields, several, unknown
+from caltest.data.doubts import without_rounded
 from caltest.data.followup import Followup
 from caltest.data.labels import Facts
 from caltest.data.predictions import (
@@ -25,7 +26,6 @@ from caltest.data.predictions import (
     questioned,
     refuse_misaligned,
 )
-from caltest.data.rounded import without_rounded
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import quoted

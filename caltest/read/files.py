@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, one_of
+from caltest._base.saving import TELLING_BYTES, content_mark
 from caltest._base.written import as_doubt, several
 from caltest.data import Predictions
+from caltest.data.doubts import without_rounded
 from caltest.data.facts import as_times
 from caltest.data.followup import Recorded
-from caltest.data.rounded import without_rounded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import key, listing, quoted, terms_of
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import of_repeated_samples, read_log
-from caltest.read.majority import majority_note
-from caltest.read.questioning import questioned
-from caltest.read.state import TELLING_BYTES, content_mark
+from caltest.read.questioning import majority_note, questioned
 from caltest.read.suggestions import (
     answer_readings,
     followup_readings,

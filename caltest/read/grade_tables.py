@@ -1,7 +1,8 @@
-"""Tables of counts, one row a grade or bin, and which of their columns is which.
+"""Tables of other rows than predictions with outcomes: counts of grades, and revised forecasts.
 
 :func:`read_grades` returns the counts of :func:`caltest.grade_tests`; :func:`read_columns` the
-columns of a tally that a database has computed.
+columns of a tally that a database has computed; :func:`read_forecasts` the forecasts of
+:class:`caltest.Revisions`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from caltest._base.written import several
 from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.data.spare_columns import in_percent
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
-from caltest.read.contract import LABELS, Chosen, Wanted
+from caltest.read.contract import LABELS, PROBABILITIES, Chosen, Wanted
 from caltest.read.expressions import Term, key, quoted, says_percent, terms_of
 from caltest.read.files import is_in_memory, naming, table_of
-from caltest.read.grade_columns import GRADE_NAMES, REQUIRED, likely_grades
+from caltest.read.guesses import GRADE_NAMES, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
 from caltest.read.values import EvaluatedCells, described, words_of
 
@@ -422,3 +423,93 @@ def _lacking(
 
 def _are_outcomes(cells: pl.Series) -> bool:
     return bool(cells.dtype.is_numeric() and len(cells) and ((cells == 0) | (cells == 1)).all())
+
+
+# ------------------------------------------------------------------------------
+# Tables of forecasts that are revised: one row a forecast, with its question and time.
+
+
+@dataclass(frozen=True)
+class ForecastRows:
+    """Columns of shape (n,) of a table of forecasts, and a note that says how it was read.
+
+    ``outcomes`` and ``groups`` are None where no column was named for them.
+    """
+
+    ids: AnyArray
+    times: AnyArray
+    probs: AnyArray
+    outcomes: AnyArray | None
+    groups: AnyArray | None
+    note: str
+
+
+def read_forecasts(
+    source: object,
+    *,
+    ids: str,
+    time: str,
+    probs: str | None = None,
+    label: str | None = None,
+    groups: str | None = None,
+    where: str | None = None,
+    sheet: str | None = None,
+) -> ForecastRows:
+    """Read forecasts of questions over time from a file or a table.
+
+    Every argument but ``source`` and ``sheet`` is a column or an expression in SQL. Without
+    ``probs`` the one column is read whose name is on the list of probabilities of the contract.
+    InvalidPredictionsError where none or several fit, and where a question or time is missing.
+    """
+    with count_table(source, sheet) as table:
+        wanted = {"ids": ids, "time": time, "probs": probs or _probability(table)}
+        wanted |= {"label": label} if label else {}
+        wanted |= {"groups": groups} if groups else {}
+        found: dict[str, Term] = {}
+        for what, expression in wanted.items():
+            listed = terms_of(expression, table.table.schema)
+            if len(listed) != 1:
+                raise InvalidPredictionsError(f"{what} is one column or expression: {expression}")
+            found[what] = listed[0]
+        frame = table.cells(found, where).frame
+        columns = {what: frame[f"{what}:0"] for what in found}
+        for what in ("ids", "time", "groups"):
+            column = columns.get(what)
+            if column is not None and column.null_count():
+                row = int(column.is_null().arg_max() or 0)
+                raise InvalidPredictionsError(
+                    f"{what}: row {row + 1} of those that are read is empty, and each needs one",
+                    [Reading({"where": f"{quoted(found[what].name)} IS NOT NULL"})]
+                    if found[what].column
+                    else [],
+                )
+        arrays = {what: column.to_numpy() for what, column in columns.items()}
+    parts = [f"{what} from {term.name}" for what, term in found.items()]
+    kept = "" if where is None else f", those where {where}"
+    return ForecastRows(
+        arrays["ids"],
+        arrays["time"],
+        arrays["probs"],
+        arrays.get("label"),
+        arrays.get("groups"),
+        f"read {len(frame)} forecasts{kept}: {', '.join(parts)}",
+    )
+
+
+def _probability(table: CountTable) -> str:
+    """Return the one column whose name the contract lists for probabilities, as SQL.
+
+    InvalidPredictionsError if there is none, or more than one.
+    """
+    fit = [name for name in table.names if key(name) in PROBABILITIES]
+    if len(fit) == 1:
+        return quoted(fit[0])
+    if fit:
+        raise InvalidPredictionsError(
+            f"the forecast could be {' or '.join(fit)}",
+            [Reading({"probs": quoted(name)}, f"{name} is meant") for name in fit],
+        )
+    raise InvalidPredictionsError(
+        f"no column is called as a probability, among {', '.join(table.names)}: name it",
+        [Reading({"probs": "COLUMN"})],
+    )

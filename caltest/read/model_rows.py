@@ -16,7 +16,7 @@ import numpy as np
 from caltest._base.written import first_of, several
 from caltest.data import Predictions
 from caltest.data.facts import RIGHT
-from caltest.data.likelihoods import LIKELIER
+from caltest.data.questions import LIKELIER
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Wanted
 from caltest.read.expressions import key, quoted, split, terms_of

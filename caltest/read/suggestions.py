@@ -6,27 +6,36 @@ it is printed for the user to judge.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.ends import likely_ends, says_censored
-from caltest.data.likelihoods import LIKELIER, log_likelihood, order_of_events, rankdata
-from caltest.data.predicted_classes import bare_words, decides, predicted_class_readings
-from caltest.data.questions import Rows
-from caltest.data.times import is_time, like_time
-from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted, shares_of
-from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
+from caltest.data.doubts import bare_words, decides, predicted_class_readings
+from caltest.data.ends import is_time, like_time, likely_ends, says_censored
+from caltest.data.questions import Rows, order_of_events
+from caltest.errors import Reading
+from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
+from caltest.read.expressions import ends_of, in_order, key, quoted
 from caltest.read.formats import Table
-from caltest.read.grade_columns import BASIS, REQUIRED, likely_grades
+from caltest.read.guesses import (
+    CODES,
+    MOST_LABELS,
+    MOST_WORDS,
+    REQUIRED,
+    TELLING,
+    TELLS,
+    Head,
+    Options,
+    likely_grades,
+    numbers_of,
+    text_literal,
+)
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
-from caltest.read.values import EvaluatedCells, has_commas, literal, of_commas, words_of
+from caltest.read.values import EvaluatedCells, literal, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,14 +48,6 @@ READINGS_OFFERED = 6
 PREFIXED = 50
 
 
-#: Words of an outcome from which on none of them is suggested, and those of answers.
-CODES, MOST_WORDS = 10, 10_000
-
-
-#: Numbers from which on a column called a label holds amounts, such as the coordinate y.
-MOST_LABELS = 50
-
-
 #: Rows from which on it is seen that a class is a threshold of predictions.
 TOLD = 20
 
@@ -55,21 +56,8 @@ TOLD = 20
 GRADES = 60
 
 
-#: Standard errors by which outcomes must follow predictions, where other pairs do by the second.
-TELLING, TELLS = 2.5, 3.5
-
-
 #: Share of rows without a value from which on a suggestion leaves them out.
 FEW = 0.01
-
-
-#: Words in names of columns that hold whole percents.
-PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
-
-
-#: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
-#: reciprocals sum to at most, by the margin of a bookmaker.
-ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".split()), 1.25  # noqa: SIM905
 
 
 #: Words in names of columns that hold the truth rather than an answer.
@@ -78,10 +66,6 @@ TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "r
 
 #: Words in names of columns that hold shares of votes.
 SHARE_WORDS = TRUTH | {"share", "shares", "vote", "votes", "observed"}
-
-
-#: Options of a reading by name.
-Options = dict[str, Any]
 
 
 #: A place for the predictions, where several columns may hold them.
@@ -94,7 +78,7 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
     ``head`` are the first rows, ``wanted`` the options given, and ``lacking`` "label", "probs" or
     "predicted_label".
     """
-    return _Head(head, wanted).readings(lacking)
+    return _Readings(head, wanted).readings(lacking)
 
 
 def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
@@ -134,7 +118,7 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
             both = [*zip(names, probs, strict=True)]
             each = [
                 "CASE "
-                + " ".join(f"WHEN {quoted(n)} = {_text(w)} THEN {p}" for n, p in both)
+                + " ".join(f"WHEN {quoted(n)} = {text_literal(w)} THEN {p}" for n, p in both)
                 + " END"
                 for w in classes
             ]
@@ -143,11 +127,6 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
             cases = " ".join(f"WHEN {label} = {quoted(n)} THEN {i}" for i, n in enumerate(names))
             found.append(Reading({"label": f"CASE {cases} END"}))
     return tuple(found) if len(found) == 1 else ()
-
-
-def _text(word: str) -> str:
-    """Return a word as an SQL literal in single quotes."""
-    return "'" + word.replace("'", "''") + "'"
 
 
 def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
@@ -162,7 +141,7 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     head = table.frame.head(2000).collect()
     text = [n for n in head.columns if head[n].dtype == pl.String and n not in cells.chosen.used]
     probs = cells.name(cells.of("probs")[0])
-    p = _numbers_of(head.select(cells.chosen.terms["probs"][0].expr).to_series())
+    p = numbers_of(head.select(cells.chosen.terms["probs"][0].expr).to_series())
     sure = [c for c in columns_of(head, text) if p is None or not _is_decided(p, c.coded)]
     return predicted_class_readings(words, sure, probs)
 
@@ -220,80 +199,8 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
     return bool(known.sum() >= TOLD and decides(p[known], coded[0][known]) is not None)
 
 
-def _numbers_of(cells: pl.Series) -> FloatArray | None:
-    """Return the numbers of a column (n,), also written ones and percentages, NaN for gaps.
-
-    None for other columns.
-    """
-    import polars as pl
-
-    if cells.dtype == pl.String:
-        words = cells.str.strip_chars().str.strip_chars_end("% ")
-        words = words.str.replace(",", ".", literal=True) if has_commas(words) else words
-        found = words.cast(pl.Float64, strict=False)
-        if found.null_count() > 0.1 * len(found) or found.null_count() == len(found):
-            return None
-        cells = found
-    if not cells.dtype.is_numeric():
-        return None
-    return np.asarray(cells.cast(pl.Float64).fill_null(np.nan).to_numpy())
-
-
-@dataclass
-class _Head:
-    """First rows of a table with the options given, from which readings are guessed.
-
-    Methods return options for columns by what their cells look like.
-    """
-
-    frame: pl.DataFrame
-    wanted: Wanted
-
-    def __post_init__(self) -> None:
-        kinds = self.frame.schema
-        self.frame = self.frame.select([n for n, kind in kinds.items() if not kind.is_nested()])
-        given = {f.name: getattr(self.wanted, f.name) for f in fields(Wanted)}
-        asked = self.wanted.columns
-        self.given = {option: given[option] for option in asked}
-        terms = [t for o, v in asked.items() if (o, v) != ("features", "*") for t in self.terms(v)]
-        used = {root for term in terms for root in term.roots}
-        self.free = [n for n in self.frame.columns if n not in used and not n.startswith("::")]
-        words = {n: words_of(self.frame[n]) for n in self.free}
-        self.words = {n: w.drop_nulls() for n, w in words.items() if w is not None}
-        self.words = {n: w for n, w in self.words.items() if w.n_unique() > 1}
-        self.two = [n for n, w in self.words.items() if w.n_unique() == 2]
-        self.two = [n for n in self.two if self.may_be_codes(n)]
-        columns = {n: column_of_cells(self.frame[n]) for n in self.free}
-        self.times = [n for n, column in columns.items() if column and is_time(column)]
-        found = {n: _numbers_of(self.frame[n]) for n in self.free}
-        self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
-
-    def terms(self, value: Any) -> list[Term]:
-        """Return the expressions of an option's value; [] if it cannot be read."""
-        if value is None:
-            return []
-        try:
-            return terms_of(value, self.frame.schema)
-        except InvalidPredictionsError:
-            return []
-
-    def may_be_codes(self, name: str) -> bool:
-        """Return whether a column holds words, booleans, or numbers from −1 to 9."""
-        cells = self.frame[name]
-        return not cells.dtype.is_numeric() or bool(cells.is_between(-1, 9).fill_null(True).all())
-
-    def roots(self, value: Any) -> list[str]:
-        """Return the columns that an option's value uses; placeholders count as 0."""
-        filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
-        return [root for term in self.terms(filled) for root in term.roots]
-
-    def is_text(self, name: str) -> bool:
-        """Return whether a column holds text, but no percents with signs."""
-        cells = self.frame[name]
-        written = str(cells.dtype) == "String" and has_commas(cells)
-        return str(cells.dtype) == "String" and not self.is_signed(name) and not written
-
-    # --- readings ------------------------------------------------------------------------------
+class _Readings(Head):
+    """Guesses of columns, put together to readings with their conditions in words."""
 
     def readings(self, lacking: str) -> list[Reading]:
         """Return likely readings.
@@ -404,7 +311,7 @@ class _Head:
             return False
         ends, words = found
         listed = self.terms(options.get("probs") or self.given.get("probs"))
-        found_columns = (_numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
+        found_columns = (numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
         columns = [column for column in found_columns if column is not None]
         if len(words) < TOLD or len(columns) < len(listed):
             return False
@@ -429,352 +336,6 @@ class _Head:
             return {}
         others = [rows & ~out for option, rows in lacking.items() if option != "probs"]
         return {} if any(rows.any() for rows in others) else {"drop_missing": True}
-
-    # --- probabilities -------------------------------------------------------------------------
-
-    def probabilities(self) -> list[Options]:
-        """Return options that name the predictions, one dict for each guess; [] if there is none.
-
-        Each sets ``probs`` to a column, or to a family of columns (one for each class), divided
-        where they are percentages; ``from_logits`` is set as well where they are log-odds. Columns
-        with telling names exclude all others.
-        """
-        listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
-        if listed:
-            # One more column such as p_calibrated is as likely to be meant as p.
-            others = [
-                n
-                for n in self.numbers
-                if n not in listed and n not in self.two and FAMILY.fullmatch(n)
-            ]
-            if len(others) == 1 and self.within(others[0], 0.0, 1.0):
-                listed += others
-            return [self.scaled([n]) for n in listed]
-        numbers = [n for n in self.numbers if n not in self.times]
-        if odds := self.odds(numbers):
-            return odds
-        known = [n for n in numbers if FAMILY.fullmatch(n)]
-        families = [f for f in self.families(numbers) if not {*f} & {*known}]
-        # Two columns that do not sum to 1 are two models of one event, not its two classes
-        if len(known) == 2 and not self.sum_to_one(known):
-            return [self.scaled([n]) for n in known]
-        families += [known] if len(known) > 1 else []
-        if families:
-            whole = [[f] if len(f) > 2 or self.name_classes(f) else [[n] for n in f]
-                     for f in families]  # fmt: skip
-            return [self.scaled(in_order(names)) for listed in whole for names in listed]
-        if logits := self.logits(numbers):
-            return [{"probs": ", ".join(map(quoted, logits)), "from_logits": True}]
-        others = [n for n in numbers if n not in self.two]
-        found = [n for n in others if self.within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
-        if not found:
-            found = [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
-            found += [n for n in others if self.tenths(n)]
-            # Amounts and temperatures are below 100 as well
-            called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
-            found = called or found
-        logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
-        of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
-        return [self.scaled([n]) for n in found] or of_logits
-
-    def name_classes(self, names: Sequence[str]) -> bool:
-        """Return whether two column names end in 0 and 1, or in the words of another column."""
-        ends = {key(end) for end in ends_of(names)}
-        label = self.terms(self.given.get("label"))
-        words = {n: self.keys(n) for n in self.two}
-        for name in (t.column for t in label if t.column is not None):
-            cells = words_of(self.frame[name])
-            words[name] = {*map(key, [] if cells is None else cells.drop_nulls().unique())}
-        return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
-
-    def scaled(self, names: Sequence[str]) -> Options:
-        """Return the option for columns of probabilities, divided by 100 if they exceed 10."""
-        top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
-        signs = any(self.is_signed(n) for n in names)
-        end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
-        if len(names) > 1 and all(n in self.numbers for n in names) and not signs:
-            end = next((f" / {k}" for k in (10, 1000) if self.sum_to(names, k)), end)
-        end = " / 10" if all(self.tenths(n) for n in names) and len(names) == 1 else end
-        end = " / 10000" if all({*key(n).split("_")} & BASIS for n in names) else end
-        return {"probs": ", ".join(f"{self.number(n)}{end}" for n in names)}
-
-    def odds(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns that are called odds and hold numbers above 1; [] if none do.
-
-        Columns whose reciprocals sum to 1 to 1.25 in every row are those of one race: the sum is
-        divided out.
-        """
-        names = [
-            n for n in numbers
-            if {*key(n).split("_")} & ODDS and np.nanmin(self.numbers[n]) > 1.0
-            and (self.numbers[n] % 1 != 0).any()
-        ]  # fmt: skip
-        each = [f"1 / {quoted(n)}" for n in names]
-        if len(names) > 1:
-            sums = np.sum([1.0 / self.numbers[n] for n in names], axis=0)
-            sums = sums[np.isfinite(sums)]
-            if sums.size and sums.min() >= 0.99 and sums.max() <= MARGIN:
-                total = " + ".join(each)
-                ends = [*ends_of(names)]
-                plain = any({*words.to_list()} == {*ends} for words in self.words.values())
-                classes = ",".join(ends) if plain else "A,B,C"
-                of_all = ", ".join(f"{p} / ({total})" for p in each)
-                return [{"probs": of_all, "classes": classes}]
-        return [{"probs": p} for p in each]
-
-    def as_odds(self, options: Options) -> Options:
-        """Return options with ``1 / x`` for ``x / 100`` if outcomes are 1000 times as likely so."""
-        probs = options.get("probs") or ""
-        name = next((n for n in self.numbers if probs == f"{quoted(n)} / 100"), None)
-        if name is None or np.nanmin(self.numbers[name]) < 1.0:
-            return options
-        rows = self.rows(options)
-        if rows is None:
-            return options
-        p, y = rows[0], rows[1]
-        if log_likelihood(0.01 / p, y) - log_likelihood(p, y) < LIKELIER:
-            return options
-        return options | {"probs": f"1 / {quoted(name)}"}
-
-    def number(self, name: str) -> str:
-        """Return a column as an expression of numbers."""
-        cells = self.frame[name]
-        if str(cells.dtype) == "String" and has_commas(cells):
-            return of_commas(quoted(name), cells)
-        return quoted(name)
-
-    def tenths(self, name: str) -> bool:
-        """Return whether whole numbers from 0 to 10 are called probabilities or percents."""
-        cells = self.numbers.get(name, np.zeros(0))
-        cells = cells[np.isfinite(cells)]
-        if not cells.size or (cells % 1 != 0).any() or cells.min() < 0.0 or cells.max() != 10.0:
-            return False
-        return bool({*key(name).split("_")} & PERCENT)
-
-    def if_percents(self, options: Mapping[str, Any]) -> str:
-        """Return the condition "… is a probability in percent"; "" if the name says so already."""
-        listed = self.terms(options.get("probs"))
-        names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
-        if names and listed[0].sql == f"1 / {quoted(names[0])}":
-            return f"{names[0]} holds decimal odds"
-        if not names or self.is_signed(names[0]) or "%" in names[0]:
-            return ""
-        called = {*key(names[0]).split("_")} & (PERCENT | BASIS)
-        return "" if called else f"{names[0]} is a probability in percent"
-
-    def is_signed(self, name: str) -> bool:
-        """Return whether numbers are written with percent signs."""
-        cells = self.frame[name]
-        return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
-
-    def within(self, name: str, least: float, most: float) -> bool:
-        """Return whether a column holds fractions ≥ 0 with their maximum in (least, most]."""
-        cells = self.numbers[name]
-        cells = cells[np.isfinite(cells)] / (100.0 if self.is_signed(name) else 1.0)
-        return bool((cells % 1 != 0).any() and cells.min() >= 0.0 and least < cells.max() <= most)
-
-    def percents(self, name: str) -> bool:
-        """Return whether a column holds whole percentages: 0 to 100, in steps of 5 or so called."""
-        cells = self.numbers[name]
-        cells = cells[np.isfinite(cells)]
-        if (cells % 1 != 0).any() or cells.min() < 0.0 or not 10.0 < cells.max() <= 100.0:
-            return False
-        called = bool({*key(name).split("_")} & PERCENT)
-        return called or bool((cells % 5 == 0).all() and np.unique(cells).size > 5)
-
-    def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return groups of columns whose names share a beginning, and all columns.
-
-        Smallest first.
-        """
-        stems: dict[str, list[str]] = {}
-        for n in numbers:
-            for stem in {re.sub(r"[A-Za-z0-9]+$", "", n), re.sub(r"\d+$", "", n), ""}:
-                stems.setdefault(stem, []).append(n)
-        return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
-
-    def families(self, numbers: Sequence[str]) -> list[list[str]]:
-        """Return disjoint groups of columns of fractions whose rows sum to 1."""
-        found: list[list[str]] = []
-        for members in self.stems(numbers):
-            apart = not any({*family} & {*members} for family in found)
-            if apart and self.sum_to_one(members):
-                found.append([*members])
-        return found
-
-    def logits(self, numbers: Sequence[str]) -> list[str]:
-        """Return a group of columns called logits with values outside [0, 1].
-
-        [] if there is none.
-        """
-        for members in self.stems(numbers):
-            values = np.concatenate([self.numbers[n] for n in members])
-            called = all("logit" in key(n) for n in members)
-            if called and (np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0):
-                return in_order(members)
-        return []
-
-    def sum_to_one(self, names: Sequence[str]) -> bool:
-        """Return whether the columns sum to 1 (or 100) in all rows where they are present."""
-        fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
-        scales = (1.0, 100.0) if fractions else (10.0, 100.0)
-        positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)
-        return any(self.sum_to(names, each) for each in scales) and positive
-
-    def sum_to(self, names: Sequence[str], scale: float) -> bool:
-        """Return whether there are rows with all columns, and all of these sum to a number."""
-        sums = np.sum([self.numbers[n] for n in names], axis=0)
-        sums = sums[np.isfinite(sums)]
-        return bool(sums.size) and bool(np.allclose(sums, scale, atol=0.02 * scale))
-
-    # --- outcomes ------------------------------------------------------------------------------
-
-    def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for columns and expressions that may be the outcome."""
-        listed = [n for n in self.free if key(n) in LABELS]
-        wanted = probs or [{}]
-        if "classes" in wanted[0]:  # odds of one race
-            k = len(self.terms(wanted[0]["probs"]))
-            of_race = [n for n in self.words if self.words[n].n_unique() == k]
-            return [({"label": quoted(n)}, "") for n in of_race]
-        alone = all(len(self.terms(p.get("probs") or self.given.get("probs"))) < 2 for p in wanted)
-        if alone and self.two:  # a coordinate y beside a match is no outcome
-            listed = [n for n in listed if not self.is_amount(n)]
-        if listed:  # several words are no outcome of one probability
-            many = [n for n in listed if alone and n in self.words and self.is_text(n)
-                    and self.words[n].n_unique() > 2]  # fmt: skip
-            labels = (f"{quoted(n)} = 'CODE'" if n in many else quoted(n) for n in listed)
-            return [({"label": label}, "") for label in labels]
-        families = [
-            [t.column or t.roots[0] for t in found if t.column or len(t.roots) == 1]
-            for found in (self.terms(p.get("probs") or self.given.get("probs")) for p in wanted)
-        ]
-        ends = {key(e) for names in families if len(names) > 1 for e in (*ends_of(names), *names)}
-        family = any(len(names) > 1 for names in families)
-        if flags := self.one_hot([names for names in families if len(names) > 1]):
-            return [({"label": flags}, "")]
-        many = [n for n in self.words if ends and self.keys(n) <= ends]
-        found = [({"label": quoted(n)}, "") for n in many]
-        for n in (n for n in self.two if n not in many):
-            if family or self.keys(n) in ({"0", "1"}, {"false", "true"}):
-                found.append(({"label": quoted(n)}, ""))
-            else:
-                found += self.codes(n)
-        found += self.blanks(wanted)
-        if found or family:
-            return found or [({"label": quoted(n)}, "") for n in self.words if self.is_code(n)]
-        coded = [n for n in self.words if self.is_code(n) and self.is_told(n, wanted)]
-        if coded:
-            return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
-        told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
-        return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
-
-    def is_amount(self, name: str) -> bool:
-        """Return whether a column holds more than 50 different numbers."""
-        return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
-
-    def one_hot(self, families: Sequence[Sequence[str]]) -> str:
-        """Return the label of columns of which one holds 1 and the others 0, "" if none are so."""
-        flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
-        for names in self.stems(flags):
-            ends = {key(end): name for end, name in zip(ends_of(names), names, strict=True)}
-            for family in families:
-                classes = {key(end): end for end in ends_of([*family])}
-                sums = np.sum([self.numbers[n] for n in names], axis=0)
-                if classes.keys() != ends.keys() or not (sums == 1.0).all():
-                    continue
-                numbers = all(end.isdecimal() for end in classes)
-                cases = (
-                    f"WHEN {quoted(ends[k])} = 1 THEN {end if numbers else _text(end)}"
-                    for k, end in classes.items()
-                )
-                return f"CASE {' '.join(cases)} END"
-        return ""
-
-    def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for columns whose blanks may mean "no event".
-
-        The predictions have to rank blanks below values, or there is a single value.
-        """
-        found = []
-        for name in self.free:
-            cells = self.frame[name]
-            if not cells.null_count() or name in self.two:
-                continue
-            label = f"{quoted(name)} IS NOT NULL"
-            rows = [self.rows({**p, "label": label}) for p in probs]
-            told = [order_of_events(r[0], r[1])[1] >= TELLS for r in rows if r is not None]
-            if cells.drop_nulls().n_unique() == 1 or any(told):
-                when = f"{name} is blank where the event did not occur"
-                if answer := self.answer_to(name):
-                    label = f"coalesce({quoted(name)} = {quoted(answer)}, FALSE)"
-                    when = f"a blank {name} and another {answer} both count as no event"
-                found.append(({"label": label}, when))
-        return found
-
-    def answer_to(self, name: str) -> str:
-        """Return the column of text with the words of another, such as predicted classes, or ""."""
-        if name not in self.words or not self.is_text(name):
-            return ""
-        words = self.keys(name)
-        others = [n for n in self.words if n != name and self.is_text(n)]
-        return next((n for n in others if len(words) >= 2 and words <= self.keys(n)), "")
-
-    def keys(self, name: str) -> set[str]:
-        """Return the words of a column in lower case with ``_`` for signs."""
-        return {*map(key, self.words[name].unique().to_list())}
-
-    def codes(self, name: str) -> list[tuple[Options, str]]:
-        """Return (options, condition) for each of the two values of a column as the event."""
-        cells = self.frame[name]
-        values = cells.drop_nulls().unique().sort().to_list()
-        if str(cells.dtype) == "String":
-            values = sorted(self.words[name].unique().to_list())
-        values = [v for v in values if not (self.times and says_censored(v))] or values
-        return [
-            ({"label": f"{quoted(name)} = {literal(value, cells)}"}, f"{value} is the event")
-            for value in values
-        ]
-
-    def is_code(self, name: str) -> bool:
-        """Return whether a column holds 3 to 10 distinct words, or whole numbers below 10."""
-        words = self.words[name]
-        if not 3 <= words.n_unique() <= CODES:
-            return False
-        return self.is_text(name) or bool(0.0 <= np.nanmax(self.numbers[name]) < CODES)
-
-    def place(self, name: str) -> str:
-        """Return the placeholder for a code: 'CODE' for text, CODE for numbers."""
-        return "'CODE'" if self.is_text(name) else "CODE"
-
-    def is_told(self, name: str, probs: Sequence[Options]) -> bool:
-        """Return whether a prediction ranks a code, or the numbers, of a column.
-
-        ``probs`` are the options for the prediction.
-        """
-        for options in probs:
-            listed = self.terms(options.get("probs") or self.given.get("probs"))
-            if len(listed) != 1 or name in listed[0].roots:
-                continue
-            p = _numbers_of(self.frame.select(listed[0].expr).to_series())
-            if p is None:
-                continue
-            if name in self.words and self.is_code(name):
-                words = words_of(self.frame[name])
-                assert words is not None
-                events = [(words == code).fill_null(False) for code in words.unique().drop_nulls()]
-                known = np.isfinite(p)
-                tests = (order_of_events(p[known], e.to_numpy()[known] * 1) for e in events)
-                if max(abs(z) for _, z in tests) >= TELLS:
-                    return True
-                continue
-            x = self.numbers[name]
-            known = np.isfinite(p) & np.isfinite(x)
-            if known.sum() > 2 and np.ptp(p[known]) > 0.0 and np.ptp(x[known]) > 0.0:
-                rho = np.corrcoef(rankdata(p[known]), rankdata(x[known]))[0, 1]
-                if abs(rho) * np.sqrt(known.sum()) >= TELLS:
-                    return True
-        return False
 
     # --- answers -------------------------------------------------------------------------------
 
@@ -851,7 +412,7 @@ class _Head:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
             if len(listed) != 1:
                 continue
-            p = _numbers_of(self.frame.select(listed[0].expr).to_series())
+            p = numbers_of(self.frame.select(listed[0].expr).to_series())
             columns = [column_of_cells(self.frame[name]) for name in (a, b)]
             if p is None or any(c is None or _is_decided(p, c.coded) for c in columns):
                 continue
@@ -920,7 +481,7 @@ class _Head:
         """Return whether events are as many as predicted, within a factor of two, in all rows."""
         listed = (self.terms(reading.options[what]) for what in REQUIRED)
         cells = (self.frame.select(t[0].expr).to_series() if t else None for t in listed)
-        found = [None if c is None else _numbers_of(c) for c in cells]
+        found = [None if c is None else numbers_of(c) for c in cells]
         if any(values is None for values in found):
             return False
         n, events, p = (np.nan_to_num(values) for values in found if values is not None)
@@ -970,7 +531,7 @@ class _Head:
         """
         listed = [{}] if "probs" in self.given else probs
         first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
-        p = _numbers_of(self.frame.select(first[-1].expr).to_series()) if first else None
+        p = numbers_of(self.frame.select(first[-1].expr).to_series()) if first else None
         if p is None:
             return []
         used = {root for term in first for root in term.roots} | {*self.times}
@@ -1008,7 +569,7 @@ class _Head:
             if len(ends) != 2 or len(words) < 3:
                 continue
             ends.sort(key=lambda word: key(word) not in called)
-            sql = [f"{quoted(name)} = {_text(word)}" for word in ends]
+            sql = [f"{quoted(name)} = {text_literal(word)}" for word in ends]
             return [
                 ({"event": a, "competing": b}, f"{x} is the event and {y} a competing one")
                 for a, b, x, y in ((*sql, *ends), (*sql[::-1], *ends[::-1]))
@@ -1022,32 +583,6 @@ class _Head:
         codes = np.unique(self.numbers[name][np.isfinite(self.numbers[name])])
         plain = 3 <= codes.size <= 4 and bool((codes == np.arange(codes.size)).all())
         return [f"{code:.0f}" for code in codes[1:]] if plain else []
-
-    def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
-        """Return (predictions (m,), outcomes (m,), frame) of the rows that options select.
-
-        Outcomes are 0 or 1. Rows that lack either are left out. None if a column is missing or
-        cannot be read.
-        """
-        import polars as pl
-
-        probs = self.terms(options.get("probs") or self.given.get("probs"))
-        outcome = self.given.get("label") or self.given.get("event")
-        label = self.terms(options.get("label") or outcome)
-        if not probs or not label:
-            return None
-        try:
-            both = self.frame.with_columns(probs[-1].expr.alias("::p"), label[0].expr.alias("::y"))
-            p = _numbers_of(both["::p"])
-        except pl.exceptions.PolarsError:
-            return None
-        if p is None:
-            return None
-        both = both.with_columns(pl.Series("::p", p).fill_nan(None)).drop_nulls(["::p", "::y"])
-        words = words_of(both["::y"])
-        if words is None or not both.height:
-            return None
-        return both["::p"].to_numpy(), (words == words.max()).to_numpy().astype(np.int64), both
 
     def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
         """Return the pairs whose predictions clearly rank the outcomes; all of them if none does.

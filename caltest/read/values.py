@@ -20,13 +20,12 @@ from caltest._base.features import as_features
 from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import cumulative
+from caltest.data.doubts import bare_words, cumulative
+from caltest.data.ends import without_accents
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
+from caltest.data.labels import rows_of_votes
 from caltest.data.numbers import as_probabilities
-from caltest.data.predicted_classes import bare_words
-from caltest.data.times import without_accents
-from caltest.data.votes import rows_of_votes
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted, as_number, shares_of
 from caltest.read.expressions import cut, ends_of, key

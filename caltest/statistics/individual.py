@@ -14,7 +14,7 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import one_of
-from caltest.data.votes import Votes
+from caltest.data.labels import Votes
 from caltest.errors import StatisticError
 from caltest.nulls import RedrawLabels, Scheme, Shortcut
 from caltest.nulls.lanes import Seed

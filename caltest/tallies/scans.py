@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from caltest._base.arrays import progress
-from caltest._base.written import several
-from caltest.data.lenses import Lens
-from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
-from caltest.read.contract import Wanted
-from caltest.read.files import parts_of, refuse_copies, shortened
-from caltest.read.state import (
+from caltest._base.saving import (
     FileStamp,
     content_mark,
     locked,
@@ -29,6 +24,11 @@ from caltest.read.state import (
     unsealed,
     write_file,
 )
+from caltest._base.written import several
+from caltest.data.lenses import Lens
+from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
+from caltest.read.contract import Wanted
+from caltest.read.files import parts_of, refuse_copies, shortened
 from caltest.read.tables import n_rows_of
 from caltest.tallies.tally import LOOKS, MaybeTally, Tallies, Tally, TallyReading, joined, named
 

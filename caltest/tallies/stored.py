@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from caltest._base import IntArray
+from caltest._base.saving import sealed, unsealed
 from caltest._base.written import Fields
 from caltest.data.lenses import Canonical, Lens, OneVsRest, Partition, TopK
 from caltest.errors import InvalidPredictionsError
-from caltest.read.state import sealed, unsealed
 from caltest.tallies.grid import CELL_SUMS, FINE, POSITIONS, ROWS_A_TALLY, TOTALS, Grid
 
 #: The lenses through which a tally may look, by name.

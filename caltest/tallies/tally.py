@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 import numpy as np
 
 from caltest._base import BoolArray, FloatArray, IntArray
+from caltest._base.saving import parse_json, sealed, unsealed
 from caltest._base.written import as_doubt, name_of, several
 from caltest.data import Facts, Predictions
 from caltest.data.doubts import answered, doubts_of_sums
@@ -42,7 +43,6 @@ from caltest.read.files import chosen_of, opened_part, read_table, table_in_memo
 from caltest.read.formats import Table, flat, imported
 from caltest.read.logs import refuse_repeated_samples
 from caltest.read.questioning import labels_of_answers, one_part_columns, words_in
-from caltest.read.state import parse_json, sealed, unsealed
 from caltest.read.tables import batches_of
 from caltest.read.values import EvaluatedCells
 from caltest.tallies.grid import (

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import caltest as ct
-from caltest.read import line_widths as lines
+from caltest.read import formats
 
 N = 200
 RNG = np.random.default_rng(4)
@@ -104,8 +104,8 @@ def test_long_names_are_cut_in_messages(tmp_path, run):
 
 @pytest.mark.parametrize("name", ["long.csv", "long.jsonl"])
 def test_a_line_too_long_is_refused_by_its_number(name, tmp_path, run, monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST_LINE", 10_000)
-    monkeypatch.setattr(lines, "BYTES_A_BLOCK", 256)
+    monkeypatch.setattr(formats, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(formats, "BYTES_A_BLOCK", 256)
     row = "0.4,1\n" if name.endswith("csv") else '{"p": 0.4, "y": 1}\n'
     text = ("p,y\n" if name.endswith("csv") else "") + row * 3000
     (tmp_path / name).write_text(text)

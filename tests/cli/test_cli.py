@@ -10,7 +10,7 @@ from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS
 
 import caltest as ct
 from caltest import cli, statistics
-from caltest.cli import recipes
+from caltest.cli import options as shared
 
 
 @pytest.fixture
@@ -195,16 +195,16 @@ def test_the_list_has_the_first_sentence_of_every_command(name, done):
 def test_recipes_name_every_statistic():
     named = {name: getattr(statistics, name) for name in statistics.__all__}
     kinds = {n: v for n, v in named.items() if inspect.isclass(v) and not inspect.isabstract(v)}
-    statistic = recipes.VOCABULARY["statistic"]
+    statistic = shared.VOCABULARY["statistic"]
     parsed = {n for n, v in statistic.items() if isinstance(v, type) and statistic.fits(v)}
     assert parsed == {n for n, kind in kinds.items() if issubclass(kind, ct.Statistic)}
     assert "Ece" not in statistic
 
 
 def test_values_print_as_they_are_parsed():
-    vocabulary = dict(item for words in recipes.VOCABULARY.values() for item in words.items())
+    vocabulary = dict(item for words in shared.VOCABULARY.values() for item in words.items())
     for value in (*(row.statistic for row in STATISTICS), *LENSES, *PARTITIONS, *SCHEMES[:2]):
-        assert recipes.parse(repr(value), vocabulary) == value
+        assert shared.parse(repr(value), vocabulary) == value
 
 
 def test_clusters_and_subgroups_of_a_file(tmp_path, refused, done):

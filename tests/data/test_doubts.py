@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.data import doubts, predicted_classes, spare_columns, times
+from caltest.data import doubts, ends, spare_columns
 from caltest.data.questions import Column, Rows
 from caltest.errors import DoubtfulInputError
 
@@ -154,7 +154,7 @@ def test_an_expression_as_label_stands_in_brackets_in_the_reading_of_confidences
     guess = (p >= 0.5).astype(int)
     rows = rows_of(np.where(guess == 1, p, 1.0 - p), y, answer=np.array(["n", "j"])[guess],
                    said={"label": "age >= 65"})  # fmt: skip
-    assert options_of(predicted_classes.confidences(rows)) == [
+    assert options_of(doubts.confidences(rows)) == [
         {"label": "(answer = 'j') = (CAST(age >= 65 AS INTEGER) = 1)"}
     ]
 
@@ -163,11 +163,9 @@ def test_an_expression_as_label_stands_in_brackets_in_the_reading_of_confidences
 def test_calibrated_predictions_above_one_half_are_no_confidences(n):
     p, y, rng = drawn(n, low=0.5)
     sex = rng.choice(["f", "m"], n)
-    assert predicted_classes.confidences(rows_of(p, y, sex=sex)) is None
+    assert doubts.confidences(rows_of(p, y, sex=sex)) is None
     # the outcome once more, in words: it agrees with the label in every row
-    assert (
-        predicted_classes.confidences(rows_of(p, y, state=np.array(["alive", "dead"])[y])) is None
-    )
+    assert doubts.confidences(rows_of(p, y, state=np.array(["alive", "dead"])[y])) is None
 
 
 def test_train_rows_are_asked_about_with_every_other_part():
@@ -284,7 +282,7 @@ def test_cumulative_columns_are_asked_about_with_their_differences():
 def test_columns_with_the_words_of_the_label_may_be_the_predicted_class():
     answer = Column.of("answer", np.array(["class=a", "class=b"]))
     other = Column.of("site", np.array(["x", "y"]))
-    readings = predicted_classes.predicted_class_readings(["A", "B"], [answer, other], "p")
+    readings = doubts.predicted_class_readings(["A", "B"], [answer, other], "p")
     assert [dict(r.options) for r in readings] == [{"predicted_label": "answer"}]
 
 
@@ -314,14 +312,14 @@ def test_survival_in_the_place_of_risk_is_asked_about():
 def test_a_time_beside_a_label_is_asked_about_if_the_label_was_named():
     p, y, rng = drawn()
     years = rng.exponential(5.0, 400)
-    question = times.follow_up(rows_of(p, y, named=["label"], years=years))
+    question = ends.follow_up(rows_of(p, y, named=["label"], years=years))
     assert question.asks
     assert options_of(question) == [
         {"label": None, "event": "died", "time": "years", "horizon": "NUMBER"}
     ]
-    assert not times.follow_up(rows_of(p, y, years=years)).asks
-    assert times.follow_up(rows_of(p, y, age=years)) is None
-    assert times.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
+    assert not ends.follow_up(rows_of(p, y, years=years)).asks
+    assert ends.follow_up(rows_of(p, y, age=years)) is None
+    assert ends.follow_up(rows_of(p, y, time=rng.integers(0, 5, 400))) is None
 
 
 TIMES = "Zeit_Jahre Beobachtungsdauer Monate tiempo_anos años durée_suivi mois tempo tijd_in_dagen"
@@ -330,22 +328,22 @@ TIMES += " FU t_event SurvivalMonths followup_days"
 
 @pytest.mark.parametrize("name", TIMES.split())
 def test_times_are_known_by_words_of_several_languages(name):
-    assert times.called_time(name)
+    assert ends.called_time(name)
 
 
 @pytest.mark.parametrize("name", ["age_years", "Alter_Jahre", "tenure", "site", "bmi", "rating"])
 def test_ages_and_features_are_not_called_times(name):
-    assert not times.called_time(name)
+    assert not ends.called_time(name)
 
 
 @pytest.mark.parametrize("name", ["x7", "相談"])
 def test_a_time_that_is_called_otherwise_is_asked_about_by_its_cells(name):
     p, seen = followed(n=1000, seed=5)
-    question = times.follow_up(rows_of(p, seen.event, **{name: seen.time}))
+    question = ends.follow_up(rows_of(p, seen.event, **{name: seen.time}))
     assert question.asks
     assert question.text.startswith(f"rows with the event have lower values of {name}")
     months = np.ceil(12 * seen.time).astype(int)
-    assert times.follow_up(rows_of(p, seen.event, **{name: months})).asks
+    assert ends.follow_up(rows_of(p, seen.event, **{name: months})).asks
 
 
 def test_a_protective_feature_of_a_model_is_no_time():
@@ -354,24 +352,24 @@ def test_a_protective_feature_of_a_model_is_no_time():
     logit = a - 1.2 * np.log(x) + 2.4
     p = 1 / (1 + np.exp(-logit))
     y = (rng.random(2000) < p).astype(int)
-    assert not times.like_time(rows_of(p, y), Column.of("tenure", x))
+    assert not ends.like_time(rows_of(p, y), Column.of("tenure", x))
     too_high = np.minimum(1.5 * p, 0.99)
-    assert not times.like_time(rows_of(too_high, y), Column.of("tenure", x))
+    assert not ends.like_time(rows_of(too_high, y), Column.of("tenure", x))
     without = 1 / (1 + np.exp(-a + 1.0))
-    assert not times.like_time(rows_of(without, y), Column.of("tenure", x))
+    assert not ends.like_time(rows_of(without, y), Column.of("tenure", x))
 
 
 def test_numbers_that_set_events_apart_are_no_times():
     p, y, rng = drawn()
     distance = np.where(y == 1, rng.uniform(0, 5, 400), rng.uniform(5, 9, 400))
-    assert not times.like_time(rows_of(p, y), Column.of("distance", distance))
+    assert not ends.like_time(rows_of(p, y), Column.of("distance", distance))
 
 
 def test_numbers_that_are_low_in_events_look_like_times():
     p, seen = followed(seed=2)
     rows = rows_of(p, seen.event)
-    assert times.like_time(rows, Column.of("dauer", seen.time))
-    assert not times.like_time(rows, Column.of("x", np.random.default_rng(0).random(400) * 9))
+    assert ends.like_time(rows, Column.of("dauer", seen.time))
+    assert not ends.like_time(rows, Column.of("x", np.random.default_rng(0).random(400) * 9))
 
 
 def test_outcomes_of_one_value_that_are_alike_are_doubted():
@@ -511,11 +509,11 @@ def test_a_useless_model_of_three_classes_has_no_other_order():
 def test_numbers_of_one_half_and_more_are_confidences_where_a_constant_is_likelier():
     p, y, _ = drawn()
     sure = np.maximum(p, 1.0 - p)
-    question = predicted_classes.confidences(rows_of(sure, y))
+    question = doubts.confidences(rows_of(sure, y))
     assert options_of(question) == [{"predicted_label": "COLUMN"}]
     high = 0.5 + p / 2.0
     right = np.random.default_rng(2).random(400) < high
-    assert predicted_classes.confidences(rows_of(high, right.astype(int))) is None
+    assert doubts.confidences(rows_of(high, right.astype(int))) is None
 
 
 def test_events_that_are_rarer_where_confidences_are_high_may_be_of_another_class():

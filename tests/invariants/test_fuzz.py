@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import caltest as ct
-from caltest.cli import recipes
+from caltest.cli import options as shared
 
 #: Examples of each test; 17 000 of each make 10⁵.
 EXAMPLES = 300
 SETTINGS = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
-NAMES = sorted({name for words in recipes.VOCABULARY.values() for name in words})
+NAMES = sorted({name for words in shared.VOCABULARY.values() for name in words})
 
 
 def a_recipe():
@@ -43,17 +43,17 @@ def a_recipe():
 def understood(kind, text):
     """Turn text into a value as the command line does, or refuse it."""
     try:
-        built = recipes.Recipe(kind).convert(text, None, None)
+        built = shared.Recipe(kind).convert(text, None, None)
     except click.BadParameter:
         return
-    vocabulary = recipes.VOCABULARY[kind]
+    vocabulary = shared.VOCABULARY[kind]
     assert vocabulary.fits(type(built)) or (kind == "bins" and type(built) is int)
     assert eval(repr(built), dict(vocabulary)) == built or built != built
 
 
 @pytest.mark.slow
 @SETTINGS
-@given(st.sampled_from(sorted(recipes.VOCABULARY)), st.text(max_size=200) | a_recipe())
+@given(st.sampled_from(sorted(shared.VOCABULARY)), st.text(max_size=200) | a_recipe())
 def test_recipes(kind, text):
     understood(kind, text)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.read.state import FileStamp
+from caltest._base.saving import FileStamp
 from validation import faults, fuzz
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from caltest.data.ends import like_time
 from caltest.data.questions import Column, Rows
-from caltest.data.times import like_time
 from caltest.errors import InvalidPredictionsError
 from caltest.read.expressions import terms_of, with_column
 from caltest.read.files import read_predictions

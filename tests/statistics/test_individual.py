@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.data.votes import Votes
+from caltest.data.labels import Votes
 from caltest.inference.item_errors import mean_interval, split
 from caltest.statistics.individual import null_moments, unbiased_errors
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.read.state import sealed
+from caltest._base.saving import sealed
 
 P, Y = [0.8, 0.3, 0.6, 0.1], [1, 0, 1, 0]
 DEEP = "[" * 200_000

@@ -1,0 +1,622 @@
+"""Guesses of what the columns of a table hold, from their names and first cells.
+
+:class:`Head` guesses probabilities and outcomes, :func:`likely_grades` the columns of a table of
+counts. A guess never chooses: :mod:`caltest.read.suggestions` makes readings of them, which are
+printed for the user to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest._base.arrays import FloatArray, IntArray
+from caltest.data.ends import is_time, says_censored
+from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, rankdata
+from caltest.errors import InvalidPredictionsError, Reading
+from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
+from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
+from caltest.read.tables import column_of_cells
+from caltest.read.values import has_commas, literal, of_commas, words_of
+
+if TYPE_CHECKING:
+    import polars as pl
+from itertools import product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+#: Words of an outcome from which on none of them is suggested, and those of answers.
+CODES, MOST_WORDS = 10, 10_000
+
+
+#: Numbers from which on a column called a label holds amounts, such as the coordinate y.
+MOST_LABELS = 50
+
+
+#: Standard errors by which outcomes must follow predictions, where other pairs do by the second.
+TELLING, TELLS = 2.5, 3.5
+
+
+#: Words in names of columns that hold whole percents.
+PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
+
+
+#: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
+#: reciprocals sum to at most, by the margin of a bookmaker.
+ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".split()), 1.25  # noqa: SIM905
+
+
+#: Options of a reading by name.
+Options = dict[str, Any]
+
+
+@dataclass
+class Head:
+    """First rows of a table with the options given, and guesses of what their columns are.
+
+    Methods return options for columns by what their cells look like.
+    """
+
+    frame: pl.DataFrame
+    wanted: Wanted
+
+    def __post_init__(self) -> None:
+        kinds = self.frame.schema
+        self.frame = self.frame.select([n for n, kind in kinds.items() if not kind.is_nested()])
+        given = {f.name: getattr(self.wanted, f.name) for f in fields(Wanted)}
+        asked = self.wanted.columns
+        self.given = {option: given[option] for option in asked}
+        terms = [t for o, v in asked.items() if (o, v) != ("features", "*") for t in self.terms(v)]
+        used = {root for term in terms for root in term.roots}
+        self.free = [n for n in self.frame.columns if n not in used and not n.startswith("::")]
+        words = {n: words_of(self.frame[n]) for n in self.free}
+        self.words = {n: w.drop_nulls() for n, w in words.items() if w is not None}
+        self.words = {n: w for n, w in self.words.items() if w.n_unique() > 1}
+        self.two = [n for n, w in self.words.items() if w.n_unique() == 2]
+        self.two = [n for n in self.two if self.may_be_codes(n)]
+        columns = {n: column_of_cells(self.frame[n]) for n in self.free}
+        self.times = [n for n, column in columns.items() if column and is_time(column)]
+        found = {n: numbers_of(self.frame[n]) for n in self.free}
+        self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
+
+    def terms(self, value: Any) -> list[Term]:
+        """Return the expressions of an option's value; [] if it cannot be read."""
+        if value is None:
+            return []
+        try:
+            return terms_of(value, self.frame.schema)
+        except InvalidPredictionsError:
+            return []
+
+    def may_be_codes(self, name: str) -> bool:
+        """Return whether a column holds words, booleans, or numbers from −1 to 9."""
+        cells = self.frame[name]
+        return not cells.dtype.is_numeric() or bool(cells.is_between(-1, 9).fill_null(True).all())
+
+    def roots(self, value: Any) -> list[str]:
+        """Return the columns that an option's value uses; placeholders count as 0."""
+        filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
+        return [root for term in self.terms(filled) for root in term.roots]
+
+    def is_text(self, name: str) -> bool:
+        """Return whether a column holds text, but no percents with signs."""
+        cells = self.frame[name]
+        written = str(cells.dtype) == "String" and has_commas(cells)
+        return str(cells.dtype) == "String" and not self.is_signed(name) and not written
+
+    # --- probabilities -------------------------------------------------------------------------
+
+    def probabilities(self) -> list[Options]:
+        """Return options that name the predictions, one dict for each guess; [] if there is none.
+
+        Each sets ``probs`` to a column, or to a family of columns (one for each class), divided
+        where they are percentages; ``from_logits`` is set as well where they are log-odds. Columns
+        with telling names exclude all others.
+        """
+        listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
+        if listed:
+            # One more column such as p_calibrated is as likely to be meant as p.
+            others = [
+                n
+                for n in self.numbers
+                if n not in listed and n not in self.two and FAMILY.fullmatch(n)
+            ]
+            if len(others) == 1 and self.within(others[0], 0.0, 1.0):
+                listed += others
+            return [self.scaled([n]) for n in listed]
+        numbers = [n for n in self.numbers if n not in self.times]
+        if odds := self.odds(numbers):
+            return odds
+        known = [n for n in numbers if FAMILY.fullmatch(n)]
+        families = [f for f in self.families(numbers) if not {*f} & {*known}]
+        # Two columns that do not sum to 1 are two models of one event, not its two classes
+        if len(known) == 2 and not self.sum_to_one(known):
+            return [self.scaled([n]) for n in known]
+        families += [known] if len(known) > 1 else []
+        if families:
+            whole = [[f] if len(f) > 2 or self.name_classes(f) else [[n] for n in f]
+                     for f in families]  # fmt: skip
+            return [self.scaled(in_order(names)) for listed in whole for names in listed]
+        if logits := self.logits(numbers):
+            return [{"probs": ", ".join(map(quoted, logits)), "from_logits": True}]
+        others = [n for n in numbers if n not in self.two]
+        found = [n for n in others if self.within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
+        if not found:
+            found = [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
+            found += [n for n in others if self.tenths(n)]
+            # Amounts and temperatures are below 100 as well
+            called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
+            found = called or found
+        logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
+        of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
+        return [self.scaled([n]) for n in found] or of_logits
+
+    def name_classes(self, names: Sequence[str]) -> bool:
+        """Return whether two column names end in 0 and 1, or in the words of another column."""
+        ends = {key(end) for end in ends_of(names)}
+        label = self.terms(self.given.get("label"))
+        words = {n: self.keys(n) for n in self.two}
+        for name in (t.column for t in label if t.column is not None):
+            cells = words_of(self.frame[name])
+            words[name] = {*map(key, [] if cells is None else cells.drop_nulls().unique())}
+        return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
+
+    def scaled(self, names: Sequence[str]) -> Options:
+        """Return the option for columns of probabilities, divided by 100 if they exceed 10."""
+        top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
+        signs = any(self.is_signed(n) for n in names)
+        end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
+        if len(names) > 1 and all(n in self.numbers for n in names) and not signs:
+            end = next((f" / {k}" for k in (10, 1000) if self.sum_to(names, k)), end)
+        end = " / 10" if all(self.tenths(n) for n in names) and len(names) == 1 else end
+        end = " / 10000" if all({*key(n).split("_")} & BASIS for n in names) else end
+        return {"probs": ", ".join(f"{self.number(n)}{end}" for n in names)}
+
+    def odds(self, numbers: Sequence[str]) -> list[Options]:
+        """Return options for columns that are called odds and hold numbers above 1; [] if none do.
+
+        Columns whose reciprocals sum to 1 to 1.25 in every row are those of one race: the sum is
+        divided out.
+        """
+        names = [
+            n for n in numbers
+            if {*key(n).split("_")} & ODDS and np.nanmin(self.numbers[n]) > 1.0
+            and (self.numbers[n] % 1 != 0).any()
+        ]  # fmt: skip
+        each = [f"1 / {quoted(n)}" for n in names]
+        if len(names) > 1:
+            sums = np.sum([1.0 / self.numbers[n] for n in names], axis=0)
+            sums = sums[np.isfinite(sums)]
+            if sums.size and sums.min() >= 0.99 and sums.max() <= MARGIN:
+                total = " + ".join(each)
+                ends = [*ends_of(names)]
+                plain = any({*words.to_list()} == {*ends} for words in self.words.values())
+                classes = ",".join(ends) if plain else "A,B,C"
+                of_all = ", ".join(f"{p} / ({total})" for p in each)
+                return [{"probs": of_all, "classes": classes}]
+        return [{"probs": p} for p in each]
+
+    def as_odds(self, options: Options) -> Options:
+        """Return options with ``1 / x`` for ``x / 100`` if outcomes are 1000 times as likely so."""
+        probs = options.get("probs") or ""
+        name = next((n for n in self.numbers if probs == f"{quoted(n)} / 100"), None)
+        if name is None or np.nanmin(self.numbers[name]) < 1.0:
+            return options
+        rows = self.rows(options)
+        if rows is None:
+            return options
+        p, y = rows[0], rows[1]
+        if log_likelihood(0.01 / p, y) - log_likelihood(p, y) < LIKELIER:
+            return options
+        return options | {"probs": f"1 / {quoted(name)}"}
+
+    def number(self, name: str) -> str:
+        """Return a column as an expression of numbers."""
+        cells = self.frame[name]
+        if str(cells.dtype) == "String" and has_commas(cells):
+            return of_commas(quoted(name), cells)
+        return quoted(name)
+
+    def tenths(self, name: str) -> bool:
+        """Return whether whole numbers from 0 to 10 are called probabilities or percents."""
+        cells = self.numbers.get(name, np.zeros(0))
+        cells = cells[np.isfinite(cells)]
+        if not cells.size or (cells % 1 != 0).any() or cells.min() < 0.0 or cells.max() != 10.0:
+            return False
+        return bool({*key(name).split("_")} & PERCENT)
+
+    def if_percents(self, options: Mapping[str, Any]) -> str:
+        """Return the condition "… is a probability in percent"; "" if the name says so already."""
+        listed = self.terms(options.get("probs"))
+        names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
+        if names and listed[0].sql == f"1 / {quoted(names[0])}":
+            return f"{names[0]} holds decimal odds"
+        if not names or self.is_signed(names[0]) or "%" in names[0]:
+            return ""
+        called = {*key(names[0]).split("_")} & (PERCENT | BASIS)
+        return "" if called else f"{names[0]} is a probability in percent"
+
+    def is_signed(self, name: str) -> bool:
+        """Return whether numbers are written with percent signs."""
+        cells = self.frame[name]
+        return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
+
+    def within(self, name: str, least: float, most: float) -> bool:
+        """Return whether a column holds fractions ≥ 0 with their maximum in (least, most]."""
+        cells = self.numbers[name]
+        cells = cells[np.isfinite(cells)] / (100.0 if self.is_signed(name) else 1.0)
+        return bool((cells % 1 != 0).any() and cells.min() >= 0.0 and least < cells.max() <= most)
+
+    def percents(self, name: str) -> bool:
+        """Return whether a column holds whole percentages: 0 to 100, in steps of 5 or so called."""
+        cells = self.numbers[name]
+        cells = cells[np.isfinite(cells)]
+        if (cells % 1 != 0).any() or cells.min() < 0.0 or not 10.0 < cells.max() <= 100.0:
+            return False
+        called = bool({*key(name).split("_")} & PERCENT)
+        return called or bool((cells % 5 == 0).all() and np.unique(cells).size > 5)
+
+    def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return groups of columns whose names share a beginning, and all columns.
+
+        Smallest first.
+        """
+        stems: dict[str, list[str]] = {}
+        for n in numbers:
+            for stem in {re.sub(r"[A-Za-z0-9]+$", "", n), re.sub(r"\d+$", "", n), ""}:
+                stems.setdefault(stem, []).append(n)
+        return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
+
+    def families(self, numbers: Sequence[str]) -> list[list[str]]:
+        """Return disjoint groups of columns of fractions whose rows sum to 1."""
+        found: list[list[str]] = []
+        for members in self.stems(numbers):
+            apart = not any({*family} & {*members} for family in found)
+            if apart and self.sum_to_one(members):
+                found.append([*members])
+        return found
+
+    def logits(self, numbers: Sequence[str]) -> list[str]:
+        """Return a group of columns called logits with values outside [0, 1].
+
+        [] if there is none.
+        """
+        for members in self.stems(numbers):
+            values = np.concatenate([self.numbers[n] for n in members])
+            called = all("logit" in key(n) for n in members)
+            if called and (np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0):
+                return in_order(members)
+        return []
+
+    def sum_to_one(self, names: Sequence[str]) -> bool:
+        """Return whether the columns sum to 1 (or 100) in all rows where they are present."""
+        fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
+        scales = (1.0, 100.0) if fractions else (10.0, 100.0)
+        positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)
+        return any(self.sum_to(names, each) for each in scales) and positive
+
+    def sum_to(self, names: Sequence[str], scale: float) -> bool:
+        """Return whether there are rows with all columns, and all of these sum to a number."""
+        sums = np.sum([self.numbers[n] for n in names], axis=0)
+        sums = sums[np.isfinite(sums)]
+        return bool(sums.size) and bool(np.allclose(sums, scale, atol=0.02 * scale))
+
+    # --- outcomes ------------------------------------------------------------------------------
+
+    def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for columns and expressions that may be the outcome."""
+        listed = [n for n in self.free if key(n) in LABELS]
+        wanted = probs or [{}]
+        if "classes" in wanted[0]:  # odds of one race
+            k = len(self.terms(wanted[0]["probs"]))
+            of_race = [n for n in self.words if self.words[n].n_unique() == k]
+            return [({"label": quoted(n)}, "") for n in of_race]
+        alone = all(len(self.terms(p.get("probs") or self.given.get("probs"))) < 2 for p in wanted)
+        if alone and self.two:  # a coordinate y beside a match is no outcome
+            listed = [n for n in listed if not self.is_amount(n)]
+        if listed:  # several words are no outcome of one probability
+            many = [n for n in listed if alone and n in self.words and self.is_text(n)
+                    and self.words[n].n_unique() > 2]  # fmt: skip
+            labels = (f"{quoted(n)} = 'CODE'" if n in many else quoted(n) for n in listed)
+            return [({"label": label}, "") for label in labels]
+        families = [
+            [t.column or t.roots[0] for t in found if t.column or len(t.roots) == 1]
+            for found in (self.terms(p.get("probs") or self.given.get("probs")) for p in wanted)
+        ]
+        ends = {key(e) for names in families if len(names) > 1 for e in (*ends_of(names), *names)}
+        family = any(len(names) > 1 for names in families)
+        if flags := self.one_hot([names for names in families if len(names) > 1]):
+            return [({"label": flags}, "")]
+        many = [n for n in self.words if ends and self.keys(n) <= ends]
+        found = [({"label": quoted(n)}, "") for n in many]
+        for n in (n for n in self.two if n not in many):
+            if family or self.keys(n) in ({"0", "1"}, {"false", "true"}):
+                found.append(({"label": quoted(n)}, ""))
+            else:
+                found += self.codes(n)
+        found += self.blanks(wanted)
+        if found or family:
+            return found or [({"label": quoted(n)}, "") for n in self.words if self.is_code(n)]
+        coded = [n for n in self.words if self.is_code(n) and self.is_told(n, wanted)]
+        if coded:
+            return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
+        told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
+        return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
+
+    def is_amount(self, name: str) -> bool:
+        """Return whether a column holds more than 50 different numbers."""
+        return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
+
+    def one_hot(self, families: Sequence[Sequence[str]]) -> str:
+        """Return the label of columns of which one holds 1 and the others 0, "" if none are so."""
+        flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
+        for names in self.stems(flags):
+            ends = {key(end): name for end, name in zip(ends_of(names), names, strict=True)}
+            for family in families:
+                classes = {key(end): end for end in ends_of([*family])}
+                sums = np.sum([self.numbers[n] for n in names], axis=0)
+                if classes.keys() != ends.keys() or not (sums == 1.0).all():
+                    continue
+                numbers = all(end.isdecimal() for end in classes)
+                cases = (
+                    f"WHEN {quoted(ends[k])} = 1 THEN {end if numbers else text_literal(end)}"
+                    for k, end in classes.items()
+                )
+                return f"CASE {' '.join(cases)} END"
+        return ""
+
+    def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for columns whose blanks may mean "no event".
+
+        The predictions have to rank blanks below values, or there is a single value.
+        """
+        found = []
+        for name in self.free:
+            cells = self.frame[name]
+            if not cells.null_count() or name in self.two:
+                continue
+            label = f"{quoted(name)} IS NOT NULL"
+            rows = [self.rows({**p, "label": label}) for p in probs]
+            told = [order_of_events(r[0], r[1])[1] >= TELLS for r in rows if r is not None]
+            if cells.drop_nulls().n_unique() == 1 or any(told):
+                when = f"{name} is blank where the event did not occur"
+                if answer := self.answer_to(name):
+                    label = f"coalesce({quoted(name)} = {quoted(answer)}, FALSE)"
+                    when = f"a blank {name} and another {answer} both count as no event"
+                found.append(({"label": label}, when))
+        return found
+
+    def answer_to(self, name: str) -> str:
+        """Return the column of text with the words of another, such as predicted classes, or ""."""
+        if name not in self.words or not self.is_text(name):
+            return ""
+        words = self.keys(name)
+        others = [n for n in self.words if n != name and self.is_text(n)]
+        return next((n for n in others if len(words) >= 2 and words <= self.keys(n)), "")
+
+    def keys(self, name: str) -> set[str]:
+        """Return the words of a column in lower case with ``_`` for signs."""
+        return {*map(key, self.words[name].unique().to_list())}
+
+    def codes(self, name: str) -> list[tuple[Options, str]]:
+        """Return (options, condition) for each of the two values of a column as the event."""
+        cells = self.frame[name]
+        values = cells.drop_nulls().unique().sort().to_list()
+        if str(cells.dtype) == "String":
+            values = sorted(self.words[name].unique().to_list())
+        values = [v for v in values if not (self.times and says_censored(v))] or values
+        return [
+            ({"label": f"{quoted(name)} = {literal(value, cells)}"}, f"{value} is the event")
+            for value in values
+        ]
+
+    def is_code(self, name: str) -> bool:
+        """Return whether a column holds 3 to 10 distinct words, or whole numbers below 10."""
+        words = self.words[name]
+        if not 3 <= words.n_unique() <= CODES:
+            return False
+        return self.is_text(name) or bool(0.0 <= np.nanmax(self.numbers[name]) < CODES)
+
+    def place(self, name: str) -> str:
+        """Return the placeholder for a code: 'CODE' for text, CODE for numbers."""
+        return "'CODE'" if self.is_text(name) else "CODE"
+
+    def is_told(self, name: str, probs: Sequence[Options]) -> bool:
+        """Return whether a prediction ranks a code, or the numbers, of a column.
+
+        ``probs`` are the options for the prediction.
+        """
+        for options in probs:
+            listed = self.terms(options.get("probs") or self.given.get("probs"))
+            if len(listed) != 1 or name in listed[0].roots:
+                continue
+            p = numbers_of(self.frame.select(listed[0].expr).to_series())
+            if p is None:
+                continue
+            if name in self.words and self.is_code(name):
+                words = words_of(self.frame[name])
+                assert words is not None
+                events = [(words == code).fill_null(False) for code in words.unique().drop_nulls()]
+                known = np.isfinite(p)
+                tests = (order_of_events(p[known], e.to_numpy()[known] * 1) for e in events)
+                if max(abs(z) for _, z in tests) >= TELLS:
+                    return True
+                continue
+            x = self.numbers[name]
+            known = np.isfinite(p) & np.isfinite(x)
+            if known.sum() > 2 and np.ptp(p[known]) > 0.0 and np.ptp(x[known]) > 0.0:
+                rho = np.corrcoef(rankdata(p[known]), rankdata(x[known]))[0, 1]
+                if abs(rho) * np.sqrt(known.sum()) >= TELLS:
+                    return True
+        return False
+
+    def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
+        """Return (predictions (m,), outcomes (m,), frame) of the rows that options select.
+
+        Outcomes are 0 or 1. Rows that lack either are left out. None if a column is missing or
+        cannot be read.
+        """
+        import polars as pl
+
+        probs = self.terms(options.get("probs") or self.given.get("probs"))
+        outcome = self.given.get("label") or self.given.get("event")
+        label = self.terms(options.get("label") or outcome)
+        if not probs or not label:
+            return None
+        try:
+            both = self.frame.with_columns(probs[-1].expr.alias("::p"), label[0].expr.alias("::y"))
+            p = numbers_of(both["::p"])
+        except pl.exceptions.PolarsError:
+            return None
+        if p is None:
+            return None
+        both = both.with_columns(pl.Series("::p", p).fill_nan(None)).drop_nulls(["::p", "::y"])
+        words = words_of(both["::y"])
+        if words is None or not both.height:
+            return None
+        return both["::p"].to_numpy(), (words == words.max()).to_numpy().astype(np.int64), both
+
+
+def text_literal(word: str) -> str:
+    """Return a word as an SQL literal in single quotes."""
+    return "'" + word.replace("'", "''") + "'"
+
+
+def numbers_of(cells: pl.Series) -> FloatArray | None:
+    """Return the numbers of a column (n,), also written ones and percentages, NaN for gaps.
+
+    None for other columns.
+    """
+    import polars as pl
+
+    if cells.dtype == pl.String:
+        words = cells.str.strip_chars().str.strip_chars_end("% ")
+        words = words.str.replace(",", ".", literal=True) if has_commas(words) else words
+        found = words.cast(pl.Float64, strict=False)
+        if found.null_count() > 0.1 * len(found) or found.null_count() == len(found):
+            return None
+        cells = found
+    if not cells.dtype.is_numeric():
+        return None
+    return np.asarray(cells.cast(pl.Float64).fill_null(np.nan).to_numpy())
+
+
+# ------------------------------------------------------------------------------
+# Columns of a table of counts: names that are read, and columns that may be meant.
+
+
+#: Names that are read without an option, in lower case with ``_`` for signs.
+GRADE_NAMES = {
+    "n": frozenset("n count rows total obligors borrowers accounts customers loans".split()),  # noqa: SIM905
+    "events": frozenset("events defaults defaulted bads".split()),  # noqa: SIM905
+    "probability": frozenset("pd probability p prob predicted_probability risk".split()),  # noqa: SIM905
+    "names": frozenset("grade rating bin bucket band name".split()),  # noqa: SIM905
+}
+
+#: Columns that a table of grades must have.
+REQUIRED = ("n", "events", "probability")
+
+#: Words in names of columns that hold hundredths of percents.
+BASIS = frozenset(("bp", "bps"))
+
+#: Likely readings that are listed; of more, places are.
+LISTED_READINGS = 6
+
+#: Distance within which a column of fractions is the observed frequency, rounded.
+SAME_RATE = 0.0051
+
+
+def likely_grades(
+    frame: pl.DataFrame, found: Mapping[str, Term], missing: Sequence[str]
+) -> list[Reading]:
+    """Return readings of columns that may be the roles ``missing`` from a table of grades.
+
+    Counts are whole numbers, events at most n, and probabilities fractions. ``found`` are the roles
+    known already.
+    """
+    used = {root for term in found.values() for root in term.roots}
+    numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
+    free = [n for n in numbers if n not in used]
+    whole = [n for n in free if (numbers[n] % 1 == 0).all() and not _counts_on(numbers[n])]
+    whole = [n for n in whole if not {*key(n).split("_")} & BASIS]
+    inside = [n for n in free if numbers[n].min() >= 0 and numbers[n].max() <= 100]
+    basis = [n for n in free if {*key(n).split("_")} & BASIS and numbers[n].max() <= 1e4]
+    fractions = basis or [n for n in inside if (numbers[n] % 1 != 0).any()]
+    gaps = any(frame[n].null_count() for n in frame.columns if n not in used)
+    options = {"n": whole, "events": whole, "probability": fractions}
+    columns = [
+        options[w] if w in missing else [(found[w].column or "")]
+        for w in REQUIRED
+    ]  # fmt: skip
+    readings = []
+    for n, events, p in product(*columns):
+        fits = n != events and not ({n, events} - numbers.keys())
+        if fits and (numbers[events] <= numbers[n]).all() and (numbers[n] > 0).any():
+            rates = numbers[events] / np.maximum(numbers[n], 1.0)
+            readings.append((n, events, p, _is_rate(numbers.get(p), rates)))
+    if gaps or any(not rate for *_, rate in readings):
+        # What was observed is not what was predicted, which may lack a value in a row of totals.
+        readings = [r for r in readings if not r[3]]
+    if (
+        tuple(missing) == REQUIRED
+    ):  # of several columns those that have about as many events as predicted
+        near = [r for r in readings if _as_many(numbers, r[:3], 1e4 if r[2] in basis else 100.0)]
+        readings = near or readings
+    if not 0 < len(readings) <= LISTED_READINGS:
+        return [Reading(dict.fromkeys(missing, "COLUMN"))]
+    several_fit = len(readings) > 1
+    made = []
+    for n, events, p, _ in readings:
+        name = dict(zip(REQUIRED, (n, events, p), strict=True))
+        given = {w: quoted(name[w]) for w in missing}
+        signed = str(frame[p].dtype) == "String"  # divided by 100 where it is read
+        if "probability" in missing and p in basis:
+            given["probability"] += " / 10000"
+        elif "probability" in missing and numbers[p].max() > 1.0 and not signed:
+            given["probability"] += " / 100"
+        what = " and ".join(f"{w} is {name[w]}" for w in missing)
+        made.append(Reading(given, what if several_fit else ""))
+    return made
+
+
+def _as_many(numbers: Mapping[str, FloatArray], names: tuple[str, str, str], scale: float) -> bool:
+    """Return whether columns n, events and p have Σ events within a factor of two of Σ n p.
+
+    ``scale`` divides p where it is above 1.
+    """
+    n, events, p = (numbers[name] for name in names)
+    expected = float(n @ p) / (scale if p.max() > 1.0 else 1.0)
+    return 0.5 * expected <= float(events.sum()) <= 2.0 * expected
+
+
+def _as_floats(cells: pl.Series) -> FloatArray | None:
+    """Return a column as numbers (n,), percent signs removed; None for others and with gaps."""
+    import polars as pl
+
+    if cells.dtype == pl.String:
+        cells = cells.str.strip_chars().str.strip_chars_end("% ").cast(pl.Float64, strict=False)
+    if not cells.dtype.is_numeric() or cells.null_count() or not cells.len():
+        return None
+    values = np.asarray(cells.cast(pl.Float64).to_numpy())
+    return values if np.isfinite(values).all() else None
+
+
+def _counts_on(numbers: FloatArray) -> bool:
+    """Return whether numbers look like row numbers (1, 2, 3, …) or years, not like counts."""
+    years = ((numbers >= 1900) & (numbers <= 2100)).all()
+    return bool((numbers.size > 1 and (np.diff(numbers) == 1).all()) or years)
+
+
+def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
+    """Return whether a column equals the observed event rates, as fractions or percentages."""
+    if values is None:
+        return False
+    gaps = [np.abs(values - rates).max(), np.abs(values - 100.0 * rates).max()]
+    return bool(gaps[0] <= SAME_RATE or gaps[1] <= 10.0 * SAME_RATE)
