@@ -2,8 +2,11 @@
 
 All errors derive from ValueError, so that hosts may catch them. A :class:`Reading` is another way
 to read the same input, from which the command line writes ``run:`` and ``if`` lines.
-:func:`or_nan` makes of an error within another tool a NaN and a warning.
+:func:`or_nan` makes of an error within another tool a NaN and a warning. Messages name rows and
+columns by position for arrays, by file and line within :func:`in_a_file`; :func:`nth` has the name.
 """
+
+from __future__ import annotations
 
 import re
 import warnings
@@ -11,7 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: Terminal escapes and all other control characters but the line feed; what turns text around.
 _CONTROL = re.compile(
@@ -193,3 +200,62 @@ def or_nan(
         if said is not None:
             said.add(reason)
         return unmeasured
+
+
+# ------------------------------------------------------------------------------
+# Names of rows and columns in messages: "row 3", counted from 0 as arrays are indexed, or by file
+# and line. Nothing here imports NumPy, which the start of the command line does not need.
+
+
+class MessageNames(NamedTuple):
+    """Names for messages: row numbers, probability columns, (file, rows) pairs, label column."""
+
+    rows: NDArray[np.int64] | range
+    columns: list[str]
+    parts: tuple[tuple[str, int], ...]
+    label: str
+
+
+#: What rows and columns of probabilities are called in messages, where not by their place.
+NAMES_IN_MESSAGES: ContextVar[MessageNames | None] = ContextVar("NAMES_IN_MESSAGES", default=None)
+
+
+@contextmanager
+def in_a_file(
+    rows: NDArray[np.int64] | range,
+    columns: list[str],
+    parts: tuple[tuple[str, int], ...] = (),
+    label: str = "",
+) -> Iterator[None]:
+    """Context manager in which messages name rows and columns as the file, or files, do.
+
+    ``rows`` (n,) are line numbers, ``columns`` the names of the probability columns, ``parts``
+    pairs (file, rows) of concatenated files, ``label`` the name of the label column.
+    """
+    token = NAMES_IN_MESSAGES.set(MessageNames(rows, columns, parts, label))
+    try:
+        yield
+    finally:
+        NAMES_IN_MESSAGES.reset(token)
+
+
+def in_column() -> str:
+    """Return " in column NAME" for messages on labels read from a file; "" for arrays."""
+    called = NAMES_IN_MESSAGES.get()
+    return f" in column {called.label}" if called and called.label else ""
+
+
+def nth(place: int) -> str:
+    """Return the name of the row at index ``place``, such as "row 17 of scores.csv".
+
+    For arrays it is "row 17", counted from 0.
+    """
+    called = NAMES_IN_MESSAGES.get()
+    if called is None:
+        return f"row {place}"
+    row = int(called.rows[place])
+    for name, length in called.parts:
+        if row <= length:
+            return f"row {row} of {name}"
+        row -= length
+    return f"row {row}"

@@ -21,13 +21,13 @@ from caltest._base.arrays import (
     IntArray,
     ProbsOrData,
     Values,
+    as_ndarray,
     fraction,
     number,
     one_of,
     progress,
     whole,
 )
-from caltest._base.containers import as_ndarray
 from caltest._base.written import Fields, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.facts import by_appearance
@@ -36,7 +36,7 @@ from caltest.errors import Reading, StatisticError
 from caltest.inference import calibration_test, confidence_interval, equivalence_test
 from caltest.inference._input import lens_for, seed_of, take_rows, take_tally
 from caltest.inference.comparison import ComparedModel, Difference
-from caltest.inference.squared_error import SquaredError
+from caltest.inference.dependence import SquaredError
 from caltest.monitoring import Monitor
 from caltest.nulls.laws import clopper_pearson
 from caltest.read.arguments import read_arguments

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import RNG, AnyArray, whole
-from caltest._base.containers import as_ndarray
+from caltest._base.arrays import RNG, AnyArray, as_ndarray, whole
 from caltest._base.written import Doubt, Fields
 from caltest.data import Predictions
 from caltest.data.lenses import LensLike, OneVsRest, as_lens

@@ -216,7 +216,7 @@ class Touched:
         self.kernels: defaultdict[str, set[str]] = defaultdict(set)
 
     def pytest_configure(self) -> None:
-        from caltest.nulls.compiled import kernel
+        from caltest.nulls.lanes import kernel
 
         call: Any = kernel.__call__
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import caltest as ct
 from caltest.inference.comparison import ComparedModel, Difference
-from caltest.inference.squared_error import SquaredError
+from caltest.inference.dependence import SquaredError
 from validation.pages import largest_rate, opening, table
 from validation.pairs import PAIRS
 from validation.study import Study, run

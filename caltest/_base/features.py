@@ -14,11 +14,18 @@ from typing import Literal
 
 import numpy as np
 
-from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.containers import as_column, as_ndarray, column_of, names_of, opened
-from caltest._base.naming import nth
+from caltest._base.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_column,
+    as_ndarray,
+    column_of,
+    names_of,
+    opened,
+)
 from caltest._base.written import several
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError, nth
 
 #: Text with more levels than these, and than half of the rows, names the rows.
 MOST_LEVELS = 20

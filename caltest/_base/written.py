@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from caltest._base.containers import can
+from caltest._base.arrays import can
 from caltest.errors import InvalidPredictionsError
 
 #: What to use, and the keywords of other packages in whose place.

@@ -18,13 +18,13 @@ from typing import Any
 
 import click
 
-from caltest._base.naming import in_a_file
 from caltest._version import __version__
 from caltest.cli.remedies import advice, lines
 from caltest.errors import (
     DoubtfulInputError,
     InvalidPredictionsError,
     StatisticError,
+    in_a_file,
     on_command_line,
     printable,
 )

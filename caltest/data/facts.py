@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
-from caltest._base.containers import as_ndarray, column_of, names_of
+from caltest._base.arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    as_ndarray,
+    codes,
+    column_of,
+    names_of,
+)
 from caltest._base.features import ID_NAMES, MOST_LEVELS, as_features
-from caltest._base.naming import nth
 from caltest._base.written import first_of, several
 from caltest.data.labels import marks as as_marks
 from caltest.data.numbers import as_numbers
-from caltest.errors import InvalidPredictionsError, Reading, spelt
+from caltest.errors import InvalidPredictionsError, Reading, nth, spelt
 from caltest.results.rendering import Card, Content, element, percent
 from caltest.results.sketches import histogram_bars
 

@@ -15,7 +15,6 @@ from typing import Literal, Self
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes, number, one_of
-from caltest._base.naming import nth
 from caltest._base.written import Doubt, Written, several
 from caltest.data import facts
 from caltest.data.numbers import as_array, as_numbers, is_text
@@ -24,6 +23,7 @@ from caltest.errors import (
     ShortFollowupWarning,
     StatisticError,
     UnsupportedFactError,
+    nth,
 )
 from caltest.results.base import FollowupSummary
 

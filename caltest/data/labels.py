@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, FloatArray, IntArray, is_whole
-from caltest._base.containers import as_ndarray, dtype_of, names_of
-from caltest._base.naming import NAMES_IN_MESSAGES, in_column, nth
+from caltest._base.arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    as_ndarray,
+    dtype_of,
+    is_whole,
+    names_of,
+)
 from caltest._base.written import first_of, several
 from caltest.data.numbers import as_array, as_numbers, as_probabilities, is_text, refuse_swapped
-from caltest.errors import InvalidPredictionsError, Reading
+from caltest.errors import NAMES_IN_MESSAGES, InvalidPredictionsError, Reading, in_column, nth
 
 if TYPE_CHECKING:
     from caltest.data.predictions import Predictions

@@ -13,11 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, largest
-from caltest._base.containers import as_ndarray
-from caltest._base.naming import NAMES_IN_MESSAGES, in_column, nth
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_ndarray, largest
 from caltest._base.written import first_of, several
-from caltest.errors import InvalidPredictionsError, Reading
+from caltest.errors import NAMES_IN_MESSAGES, InvalidPredictionsError, Reading, in_column, nth
 
 #: Rows whose sum is further from 1 than the first are refused; closer than the second they are left
 #: as they are, so that decimals stay decimals.
@@ -243,10 +241,9 @@ def _refuse_out_of_range(probs: FloatArray) -> None:
 # ------------------------------------------------------------------------------
 # The numbers that were meant: decimals and fractions, before a type of few bits rounded them.
 #
-# 0.3 in 32 bits is 0.30000001192…: its complement is not the 0.7 of another row, ten of them do not
-# add up to 3, and ties of statistics fall apart. Where all numbers are the nearest of their type
-# to a
-# short decimal, or to a fraction of one denominator, these are meant.
+# 0.3 in 32 bits is 0.30000001192…: its complement is not the 0.7 of another row, ten of them do
+# not add up to 3, and ties of statistics fall apart. Where all numbers are the nearest of their
+# type to a short decimal, or to a fraction of one denominator, these are meant.
 
 
 #: Numbers that are looked at before all others: they tell most data without decimals.

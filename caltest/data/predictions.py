@@ -18,13 +18,14 @@ from caltest._base.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    can,
     codes,
+    dtype_of,
+    is_table,
     is_whole,
     one_of,
 )
-from caltest._base.containers import can, dtype_of, is_table
 from caltest._base.features import Features
-from caltest._base.naming import nth
 from caltest._base.written import Fields, as_doubt, explained, first_of, refuse_form, several
 from caltest.data.doubts import answered, cumulative, doubts_of_arrays, without_rounded
 from caltest.data.facts import (
@@ -55,6 +56,7 @@ from caltest.errors import (
     Reading,
     StatisticError,
     UnsupportedFactError,
+    nth,
 )
 from caltest.results.rendering import percent
 from caltest.results.verdicts import Provenance

@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from caltest._base.arrays import RNG, AnyArray, IntArray, largest, quarters
-from caltest._base.containers import opened
+from caltest._base.arrays import RNG, AnyArray, IntArray, largest, opened, quarters
 from caltest._base.written import DependenceDoubt, Doubt, Fields, name_of, unknown
 from caltest.data import Facts, Predictions, RowFacts
 from caltest.data.facts import by_appearance

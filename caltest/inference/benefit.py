@@ -34,7 +34,7 @@ from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.nulls import RedrawLabels, Run, simulate_by
 from caltest.nulls.laws import poisson_binomial
 from caltest.results import ClusterSummary, DecisionCurve, HorizonSummary, PromiseResult, ending
-from caltest.statistics.utility import PromisedSum, ThresholdSums
+from caltest.statistics.cumulative import PromisedSum, ThresholdSums
 
 #: Steps of the largest utility that are tried as a common grid, and points of an exact law: direct
 #: convolution of as many takes about a second.

@@ -43,14 +43,17 @@ from caltest.inference._input import (
 from caltest.inference.calibration import calibration_result, with_subgroups
 from caltest.inference.dependence import (
     CrossedError,
+    SquaredError,
+    added,
+    base_variance,
     by_student,
     columns_of,
     freedom_of,
+    summed,
     variance_of_difference,
 )
 from caltest.inference.interval import interval_of
 from caltest.inference.null import holm
-from caltest.inference.squared_error import SquaredError, added, base_variance, summed
 from caltest.nulls import Run, Workers, simulate
 from caltest.results import (
     CalibrationTestResult,
@@ -783,8 +786,9 @@ def swapped_differences(
 # * *Rows alone in their cell* count nothing in T. Those of the model that looks better may carry an
 #   error of Σ \|r_i\|² / n; U(z) is its upper limit, of a weighted count (Fay & Feuer 1997).
 #
-# Where rows come in clusters, those are the units of all this but for "labels anywhere", and labels
-# not shown go together in a cluster. z is then a quantile of Student's law, also for weighted rows.
+# Where rows come in clusters, those are the units of all this but for "labels anywhere", and
+# labels not shown go together in a cluster. z is then a quantile of Student's law, also for
+# weighted rows.
 
 
 #: Rows of a cell that count as much as what was promised of it.

@@ -24,7 +24,7 @@ from caltest.nulls import Run, Workers, check_run
 from caltest.results import IndividualErrorResult
 from caltest.results.base import go_on
 from caltest.statistics import IndividualError
-from caltest.statistics.individual import null_moments, unbiased_errors
+from caltest.statistics.scores import null_moments, unbiased_errors
 
 #: Estimate, low and high, not cut off.
 Interval = tuple[float, float, float]

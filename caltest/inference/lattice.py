@@ -24,9 +24,8 @@ from caltest.errors import StatisticError
 from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.inference.null import enumerated_null, n_label_vectors
 from caltest.nulls import Batches, LabelScheme, RedrawLabels, Run, simulate_by
-from caltest.nulls.compiled import kernel, lane_kernel
 from caltest.nulls.draws import Shortcut
-from caltest.nulls.lanes import Seed, SharedLanes
+from caltest.nulls.lanes import Seed, SharedLanes, kernel, lane_kernel
 from caltest.nulls.laws import ExactNull
 from caltest.results import ClusterSummary, ending
 

@@ -21,7 +21,7 @@ from caltest.data.numbers import row_numbers
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.monitoring.monitor import Monitor
 from caltest.monitoring.watch import format_time
-from caltest.tallies.stored import FORM
+from caltest.tallies.grid import FORM
 from caltest.tallies.tally import Tally
 
 #: What the state has of a file: rows that were counted, their marks, and places of lost labels.

@@ -17,7 +17,7 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest.data.facts import are_dates, as_names, as_times
 from caltest.data.numbers import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError, spelt
-from caltest.nulls.compiled import kernel
+from caltest.nulls.lanes import kernel
 from caltest.results.aspects import REACTIONS, RevisionTest
 
 #: Forecasts in denominators are at least this far from 0 and 1. A forecast that was rounded to 0 or

@@ -20,16 +20,20 @@ from caltest._base.arrays import AnyArray, largest, quarters
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import Memo, counter_kernel, inlined, kernel, lane_kernel
 from caltest.nulls.draws import Drawer, LabelSampler
 from caltest.nulls.lanes import (
     GAMMA,
     UNIFORM_STEP,
     Lanes,
+    Memo,
     Seed,
     SharedLanes,
+    counter_kernel,
     cumulative,
+    inlined,
+    kernel,
     keys,
+    lane_kernel,
     mixed,
 )
 

@@ -12,7 +12,7 @@ from operator import itemgetter
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray, progress
-from caltest.nulls.compiled import dense_kernel, inlined
+from caltest.nulls.lanes import dense_kernel, inlined
 from caltest.results.rendering import in_percent
 
 #: Rows between two looks at the clock and at Ctrl-C.

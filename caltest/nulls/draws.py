@@ -33,15 +33,16 @@ from caltest._base.arrays import (
 from caltest._base.written import Written
 from caltest.data import Predictions
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import counter_kernel, kernel
 from caltest.nulls.lanes import (
     GAMMA,
     UNIFORM_STEPS,
     FollowLanes,
     Seed,
     SharedLanes,
+    counter_kernel,
     cumulative,
     in_words,
+    kernel,
     keys,
     mixed,
     shift_of,

@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 from caltest._base import FloatArray, IntArray
 from caltest.data.binning import FIXED, Binning, QuantileBins, VarianceTree
 from caltest.data.distances import DISTANCES_BY_NAME
-from caltest.nulls.compiled import counter_kernel, inlined, kernel
-from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, Seed, keys
+from caltest.nulls.lanes import (
+    FIRST_FACTOR,
+    GAMMA,
+    SECOND_FACTOR,
+    Seed,
+    counter_kernel,
+    inlined,
+    kernel,
+    keys,
+)
 
 #: Lanes that are worked on together; fewer where counts would take too much memory.
 COUNT_LANES = 256
@@ -227,9 +235,8 @@ def _add_counts(  # type: ignore[no-untyped-def]
 #
 # A draw of n rows with replacement, each with a label, is one multinomial count for every (row,
 # label). Independent Poisson counts are multinomial once their total is known: so they are drawn
-# with
-# a little too small a rate, row by row for all lanes in vector instructions, and ordinary single
-# draws then make up the total to n.
+# with a little too small a rate, row by row for all lanes in vector instructions, and ordinary
+# single draws then make up the total to n.
 
 
 #: Replicates that share their random words: four of 16 bits a word. Part of the results.

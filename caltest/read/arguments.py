@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from caltest._base.arrays import AnyArray, IntArray, one_of
-from caltest._base.containers import as_column, as_ndarray, can, is_table, names_of
+from caltest._base.arrays import (
+    AnyArray,
+    IntArray,
+    as_column,
+    as_ndarray,
+    can,
+    is_table,
+    names_of,
+    one_of,
+)
 from caltest._base.written import Fields, several, unknown
 from caltest.data.doubts import without_rounded
 from caltest.data.followup import Followup

@@ -464,7 +464,7 @@ def table_in_memory(source: Any) -> pl.DataFrame:
     """
     import polars as pl
 
-    from caltest._base.containers import can, opened
+    from caltest._base.arrays import can, opened
 
     if isinstance(source, pl.LazyFrame):
         return source.collect()
@@ -495,7 +495,7 @@ def table_in_memory(source: Any) -> pl.DataFrame:
 
 
 def _cells(column: object, name: str) -> AnyArray:
-    from caltest._base.containers import as_column
+    from caltest._base.arrays import as_column
 
     return as_column(column, name)
 

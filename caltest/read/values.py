@@ -17,7 +17,6 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.features import as_features
-from caltest._base.naming import in_a_file
 from caltest._base.written import several
 from caltest.data import Predictions
 from caltest.data.doubts import bare_words, cumulative
@@ -26,7 +25,7 @@ from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
 from caltest.data.labels import rows_of_votes
 from caltest.data.numbers import as_probabilities
-from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
 from caltest.read.contract import Chosen, Wanted, as_number, shares_of
 from caltest.read.expressions import cut, ends_of, key
 

@@ -5,13 +5,13 @@ new predictions, a :class:`Recalibrated`. Fit on one part of the data and test o
 the rows of the fit says nothing, and is refused when it is noticed.
 """
 
-from .curves import BetaCalibration as BetaCalibration
-from .curves import HistogramBinning as HistogramBinning
-from .curves import IsotonicRegression as IsotonicRegression
-from .curves import PlattScaling as PlattScaling
 from .fitting import Recalibrated as Recalibrated
 from .fitting import Recalibration as Recalibration
 from .fitting import refuse_fitted_rows as refuse_fitted_rows
-from .scaling import MatrixScaling as MatrixScaling
-from .scaling import TemperatureScaling as TemperatureScaling
-from .scaling import VectorScaling as VectorScaling
+from .methods import BetaCalibration as BetaCalibration
+from .methods import HistogramBinning as HistogramBinning
+from .methods import IsotonicRegression as IsotonicRegression
+from .methods import MatrixScaling as MatrixScaling
+from .methods import PlattScaling as PlattScaling
+from .methods import TemperatureScaling as TemperatureScaling
+from .methods import VectorScaling as VectorScaling

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import BoolArray, FloatArray, IntArray
-from caltest._base.arrays import AnyArray, number
-from caltest._base.containers import as_ndarray
+from caltest._base.arrays import AnyArray, as_ndarray, number
 from caltest._base.written import refuse_form
 from caltest.data import Facts, Predictions
 from caltest.data.numbers import as_array, as_numbers, row_numbers

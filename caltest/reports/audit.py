@@ -40,8 +40,8 @@ from caltest.inference import (
 )
 from caltest.inference._input import Analysis, take_rows, take_tally
 from caltest.inference.dependence import warn_of_few
+from caltest.inference.joint import class_errors
 from caltest.inference.null import holm
-from caltest.inference.wrong_classes import class_errors
 from caltest.nulls import Run, Workers, check_run
 from caltest.reports.findings import (
     AuditQuestion,

@@ -11,8 +11,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import Unpack
 
-from caltest._base.arrays import N_TOGETHER, RNG, fraction, number, one_of
-from caltest._base.containers import opened
+from caltest._base.arrays import N_TOGETHER, RNG, fraction, number, one_of, opened
 from caltest._base.written import name_of
 from caltest.data import Facts, Predictions
 from caltest.data.lenses import Lens, LensLike

@@ -22,8 +22,8 @@ from caltest._base.written import first_of, several
 from caltest.data import Predictions
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
+from caltest.inference.cox import log_ratio
 from caltest.inference.reliability import View, spread
-from caltest.inference.sites import log_ratio
 from caltest.nulls.laws import clopper_pearson
 from caltest.results import CoxRecalibration, ReliabilityFit, Result
 from caltest.results import rendering as frames

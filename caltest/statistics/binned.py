@@ -23,10 +23,9 @@ from caltest.data.binning import FIXED, Binning, QuantileBins, UniformBins, Vari
 from caltest.data.distances import DISTANCES_BY_NAME, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.nulls import RowScheme, Shortcut
-from caltest.nulls.compiled import kernel, lane_kernel
-from caltest.statistics.prepared import CellStatistic, Prepared, SumStatistic
+from caltest.nulls.lanes import kernel, lane_kernel
+from caltest.statistics.prepared import CellStatistic, Prepared, Reader, SumStatistic
 from caltest.statistics.problem import Cells, Estimand, Problem, ResidualSums, Squares
-from caltest.statistics.readers import Reader
 from caltest.statistics.rows import Flips, RowProblem
 from caltest.statistics.statistic import Statistic, rows_of
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, by_value, one_of
-from caltest.nulls.compiled import kernel, lane_kernel
+from caltest.nulls.lanes import kernel, lane_kernel
 from caltest.read.arguments import read_arguments
 from caltest.results.estimates import IsotonicFit
 from caltest.statistics.prepared import LabelStatistic

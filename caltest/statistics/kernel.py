@@ -17,11 +17,10 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, number, one_of, whole
 from caltest.errors import StatisticError
 from caltest.nulls import CHUNK, LABELS_AT_ONCE, Batches, LabelScheme, Scheme, Shortcut
-from caltest.nulls.compiled import kernel, lane_kernel
+from caltest.nulls.lanes import kernel, lane_kernel
 from caltest.nulls.laws import AsymptoticNull, SimulatedNull, normal
-from caltest.statistics.prepared import Prepared, SumStatistic
+from caltest.statistics.prepared import Prepared, Reader, SumStatistic
 from caltest.statistics.problem import Cells, Problem, ResidualSums, Squares
-from caltest.statistics.readers import Reader
 from caltest.statistics.rows import Flips
 from caltest.statistics.statistic import Statistic, coarseness, rows_of
 from caltest.statistics.tiles import (

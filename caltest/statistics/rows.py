@@ -33,11 +33,11 @@ from caltest.nulls import (
     Shortcut,
     WildSigns,
 )
-from caltest.nulls.compiled import Memo, counter_kernel, dense_kernel, kernel
+from caltest.nulls.clusters import COUNTS_AT_ONCE, VoteDraws
 from caltest.nulls.draws import label_tables
-from caltest.nulls.items import COUNTS_AT_ONCE, VoteDraws
-from caltest.nulls.lanes import GAMMA, Seed, keys, mixed
+from caltest.nulls.lanes import GAMMA, Memo, Seed, counter_kernel, dense_kernel, kernel, keys, mixed
 from caltest.nulls.laws import poisson_binomial
+from caltest.statistics.prepared import Redraws
 from caltest.statistics.problem import (
     ABSENT,
     Cells,
@@ -49,7 +49,6 @@ from caltest.statistics.problem import (
     Squares,
     gathered,
 )
-from caltest.statistics.readers import Redraws
 
 if TYPE_CHECKING:
     from caltest.statistics.prepared import SumStatistic

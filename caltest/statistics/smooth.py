@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray, ComplexArray, number, one_of
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import dense_kernel, lane_kernel
+from caltest.nulls.lanes import dense_kernel, lane_kernel
 from caltest.read.arguments import read_arguments
 from caltest.statistics.prepared import LabelStatistic, ResidualStatistic
 from caltest.statistics.problem import Cells, Problem

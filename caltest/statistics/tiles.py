@@ -17,7 +17,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import largest, number
 from caltest._base.written import Written
 from caltest.errors import StatisticError
-from caltest.nulls.compiled import kernel
+from caltest.nulls.lanes import kernel
 
 #: Sums over pairs of rows, and over rows with themselves.
 Sums = tuple[FloatArray, FloatArray]

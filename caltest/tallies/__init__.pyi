@@ -2,13 +2,13 @@
 
 from .clustered import ClusteredTally as ClusteredTally
 from .grid import AnyTally as AnyTally
+from .grid import RowSample as RowSample
 from .grid import RowsOrTally as RowsOrTally
 from .problems import ClusteredProblem as ClusteredProblem
 from .problems import Counts as Counts
 from .problems import MicroCells as MicroCells
 from .problems import TallyProblem as TallyProblem
 from .problems import problem_of_tally as problem_of_tally
-from .sample import RowSample as RowSample
 from .scans import scan as scan
 from .sql import tally_sql as tally_sql
 from .tally import Tallies as Tallies

@@ -1,25 +1,29 @@
-"""Micro-cells of [0, 1], the compiled pass over rows, and the base class of all tallies.
+"""Micro-cells of [0, 1], the pass over rows, the base class of tallies, and their stored form.
 
 :class:`Grid` numbers the cells, :func:`add_up` sums rows over them, :class:`AnyTally` is the base.
+:func:`tally_json` and :func:`fields_of` are its JSON; a :class:`RowSample` is kept beside the sums.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import Field, dataclass
+from base64 import b64decode, b64encode
+from dataclasses import Field, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._base import BoolArray, FloatArray, IntArray
-from caltest._base.arrays import whole
-from caltest._base.written import name_of
+from caltest._base.arrays import AnyArray, whole
+from caltest._base.saving import sealed, unsealed
+from caltest._base.written import Fields, name_of
 from caltest.data import NamedClasses, Predictions
 from caltest.data.binning import EDGE_TOLERANCE
-from caltest.data.lenses import Lens, LensLike, OneVsRest, Partition
+from caltest.data.lenses import Canonical, Lens, LensLike, OneVsRest, Partition, TopK
 from caltest.errors import InvalidPredictionsError, StatisticError
-from caltest.nulls.compiled import inlined, lane_kernel
+from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, inlined, lane_kernel
 
 #: Cells between 0 and 1, unless others are asked for: 10, 12, 15, 16, 20, 25, 30, 32, 50, 60, 64,
 #: 75 and 100 bins of equal width are made of them.
@@ -471,3 +475,314 @@ class AnyTally(NamedClasses, ABC):
 
 #: What verbs are asked about: rows, or sums over rows.
 RowsOrTally: TypeAlias = Predictions | AnyTally
+
+
+# ------------------------------------------------------------------------------
+# The stored form of a tally: JSON of whole numbers only, checked when it is read.
+#
+# :func:`tally_json` writes the fields of a tally, and :func:`fields_of` reads them and refuses sums
+# that no rows can have.
+
+
+#: The lenses through which a tally may look, by name.
+TALLY_LENSES: dict[str, type[Lens]] = {
+    kind.__name__: kind for kind in (OneVsRest, TopK, Partition, Canonical)
+}
+
+
+#: The version of the stored form.
+VERSION = 2
+
+
+#: What the stored form says it is.
+FORM = "caltest tally"
+
+
+def tally_json(tally: Fields, n: int) -> str:
+    """Return the fields of a tally of ``n`` rows as JSON text; :func:`fields_of` is the inverse."""
+    lens = {"name": type(tally["lens"]).__name__, **vars(tally["lens"])}
+    columns = {"stratum": tally["stratum"], "key": tally["key"]}
+    columns |= dict(zip(CELL_SUMS, tally["sums"].T, strict=True))
+    content = {
+        FORM: VERSION, "lens": lens, "grid": tally["grid"], "n": n,
+        "n_classes": tally["n_classes"], "classes": tally["classes"],
+        "weights": tally["strata"].tolist(), "totals": tally["totals"].tolist(),
+        "notes": tally["notes"],
+        "cells": {name: column.tolist() for name, column in columns.items()},
+    }  # fmt: skip
+    return sealed(content)
+
+
+def fields_of(content: Any) -> Fields:
+    """Return the fields of a tally from parsed JSON.
+
+    InvalidPredictionsError for content that is no tally, and for sums that no rows can have.
+    """
+    try:
+        cells = content["cells"]
+        if content[FORM] != VERSION:
+            raise InvalidPredictionsError(
+                f"this tally has the form {content[FORM]}, known is {VERSION}"
+            )
+        named, classes = dict(content["lens"]), content["classes"]
+        whole = {name: _whole_column(name, cells[name]) for name in ("stratum", "key", *CELL_SUMS)}
+        totals = np.asarray(content["totals"])
+        if totals.dtype != np.int64:
+            raise InvalidPredictionsError("this tally is damaged: totals are not whole numbers")
+        fields: Fields = {
+            "lens": TALLY_LENSES[named.pop("name")](**named),
+            "grid": content["grid"],
+            "n_classes": content["n_classes"],
+            "classes": None if classes is None else tuple(classes),
+            "strata": np.asarray(content["weights"], dtype=np.float64),
+            "key": whole.pop("key"),
+            "stratum": whole.pop("stratum"),
+            "sums": np.column_stack([*whole.values()]),
+            "totals": totals,
+            "notes": tuple(content["notes"]),
+        }
+        _refuse_impossible(fields, content["n"])
+    except InvalidPredictionsError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        lacks = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise InvalidPredictionsError(f"this is not a tally of caltest: {lacks}") from None
+    unsealed(content, "this tally")
+    return fields
+
+
+def _whole_column(name: str, values: object) -> IntArray:
+    """Return a column of whole numbers below 2⁶³, (C,).
+
+    InvalidPredictionsError names a bad value.
+    """
+    if not isinstance(values, list):
+        raise InvalidPredictionsError(f"this tally is damaged: {name} is no list")
+    for row, value in enumerate(values):
+        if type(value) is not int or abs(value) >= 2**63:
+            raise InvalidPredictionsError(
+                f"this tally is damaged: {name} of cell {row} is {value!r}, not a whole number"
+            )
+    return np.array(values, dtype=np.int64)
+
+
+def _refuse_impossible(fields: Fields, n: object) -> None:
+    """Raise InvalidPredictionsError for cells or sums that no rows can have, naming the field.
+
+    ``n`` is the stated number of rows.
+    """
+    key, stratum, strata = fields["key"], fields["stratum"], fields["strata"]
+    last, size = Grid(fields["grid"]).last, strata.size
+    order = stratum * (last + 1) + key
+    inside = (key >= 0) & (key <= last) & (stratum >= 0) & (stratum < size)
+    rows, t1, t2, t3, t4, events, events_t, rest = fields["sums"].T.astype(np.float64)
+    most = rows * POSITIONS * (1 + 1e-9)  # positions are rounded
+    checks = {
+        "n is below 1": rows < 1,
+        "events are below 0": events < 0,
+        "events are above n": events > rows,
+        "t1 is not of n positions in [-1, 1]": np.abs(t1) > most,
+        "t2 is not of n squares in [0, 1]": (t2 < 0) | (t2 > most),
+        "t3 is not of n positions in [-1, 1]": np.abs(t3) > most,
+        "t4 is not of n squares in [0, 1]": (t4 < 0) | (t4 > most),
+        "events_t is not of that many events": np.abs(events_t) > events * POSITIONS * (1 + 1e-9),
+        "t1_rest is not of n remainders": np.abs(rest) > rows * (FINE / POSITIONS),
+        "the cell is not one of the grid": ~inside,
+        "the cell is not after the one before": np.diff(order, prepend=-1) <= 0,
+    }
+    for words, wrong in checks.items():
+        if wrong.any():
+            cell = int(np.argmax(wrong))
+            raise InvalidPredictionsError(f"this tally is damaged: in cell {cell} {words}")
+    found, classes = int(fields["sums"][:, 0].sum()), fields["classes"]
+    wrong_weights = not (np.isfinite(strata) & (strata > 0)).all() or (np.diff(strata) <= 0).any()
+    for words, is_wrong in {
+        f"its sums do not fit its number, {n!r}": type(n) is not int or found != n,
+        f"it has more than {ROWS_A_TALLY} rows": rows.sum() > ROWS_A_TALLY,
+        "its weights are not finite, above 0 and increasing": not strata.size or wrong_weights,
+        "its totals do not fit its weights": fields["totals"].shape != (size, len(TOTALS), 2),
+        f"its number of classes is {fields['n_classes']!r}": (
+            type(fields["n_classes"]) is not int or fields["n_classes"] < 2
+        ),
+        "its classes do not fit their number": (
+            classes is not None and len(set(classes)) != fields["n_classes"]
+        ),
+    }.items():
+        if is_wrong:
+            raise InvalidPredictionsError(f"this tally is damaged: {words}")
+
+
+# ------------------------------------------------------------------------------
+# A uniform sample of rows, kept beside sums to answer the questions that sums leave open.
+#
+# Rows are sampled by a hash of their content, so that any order and splitting gives the same
+# sample; :func:`shared_rows` pairs the samples of two models.
+
+
+#: Rows of a sample, and numbers in their predictions, at most.
+ROWS_SAMPLED_AT_MOST, NUMBERS_SAMPLED = 50_000, 2**23
+
+
+#: Rows of a part whose labels tell it from others.
+ROWS_COMPARED = 1024
+
+
+#: The largest rank: every row may be in the sample.
+UNBOUNDED = np.uint64(2**64 - 1)
+
+
+UIntArray = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Random sample of rows that does not depend on batches.
+
+    Those of smallest rank, at most 50 000.
+
+    For many classes at most 2²³ / K rows are kept. The rank of a row is a hash of its number in its
+    file and of the first labels of the file, so that every row is equally likely to be chosen. It
+    does not depend on predictions: the samples of two models on the same rows have the same rows.
+    ``n`` is the number of rows of positive weight from which it was taken, ``rank`` (m,) are the
+    ranks, increasing, and ``weights`` is None if all are equal. O(n) for the ranks, O(m log m) to
+    add two samples.
+    """
+
+    n: int
+    rank: UIntArray = field(repr=False)
+    probs: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    weights: FloatArray | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        data: Predictions,
+        first: int = 0,
+        part: np.uint64 | None = None,
+        bound: np.uint64 = UNBOUNDED,
+    ) -> Self:
+        """Return a sample of rows, of which the first has the number ``first`` in its file.
+
+        ``part`` is the hash of the file. Rows with ranks above ``bound``, the bound of a sample to
+        which this one will be added, are left out.
+        """
+        number = np.arange(first, first + data.n, dtype=np.uint64)
+        rank = mixed(number * GAMMA + (part_of(data.labels) if part is None else part))
+        below, n = rank <= bound, data.n
+        if data.weights is not None:
+            n = int((data.weights > 0.0).sum())
+            below &= data.weights > 0.0
+        (rows,) = np.nonzero(below)
+        if rows.size > (most := most_rows(data.n_classes)):
+            rows = rows[rank[rows] <= np.partition(rank[rows], most - 1)[most - 1]]
+        weights = None if data.weights is None else data.weights[rows]
+        return cls(n, rank[rows], data.probs[rows], data.labels[rows], weights)._smallest()
+
+    @property
+    def bound(self) -> np.uint64:
+        """Largest rank that can still enter the sample."""
+        full = self.rank.size == most_rows(self.probs.shape[1])
+        return np.uint64(self.rank[-1]) if full else UNBOUNDED
+
+    @property
+    def remark(self) -> str:
+        """Description of the sample for results, such as "a sample of 8192 of 100000 rows".
+
+        Else "".
+        """
+        whole = self.rank.size == self.n
+        return "" if whole else f"a sample of {self.rank.size} of {self.n} rows"
+
+    def _smallest(self) -> Self:
+        """Return the sample cut to the rows of smallest rank.
+
+        Equal ranks are ordered by content, so that the order of batches does not matter.
+        """
+        content = self.labels.astype(np.uint64)
+        for column in np.ascontiguousarray(self.probs.T).view(np.uint64):
+            content = mixed(content * GAMMA + column)
+        order = np.lexsort((content, self.rank))[: most_rows(self.probs.shape[1])]
+        weights = None if self.weights is None else self.weights[order]
+        columns = self.rank[order], self.probs[order], self.labels[order]
+        return type(self)(self.n, *columns, weights)
+
+    def __add__(self, other: RowSample) -> RowSample:
+        """Return the sample of both sets of rows: the rows with the smallest ranks."""
+        weights = None
+        if not (self.weights is None and other.weights is None):
+            each = (np.ones(s.rank.size) if s.weights is None else s.weights for s in (self, other))
+            weights = np.concatenate([*each])
+        columns = ([vars(s)[name] for s in (self, other)] for name in ("rank", "probs", "labels"))
+        rank, probs, labels = map(np.concatenate, columns)
+        return RowSample(self.n + other.n, rank, probs, labels, weights)._smallest()
+
+    def described(self) -> dict[str, object]:
+        """Return the sample as a dictionary that JSON can hold, exact to the bit."""
+        columns = {"rank": self.rank, "probs": self.probs, "labels": self.labels}
+        columns |= {} if self.weights is None else {"weights": self.weights}
+        texts = {name: b64encode(c.tobytes()).decode() for name, c in columns.items()}
+        return {"n": self.n, "n_classes": self.probs.shape[1], **texts}
+
+    @classmethod
+    def of_description(cls, content: dict[str, Any]) -> Self:
+        """Rebuild a sample from :meth:`described`; InvalidPredictionsError for anything else."""
+
+        def column(name: str, kind: str) -> AnyArray:
+            return np.frombuffer(b64decode(content[name], validate=True), dtype=kind)
+
+        k, n = content["n_classes"], content["n"]
+        if type(k) is not int or type(n) is not int or k < 2:
+            raise InvalidPredictionsError("the sample of rows in these tallies is damaged")
+        rank, labels = column("rank", "<u8"), column("labels", "<i8")
+        probs = column("probs", "<f8").reshape(-1, k)
+        weights = column("weights", "<f8") if "weights" in content else None
+        sizes = {rank.size, labels.size, len(probs), rank.size if weights is None else weights.size}
+        fits = len(sizes) == 1 and rank.size <= min(n, most_rows(k))
+        sound = fits and bool(
+            (rank[1:] >= rank[:-1]).all()
+            and ((probs >= 0.0) & (probs <= 1.0)).all()
+            and ((labels >= 0) & (labels < k)).all()
+            and (weights is None or (np.isfinite(weights) & (weights > 0.0)).all())
+        )
+        if not sound:
+            raise InvalidPredictionsError("the sample of rows in these tallies is damaged")
+        return cls(n, rank, probs, labels, weights)
+
+
+def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
+    """Return (i, j), (m,) each: the places of the rows that two samples have in common.
+
+    StatisticError for samples of other observations.
+    """
+    alone = [np.unique(s.rank, return_counts=True) for s in (a, b)]
+    once = [np.isin(s.rank, rank[n == 1]) for s, (rank, n) in zip((a, b), alone, strict=True)]
+    places = [np.flatnonzero(which) for which in once]
+    shared, i, j = np.intersect1d(a.rank[places[0]], b.rank[places[1]], return_indices=True)
+    i, j = places[0][i], places[1][j]
+    least = min(a.rank.size, b.rank.size)
+    if a.n != b.n or 2 * shared.size < least or (a.labels[i] != b.labels[j]).any():
+        raise StatisticError(
+            "these tallies are not of the same observations, cut into the same parts: "
+            "paired=False compares models on different observations"
+        )
+    return i, j
+
+
+def most_rows(n_classes: int) -> int:
+    """Return the largest number of rows that a sample keeps."""
+    return min(ROWS_SAMPLED_AT_MOST, max(1, NUMBERS_SAMPLED // n_classes))
+
+
+def part_of(labels: IntArray) -> np.uint64:
+    """Return a hash of the first labels, which tells one part of the rows from another."""
+    few = labels[:ROWS_COMPARED].astype(np.uint64)
+    number = np.arange(1, few.size + 1, dtype=np.uint64)
+    return np.uint64(np.bitwise_xor.reduce(mixed(number * GAMMA + few)))
+
+
+def mixed(z: UIntArray) -> UIntArray:
+    """Return 64 pseudo-random bits for each number (Steele, Lea & Flood 2014), same shape."""
+    z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR
+    z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
+    return z ^ (z >> np.uint64(31))

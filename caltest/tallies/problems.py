@@ -24,8 +24,7 @@ from caltest.data.binning import EDGE_TOLERANCE, Binning, EdgeBins, QuantileBins
 from caltest.data.facts import in_whole_numbers
 from caltest.errors import StatisticError
 from caltest.nulls import Batches, RedrawLabels, Scheme, Shortcut, WildSigns
-from caltest.nulls.compiled import lane_kernel
-from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, keys, mixed
+from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, keys, lane_kernel, mixed
 from caltest.nulls.laws import LAW_ROUNDING, NEGLIGIBLE, fast_length, poisson_binomial
 from caltest.statistics.problem import (
     ABSENT,

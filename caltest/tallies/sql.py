@@ -12,13 +12,12 @@ import numpy as np
 
 from caltest._base import IntArray
 from caltest._base.arrays import AnyArray, one_of, whole
-from caltest._base.naming import nth
 from caltest._base.written import several
 from caltest.data.binning import EDGE_TOLERANCE
 from caltest.data.labels import class_names
 from caltest.data.lenses import OneVsRest
 from caltest.data.numbers import as_numbers
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.errors import InvalidPredictionsError, StatisticError, nth
 from caltest.read.grade_tables import (
     Grades,
     count_table,

@@ -50,16 +50,22 @@ from caltest.tallies.grid import (
     GRID_CELLS,
     MOST_WEIGHTS,
     ROWS_A_TALLY,
+    ROWS_COMPARED,
+    TALLY_LENSES,
     TOTALS,
+    UNBOUNDED,
     AnyTally,
     Grid,
+    RowSample,
     carried,
+    fields_of,
     mean_position,
+    part_of,
+    shared_rows,
+    tally_json,
     turned_over,
 )
-from caltest.tallies.sample import ROWS_COMPARED, UNBOUNDED, RowSample, part_of, shared_rows
 from caltest.tallies.sql import Counted
-from caltest.tallies.stored import TALLY_LENSES, fields_of, tally_json
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame

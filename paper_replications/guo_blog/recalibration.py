@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 
 import caltest as ct
 from caltest.recalibration import PlattScaling, TemperatureScaling, refuse_fitted_rows
-from caltest.recalibration.scaling import Temperature
+from caltest.recalibration.methods import Temperature
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, named

@@ -14,7 +14,7 @@ from caltest import recalibration
 from caltest.data.binning import as_binning
 from caltest.errors import FewClustersWarning
 from caltest.inference.comparison import swapped_differences
-from caltest.inference.squared_error import SquaredError, base_variance
+from caltest.inference.dependence import SquaredError, base_variance
 from caltest.nulls.agreement import Agreement
 from caltest.statistics.statistic import problem_of
 

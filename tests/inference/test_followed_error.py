@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.inference.followed_error import _sign_vectors
+from caltest.inference.inversion import _sign_vectors
 from caltest.statistics import MeanDifference
 
 ERROR = ct.ECE(ct.QuantileBins(8))

@@ -16,7 +16,7 @@ from caltest.inference.comparison import (
     _score_differences,
     verdict_of_pair,
 )
-from caltest.inference.squared_error import SquaredError
+from caltest.inference.dependence import SquaredError
 from caltest.results import ComparisonVerdict
 
 

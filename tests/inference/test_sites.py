@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 import caltest as ct
-from caltest.inference.sites import centre_curve, pooled_sites, restricted_spline
+from caltest.inference.cox import centre_curve, pooled_sites, restricted_spline
 
 #: Thirteen trials of BCG: cases and others, vaccinated and not (Colditz et al. 1994).
 BCG = np.array(

@@ -12,7 +12,7 @@ import pytest
 
 import caltest as ct
 from caltest.data.lenses import as_lens, close_pairs
-from caltest.inference.within_folds import FoldProblem, WithinFolds
+from caltest.inference.calibration import FoldProblem, WithinFolds
 from caltest.statistics.rows import RowProblem
 
 #: z and partners of close pairs, width by width, of that program in plain numpy.

@@ -12,7 +12,7 @@ from conftest import cells_of
 import caltest as ct
 from caltest import planning
 from caltest.data.binning import as_binning
-from caltest.inference.squared_error import SquaredError
+from caltest.inference.dependence import SquaredError
 
 RNG = np.random.default_rng(0)
 P = RNG.random(200)

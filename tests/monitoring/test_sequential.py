@@ -13,7 +13,7 @@ from conftest import sloped
 from twins import sequential as ref
 
 import caltest as ct
-from caltest.monitoring.forecasters import log_mixture, radius
+from caltest.monitoring.watch import log_mixture, radius
 from caltest.nulls import bets as kernels
 from caltest.nulls import bets as mixture
 from caltest.statistics.statistic import problem_of

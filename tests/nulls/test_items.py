@@ -8,7 +8,7 @@ from scipy.stats import betabinom, chisquare
 
 import caltest as ct
 from caltest.nulls.agreement import Agreement
-from caltest.nulls.items import Overdispersion, VoteDraws, votes_of
+from caltest.nulls.clusters import Overdispersion, VoteDraws, votes_of
 from caltest.statistics import RowProblem
 from caltest.statistics.rows import VoteCounts, VoteRedraws
 

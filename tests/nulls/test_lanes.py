@@ -7,11 +7,12 @@ import pytest
 from conftest import seen
 
 import caltest as ct
-from caltest.nulls import compiled, draws
+from caltest.nulls import draws
+from caltest.nulls import lanes as compiled
 from caltest.nulls.agreement import Agreement, AgreementReader, dependent
 from caltest.nulls.clusters import Overlap, OverlapReader
 from caltest.nulls.lanes import GAMMA, FollowLanes, SharedLanes, keys, mixed
-from caltest.statistics.readers import Redraws
+from caltest.statistics.prepared import Redraws
 from caltest.statistics.statistic import prepare
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)

@@ -15,7 +15,7 @@ from caltest.nulls import lanes as streams
 from caltest.nulls import resampled_rows as row_counts
 from caltest.nulls import resampled_rows as row_errors
 from caltest.nulls import resampled_rows as rows
-from caltest.nulls.compiled import kernel
+from caltest.nulls.lanes import kernel
 from caltest.statistics.statistic import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)

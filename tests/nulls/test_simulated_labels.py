@@ -13,7 +13,7 @@ from caltest.nulls import Batches, LabelSampler
 from caltest.nulls import lanes as streams
 from caltest.nulls.draws import LADDER_CLASSES, LabelDrawer
 from caltest.nulls.lanes import SharedLanes
-from caltest.statistics.readers import Redraws
+from caltest.statistics.prepared import Redraws
 from caltest.statistics.rows import CountedRedraws
 from caltest.statistics.statistic import problem_of
 

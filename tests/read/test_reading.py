@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest._base import naming
+from caltest import errors as naming
 from caltest.data import Predictions
 from caltest.data import numbers as reading
 from caltest.errors import InvalidPredictionsError

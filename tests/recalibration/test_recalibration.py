@@ -21,7 +21,7 @@ from caltest.recalibration import (
     refuse_fitted_rows,
 )
 from caltest.recalibration.fitting import LOG_PROBABILITY_FLOOR
-from caltest.recalibration.scaling import Temperature
+from caltest.recalibration.methods import Temperature
 
 SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
 CURVES = [

@@ -9,7 +9,7 @@ import pytest
 import caltest as ct
 from caltest.data.labels import Votes
 from caltest.inference.item_errors import mean_interval, split
-from caltest.statistics.individual import null_moments, unbiased_errors
+from caltest.statistics.scores import null_moments, unbiased_errors
 
 
 def reference():

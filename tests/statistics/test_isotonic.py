@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from twins import curves as slow
 
 import caltest as ct
-from caltest.inference.decompositions import corp_decomposition
+from caltest.inference.diagrams import corp_decomposition
 from caltest.statistics.isotonic import CORP, isotonic_fit
 
 SCORES = ["brier", "log"]

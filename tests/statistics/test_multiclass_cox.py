@@ -7,7 +7,7 @@ import pytest
 from conftest import sloped
 
 import caltest as ct
-from caltest.inference.wrong_classes import enough, fitted_probabilities
+from caltest.inference.joint import enough, fitted_probabilities
 from caltest.statistics.statistic import prepare, problem_of
 
 PARTS = ("level", "temperature", "vector")

@@ -10,7 +10,7 @@ from twins import basic as ref
 from twins import curves as slow
 
 import caltest as ct
-from caltest.inference.decompositions import brier_decomposition
+from caltest.inference.diagrams import brier_decomposition
 from caltest.statistics import Flips, RowProblem
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap
 from caltest.statistics.statistic import problem_of
