@@ -15,6 +15,7 @@ from importlib import metadata
 
 import numpy as np
 
+import caltest
 from validation import draws
 from validation.known_errors import middling
 from validation.pages import largest_rate, opening, spread, table
@@ -97,6 +98,14 @@ KINDS = [
 
 def package(tool):
     return tool.split()[0]
+
+
+def version(test):
+    """Return the version of the program whose numbers these are: its own, or that of caltest."""
+    who = FIXED[test][0] if test in FIXED else package(test)
+    if who == "caltest":
+        return caltest.__version__
+    return f"{who} {VERSIONS[who]}" if who in VERSIONS else who
 
 
 def missing():
@@ -259,6 +268,7 @@ STUDY = Study(
         for name in (*TOOLS, *FIXED)
         if package(FIXED[name][0] if name in FIXED else name) in ABSENT
     ),
+    version=version,
 )
 if __name__ == "__main__":
     if ABSENT:

@@ -35,6 +35,11 @@ PART = 25
 Measure = Callable[[Any, tuple[str, ...], np.random.Generator], dict[str, Sequence[float]]]
 
 
+def ours(test: str) -> str:
+    """Return the version of caltest, whatever the test."""
+    return caltest.__version__
+
+
 @dataclass(frozen=True)
 class Study:
     """Kinds of data, and what is measured on data sets of each.
@@ -57,6 +62,9 @@ class Study:
         Tests left out of the small version, and of others that are to be ``--fast``.
     times : dict
         How many times as many data sets there are of some kinds, but for what is slow.
+    version : callable
+        From the name of a test to the version of the program that gives its numbers: caltest's,
+        unless the test is one of another program, which a new version of caltest leaves as it was.
     """
 
     name: str
@@ -69,6 +77,7 @@ class Study:
     seed: int = 20190416
     slow: tuple[str, ...] = ()
     times: dict[str, int] = field(default_factory=dict)
+    version: Callable[[str], str] = ours
 
 
 @dataclass
@@ -87,7 +96,7 @@ class Cell:
 class Found:
     """What a study has found so far: cells by data and test, kept in one file of a folder.
 
-    A cell is used only by the version, seed and definitions that measured it.
+    A cell is used only by the version of its program, the seed and definitions that measured it.
     """
 
     def __init__(self, study: Study, seed: int, folder: Path | None, quick: bool = False) -> None:
@@ -107,7 +116,7 @@ class Found:
             for test, what in study.tests(kind).items():
                 if quick and test in study.slow:
                     continue
-                by = f"{caltest.__version__} {short(seed, code, drawn, definition(what))}"
+                by = f"{study.version(test)} {short(seed, code, drawn, definition(what))}"
                 cell = Cell(by, *known["tests"].get(test, ["", 0, []])[1:])
                 if known["tests"].get(test, [by])[0] != by:
                     self.stale += 1
