@@ -62,6 +62,11 @@ _SUMS: WeakKeyDictionary[Predictions, dict[Lens, Tally]] = WeakKeyDictionary()
 #: Classes that are tested one by one, those of the largest total probability.
 MOST_CLASSES = 1000
 
+#: Questions of several rows, each understood without the row above it. The second belongs to
+#: statistics without bins.
+CONFIDENCE_RIGHT = "confidence = accuracy?"
+OFF_ANYWHERE = "too high or low anywhere?"
+
 
 #: A binned error; the binned errors of all classes; those of cumulative probabilities; statistics
 #: without bins, of one lens; how sure the whole vector is; levels and slopes of all classes; the
@@ -176,14 +181,14 @@ def questions(
     headline = agenda[0]
     if not data.multilabel:  # there every label is a subgroup already
         if data.by is not None:
-            name, words = f"{headline.lens} by subgroup", "and in every subgroup?"
+            name, words = f"{headline.lens} by subgroup", "is each subgroup right?"
             agenda.append(replace(headline, lens=name, words=words, kind="groups"))
         if data.features is not None:
-            name, words = f"{headline.lens} segments", "and in every segment?"
+            name, words = f"{headline.lens} segments", "is each segment right?"
             agenda.append(replace(headline, lens=name, words=words, kind="segments"))
     if isinstance(data, Predictions) and data.items is not None and data.folds is None:
         # One test of the average cannot tell whether every item is right
-        words, statistic = "right item by item?", IndividualError()
+        words, statistic = "is each item right?", IndividualError()
         agenda.append(AuditQuestion.of(Canonical(), "items", words, statistic, suffix=" items"))
     if costs is not None:
         agenda.append(_in_users_units(data, costs))
@@ -211,22 +216,24 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
     # A slope, a shift, and waves or bumps of any width: what bins of one width may miss
     binless = CoxScore(), Kuiper(), MultiScale()
     of = AuditQuestion.of
-    top = of(TopK(1), "error", "is its confidence right?", binary)
-    top_binless = of(TopK(1), "shape", "and without bins?", *binless, suffix=" no bins")
+    top = of(TopK(1), "error", CONFIDENCE_RIGHT, binary)
+    top_binless = of(TopK(1), "shape", OFF_ANYWHERE, *binless, suffix=" no bins")
     if data.drawn_together and data.lenses == (TopK(1),):
         return [top, top_binless]  # also of two classes
     event = OneVsRest(1)
     if data.multilabel:
         error = of(event, "groups", "is every label right?", binary)
-        score = of(event, "groups", "and without bins?", CoxScore())
+        score = of(event, "groups", OFF_ANYWHERE, CoxScore())
         return [replace(error, lens="ECE by label"), replace(score, lens="CoxScore by label")]
     if data.n_classes == 2:
         asserted = data.classes == RIGHT  # the confidence itself, which may be below ½
-        words = "is its confidence right?" if asserted else f"is P({data.class_name(1)}) right?"
+        name = data.class_name(1)
+        words = "is the probability right?" if name == "1" else f"is P({name}) right?"
+        words = CONFIDENCE_RIGHT if asserted else words
         tops = [] if asserted or data.followup is not None else [top]
-        shape = of(event, "shape", "and without bins?", *binless, suffix=" no bins")
+        shape = of(event, "shape", OFF_ANYWHERE, *binless, suffix=" no bins")
         return [of(event, "error", words, binary), shape, *tops]
-    name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "are all classes right?", None
+    name, words, chosen = f"OneVsRest(0…{data.n_classes - 1})", "is each class right?", None
     if data.n_classes > MOST_CLASSES and isinstance(data, Predictions):
         # Looking at predictions only keeps every test valid.
         chosen = np.sort(np.argsort(-data.probs.sum(axis=0), kind="stable")[:MOST_CLASSES])
@@ -235,7 +242,7 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
     called = [(c, data.class_name(c)) for c in numbers]
     events = [OneVsRest(c if name == str(c) else name) for c, name in called]
     every = AuditQuestion(name, words, "classes", tuple((binary, event) for event in events))
-    whole = of(Canonical(), "error", "is the whole vector right?", vector)
+    whole = of(Canonical(), "error", "all classes right together?", vector)
     # The log score sees most, but is infinite for a label of probability 0.
     score_gap, cuts = ScoreGap("brier" if data.impossible.size else "log"), []
     if data.ordered:
@@ -247,7 +254,7 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
     levels = of(Canonical(), "levels", "which class is wrong?", MulticlassCox(), suffix=" Cox")
     every_class = [levels] * (data.n_classes <= MOST_CLASSES)
     k = min(3, data.n_classes - 2)
-    ranks = [of(TopK(k), "error", f"are the {k} largest right?", vector)] if k > 1 else []
+    ranks = [of(TopK(k), "error", f"are the {k} likeliest right?", vector)] if k > 1 else []
     return [top, top_binless, *ranks, every, *cuts, whole, sure, *every_class]
 
 
@@ -262,7 +269,7 @@ def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
             "costs= needs rows with one outcome each: a tally does not keep utilities, and neither "
             "follow-up nor several labels a row have them"
         )
-    words, statistic = "does it gain what it promises?", UtilityCalibration(costs)
+    words, statistic = "is promised utility gained?", UtilityCalibration(costs)
     return AuditQuestion.of(Canonical(), "costs", words, statistic, suffix=" costs")
 
 

@@ -523,7 +523,7 @@ def test_an_audit_has_a_row_of_segments(searched):
     rows, found = searched
     row = ct.audit(rows, n_resamples=199, rng=0).rows[-1]
     assert row.lens == "OneVsRest(1) segments"
-    assert row.question == "and in every segment?"
+    assert row.question == "is each segment right?"
     assert row.aspect == "segments"
     assert row.search == found
     assert row.pvalue == found.pvalue
