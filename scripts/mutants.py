@@ -56,7 +56,7 @@ JUDGED = {
     ("results/curves.py", "eq=True,"): "how values compare that nobody compares",
     ("exact.py", "places.size < FEW_VALUES"): "either way of adding up gives the law",
     ("exact.py", "offsets is None and unit is None"): "both are None together",
-    ("recalibration/fitting.py", "AIM, GRADIENT = -0.9"): "the optimiser ends at its last digit",
+    ("recalibration.py", "AIM, GRADIENT = -0.9"): "the optimiser ends at its last digit",
     ("plots/curves.py", "(high + low) / 5.0"): "ticks of an axis",
     ("plots/simplex.py", "pass"): "an entry of a key",
     ("plots/simplex.py", "(u >= 0.0 > v)"): "a corner drawn twice",

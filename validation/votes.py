@@ -15,7 +15,7 @@ from scipy.special import bdtr, ndtr
 
 import caltest as ct
 from caltest.data.labels import Votes
-from caltest.inference.item_errors import mean_interval, split
+from caltest.inference.counts import mean_interval, split
 from caltest.statistics.scores import unbiased_errors
 from validation.pages import FALSE_ALARM, largest_rate, opening, table
 from validation.study import Study, run

@@ -16,8 +16,7 @@ from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import one_of, whole
 from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
-from caltest.recalibration import IsotonicRegression, Recalibration
-from caltest.recalibration.fitting import LOG_PROBABILITY_FLOOR
+from caltest.recalibration import LOG_PROBABILITY_FLOOR, IsotonicRegression, Recalibration
 from caltest.statistics.prepared import LabelStatistic
 from caltest.statistics.problem import Problem
 from caltest.statistics.scores import SCORES_BY_NAME

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 import caltest as ct
-from caltest.recalibration import PlattScaling, TemperatureScaling, refuse_fitted_rows
-from caltest.recalibration.methods import Temperature
+from caltest.recalibration import PlattScaling, Temperature, TemperatureScaling, refuse_fitted_rows
 from paper_replications import nets
 from paper_replications.conventions import COLUMNS, ask
 from paper_replications.model import Context, Result, Table, canvas, named

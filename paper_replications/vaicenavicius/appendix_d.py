@@ -78,7 +78,7 @@ def run(context: Context) -> Result:
 
 def _logistic() -> ct.Predictions:
     """Multinomial logistic regression on the pixels, with a ridge of 0.001."""
-    from caltest.recalibration.fitting import SoftmaxLoss
+    from caltest.recalibration import SoftmaxLoss
 
     x, y = nets.digits().train
     d = x.shape[1]

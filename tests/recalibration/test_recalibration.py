@@ -11,17 +11,17 @@ from twins.curves import isotonic
 import caltest as ct
 from caltest.nulls import LabelSampler
 from caltest.recalibration import (
+    LOG_PROBABILITY_FLOOR,
     BetaCalibration,
     HistogramBinning,
     IsotonicRegression,
     MatrixScaling,
     PlattScaling,
+    Temperature,
     TemperatureScaling,
     VectorScaling,
     refuse_fitted_rows,
 )
-from caltest.recalibration.fitting import LOG_PROBABILITY_FLOOR
-from caltest.recalibration.methods import Temperature
 
 SCALING = [TemperatureScaling(), VectorScaling(), MatrixScaling()]
 CURVES = [
@@ -292,7 +292,7 @@ def test_equal_predictions_are_not_equal_rows():
 
 
 def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
-    monkeypatch.setattr("caltest.recalibration.fitting.GRADIENT", 1e-40)
+    monkeypatch.setattr("caltest.recalibration.GRADIENT", 1e-40)
     with pytest.raises(ct.StatisticError, match="has not converged"):
         TemperatureScaling().fit([[0.6, 0.4], [0.7, 0.3], [0.7, 0.3]], [0, 1, 0])
 

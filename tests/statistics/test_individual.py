@@ -8,7 +8,7 @@ import pytest
 
 import caltest as ct
 from caltest.data.labels import Votes
-from caltest.inference.item_errors import mean_interval, split
+from caltest.inference.counts import mean_interval, split
 from caltest.statistics.scores import null_moments, unbiased_errors
 
 
