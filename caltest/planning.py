@@ -157,8 +157,8 @@ def plan(
         method="formula" if by_formula else "simulation",
         power=None if width is not None else float(power), alpha=float(alpha), width=width,
         tolerance=tolerance, like=str(population), alternative=population.assumed,
-        present=population.present, n_classes=first.n_classes, seed=seed_of(rng), notes=notes,
-        **vars(answer),
+        present=population.present, n_classes=first.n_classes, event_name=first.event_name,
+        seed=seed_of(rng), notes=notes, **vars(answer),
     )  # fmt: skip
 
 

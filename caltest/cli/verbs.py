@@ -350,10 +350,6 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     return finish(page, page.verdict.exit_code, options | {"out": None})
 
 
-#: Columns of outcomes that do not name what happened.
-NAMELESS = ("y", "label", "labels", "target", "outcome", "class", "event", "correct", "truth")
-
-
 #: Letters of the head of a file that are read for the names of its columns.
 MOST_LETTERS = 10_000
 
@@ -363,22 +359,26 @@ def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
 
     The column of outcomes names the event, and a column such as patient_id the observations.
     """
-    files, label = options["file"], options["label"] or ""
+    files = options["file"]
     named = (options["ids"] or "").split(",")
     if len(files) == 1 and files[0].suffix.lower() in (".csv", ".tsv") and files[0].is_file():
         with files[0].open(encoding="utf-8", errors="replace") as text:
             named += re.split(r"[,;\t]", text.readline(MOST_LETTERS).strip())
     kinds = [name[:-3] for name in named if re.fullmatch(r"[A-Za-z]{3,}_id", name)]
     rows = options["called"] or (f"{kinds[0].lower()}s" if kinds else "")
-    event = label if label.isalpha() and label.lower() not in (*NAMELESS, "y_true") else ""
+    event = data.event_name if data.event_name == data.outcome else ""
     source = f"{called}: {data.n} {rows or 'observations'}"
     if len(files) == 1 and files[0].is_file():
         with files[0].open("rb") as stream:
             source += f", SHA-256 {hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}…"
     by = options["by"] or ""
     group = by if re.fullmatch(r"[^\W\d]\w*", by) else ""
-    event = event if data.n_classes == 2 else ""
-    return {"event": event, "called": rows, "group": group.replace("_", " "), "source": source}
+    return {
+        "event": event if event.isalpha() and data.followup is None else "",
+        "called": rows,
+        "group": group.replace("_", " "),
+        "source": source,
+    }
 
 
 # ------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from caltest.data.labels import marks as as_marks
 from caltest.data.numbers import as_numbers
 from caltest.errors import InvalidPredictionsError, Reading, nth, spelt
 from caltest.results.rendering import Card, Content, element, percent
-from caltest.results.sketches import histogram_bars
+from caltest.results.sketches import axes_of, histogram_bars
 
 if TYPE_CHECKING:
     from caltest.data.predictions import Predictions
@@ -488,7 +488,7 @@ def display(data: Predictions) -> str:
         names = ("events", "predicted") if binary else ("right", "mean confidence")
         numbers.append((names[0], percent(share, mean), f"{names[1]} {percent(mean, share)}"))
     counts, _ = np.histogram(likelihood, HISTOGRAM_BARS, (0.0, 1.0))
-    axis = "Predicted probability" if binary else "Confidence"
+    axis = axes_of("event" if binary else "top", data.event_name)[0]
     card = Card(
         "Predictions",
         headline=f"{several(data.n, 'observation')}, {data.n_classes} classes",

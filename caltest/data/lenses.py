@@ -174,7 +174,9 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
 def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:
     fewer = probs.shape[1] < data.n_classes
     merged = max(data.merged, data.n_classes) if fewer else data.merged
-    return replace(data, probs=probs, labels=labels, classes=None, induced=True, merged=merged)
+    return replace(
+        data, probs=probs, labels=labels, classes=None, outcome="", induced=True, merged=merged
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,7 +266,7 @@ class OneVsRest(Lens):
         return _two_class(data, c, (data.labels != c).astype(np.int64))
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        return (f"class {data.class_name(data.class_index(self.c))}",)
+        return (data.class_phrase(data.class_index(self.c)),)
 
     def relabelling(self, data: Predictions) -> Relabelling:
         return partial(_is_not, data.class_index(self.c))
@@ -331,7 +333,7 @@ class Canonical(Lens):
 
 def _names(induced: NamedClasses) -> tuple[str, ...]:
     n_components = 1 if induced.n_classes == 2 else induced.n_classes
-    return tuple(f"class {induced.class_name(j)}" for j in range(n_components))
+    return tuple(induced.class_phrase(j) for j in range(n_components))
 
 
 def _class(c: object) -> int | str:

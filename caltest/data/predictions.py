@@ -65,8 +65,22 @@ from caltest.results.verdicts import Provenance
 # Classes by number and by name.
 
 
+#: Names of columns of outcomes, in lower case, that do not name an event.
+NAMELESS = frozenset(
+    {"", "y", "y_true", "ytrue", "y_test", "label", "labels", "target", "targets", "outcome"}
+    | {"class", "event", "status", "correct", "is_correct", "truth", "answer", "0", "1"}
+)
+
+
+#: Names of class 1, in lower case, that only say that the event happened.
+HAPPENED = frozenset({"1", "1.0", "yes", "y", "true", "t", "positive", "pos", "event"})
+
+
 class NamedClasses:
-    """Base class of predictions and tallies: K classes 0 … K−1, which may have names."""
+    """Base class of predictions and tallies: K classes 0 … K−1, which may have names.
+
+    ``outcome`` is the name of the column of outcomes, "" where none is known.
+    """
 
     if TYPE_CHECKING:  # fields of some, properties of others
 
@@ -76,6 +90,23 @@ class NamedClasses:
         @property
         def classes(self) -> tuple[str, ...] | None: ...
 
+        @property
+        def outcome(self) -> str: ...
+
+    @property
+    def event_name(self) -> str:
+        """Name of the event of two classes: the name of class 1, or of the column of outcomes.
+
+        The column names it where class 1 is called "yes", or nothing. "" where neither says more
+        than "1", and for more than two classes.
+        """
+        if self.n_classes != 2:
+            return ""
+        said = self.classes[1] if self.classes else ""
+        if said and said.lower() not in HAPPENED:
+            return said
+        return "" if self.outcome.lower() in NAMELESS else self.outcome
+
     def class_index(self, c: int | str) -> int:
         """Return the number of a class.
 
@@ -84,6 +115,8 @@ class NamedClasses:
         names = self.classes or ()
         if c in names:
             return names.index(str(c))
+        if c == self.event_name != "":
+            return 1
         if isinstance(c, str):
             listed = ", ".join(names) or "no names are known"
             raise StatisticError(f"there is no class named {c!r} ({listed})")
@@ -93,8 +126,18 @@ class NamedClasses:
         return int(c)
 
     def class_name(self, index: int) -> str:
-        """Return the name of a class; its number if classes have no names."""
-        return self.classes[index] if self.classes else str(index)
+        """Return the name of a class; its number if classes have no names.
+
+        Class 1 of two without names is the event, if that has a name.
+        """
+        if self.classes:
+            return self.classes[index]
+        return self.event_name if index == 1 and self.event_name else str(index)
+
+    def class_phrase(self, index: int) -> str:
+        """Return "class 3", or the event's name for class 1 of two classes, if it has one."""
+        event = self.event_name if index == 1 else ""
+        return event or f"class {self.class_name(index)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +177,8 @@ class Predictions(NamedClasses):
         clusters of items rather than the items themselves.
     merged : int
         Number of classes before a lens merged some of them; 0 where none did.
+    outcome : str
+        Name of the column of outcomes, such as "died"; "" where it is not known.
     unused : tuple of str
         Columns of the table that were not used and could be features.
     places : ndarray of shape (n,), int64, optional
@@ -166,6 +211,7 @@ class Predictions(NamedClasses):
     merged: int = 0
     items: IntArray | None = None
     items_in_clusters: bool = False
+    outcome: str = ""
 
     #: Whether rows are known; a tally, which has what verbs ask of both, knows sums over rows.
     has_rows: ClassVar[bool] = True
@@ -336,6 +382,8 @@ class Predictions(NamedClasses):
             data = _followed(data, followup)
         elif rounded != "auto" or not isinstance(probs, Predictions):
             data = without_rounded(data, rounded)
+        if isinstance(outcome := getattr(labels, "name", None), str):  # a column of a data frame
+            data = replace(data, outcome=outcome)
         known = isinstance(probs, Predictions) and labels is None
         return data if known else questioned(data, as_is, probs, labels, from_logits)
 

@@ -628,6 +628,17 @@ class Analysis:
             )
 
     @property
+    def event_name(self) -> str:
+        """Name of the class that a lens of one class shows, "" if it has none."""
+        lens = self.lens.lens if isinstance(self.lens, Aligned) else self.lens
+        if not isinstance(lens, OneVsRest):
+            return ""
+        c, data = self.data.class_index(lens.c), self.data
+        if c == 1 and data.n_classes == 2:
+            return data.event_name
+        return data.classes[c] if data.classes else ""
+
+    @property
     def facts(self) -> Fields:
         """Fields on data and design that every result has, by name.
 
@@ -642,6 +653,7 @@ class Analysis:
             "lens": name_of(self.lens),
             "n": self.problem.n,
             "n_classes": self.data.n_classes,
+            "event_name": self.event_name,
             "effective_n": None if source.weights is None else source.effective_n,
             "n_clusters": None if series is not None else source.n_clusters,
             "series": series,

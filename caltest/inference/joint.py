@@ -245,7 +245,7 @@ def _holm(
     adjusted = tuple(holm([test.pvalue for test in tests]))
     return JointTestResult(
         *(tuple(tests), adjusted, min(adjusted), "Holm"), n=data.n, n_classes=data.n_classes,
-        seed=seed_of(run["rng"]), notes=data.notes, copies=data.copies,
+        event_name=data.event_name, seed=seed_of(run["rng"]), notes=data.notes, copies=data.copies,
         n_resamples=run["n_resamples"], ended=ending(*(test.ended for test in tests)),
     )  # fmt: skip
 

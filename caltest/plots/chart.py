@@ -28,6 +28,7 @@ from caltest.errors import StatisticError
 from caltest.results import CalibrationTestResult, format_p, short
 from caltest.results.figures import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
 from caltest.results.rendering import in_percent
+from caltest.results.sketches import axes_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -575,14 +576,14 @@ class Frame:
             style = {"color": "#2f8f4e", "ls": (0, (5, 1, 1, 1)), "lw": 1.5}
             chart.line("truth", at, self.height(truth(p), p), "truth", **style)
 
-    def labels(self, subject: str) -> tuple[str, str]:
+    def labels(self, subject: str, event: str = "") -> tuple[str, str]:
         """Return the axis labels (x, y) of a reliability diagram.
 
-        ``subject`` is the lens's kind.
+        ``subject`` is the lens's kind, ``event`` the user's name of the event, if it has one.
         """
-        xlabel = "Confidence" if subject == "top" else "Predicted probability"
+        xlabel, ylabel = axes_of(subject, event)
         if not self.deviation:
-            return xlabel, "Accuracy" if subject == "top" else "Observed event rate"
+            return xlabel, ylabel
         log_odds = " (log-odds)" * self.scale.log_odds
         return xlabel, f"Observed − predicted{log_odds}"
 

@@ -50,6 +50,7 @@ from caltest.results.aspects import RevisionTest
 from caltest.results.decisions import DecisionCurve
 from caltest.results.hypotheses import NullDistribution
 from caltest.results.rendering import SMALLEST_SHOWN, in_percent
+from caltest.results.sketches import axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +98,7 @@ def fitted(
     chart.diagonal(frame.x, [0.0, 0.0] if deviation else None)
     frame.begin(chart, truth)
     chart.mark("histogram", columns, f"rows (up to {in_percent(tallest)})")
-    chart.axes("Confidence" if top else "Predicted probability", frame.labels(curve.subject)[1])
+    chart.axes(*frame.labels(curve.subject, curve.event_name))
     words = "" if curve.test is None else headline(curve.test)
     return chart.finish(curve.recipe, recipe, headline=words)
 
@@ -110,7 +111,7 @@ def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True
     chart.line("curve", p, frequency, words.replace("-", "−"), lw=1.3, zorder=3)
     chart.area("band", p, low, high, f"{100 * result.level:g} % band at each prediction")
     chart.diagonal([0, 1])
-    chart.axes("Predicted probability", "Observed event rate", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    chart.axes(*axes_of("event", result.event_name), xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     return chart.finish(result.recipe, recipe)
 
 

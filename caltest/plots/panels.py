@@ -122,7 +122,7 @@ def reliability(
             upper.rule("", "mean prediction", x=predicted, color=INK, ls=DASHED, lw=1.0),
             upper.rule("", "mean outcome", x=observed, color=RED, lw=1.0),
         ]
-    chart.axes(*frame.labels(curve.subject))
+    chart.axes(*frame.labels(curve.subject, curve.event_name))
     return chart.finish(curve.recipe, recipe, headline=headline(curve.tests[0]))
 
 
@@ -139,7 +139,7 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
     *places, strip = scales.divided(ax, rows, across, len(parts), 0.4)
     labelled, panels, entries = across * (rows // 2), [], _signs(parts)
     for j, (part, place) in enumerate(zip(parts, places, strict=True)):
-        chart, (xlabel, ylabel) = Chart(place), frame.labels(part.subject)
+        chart, (xlabel, ylabel) = Chart(place), frame.labels(part.subject, part.event_name)
         draw(chart, part)
         entries |= chart.entries
         corner = j == across * (rows - 1)  # the axes say once what they show
@@ -259,7 +259,7 @@ def comparison(
         raise StatisticError(f"{len(curves)} curves need as many names, not {len(names)}")
     chart, first = Chart.of(ax, 3.0), curves[0]
     frame = _shared_frame(curves, Scale(), deviation=True, whole=first.subject != "top")
-    _axes_of_models(chart, frame, first.subject)
+    _axes_of_models(chart, frame, first)
     spread = 0.009 * (np.arange(len(curves)) - 0.5 * (len(curves) - 1))
     pale = Style(lw=0.9, alpha=0.55, zorder=1.5)
     for name, curve, shift, style in zip(names, curves, spread, STYLES, strict=False):
@@ -280,11 +280,13 @@ def comparison(
     return chart.finish(first.recipe, recipe)
 
 
-def _axes_of_models(chart: Chart, frame: Frame, subject: str, ylabel: str = "") -> None:
+def _axes_of_models(
+    chart: Chart, frame: Frame, curve: ReliabilityCurve | ReliabilityDifference, ylabel: str = ""
+) -> None:
     """Draw the axes of a diagram of several models, and the line of no difference."""
     frame.begin(chart, None)
     chart.rule("", lw=0.7, zorder=1)
-    xlabel, usual = frame.labels(subject)
+    xlabel, usual = frame.labels(curve.subject, curve.event_name)
     chart.axes(xlabel, ylabel or usual)
 
 
@@ -300,7 +302,7 @@ def difference(
     top, away = scales.reach(count, *heights), (curve.low > 0.0) | (curve.high < 0.0)
     ends = scales.tenths(x.min(), x.max()) if curve.subject == "top" else (0.0, 1.0)
     frame = Frame(ends, (-top, top))
-    _axes_of_models(chart, frame, curve.subject, "Difference")
+    _axes_of_models(chart, frame, curve, "Difference")
     bins = x, *heights, count, away
     chart.artists |= scales.cells(
         chart.ax, frame, *bins, neighbours=curve.cell, bar={"color": BLUE}

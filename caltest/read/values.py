@@ -659,7 +659,8 @@ class EvaluatedCells:
                 probs, labels, from_logits=wanted.from_logits, renormalise=wanted.renormalise,
                 ordered=wanted.ordered, rounded=False, **facts, as_is=None,
             )  # fmt: skip
-        data = replace(data, notes=(*data.notes, *notes))
+        outcome = "event:0" if self.of("event") else "label:0"
+        data = replace(data, notes=(*data.notes, *notes), outcome=self.name(outcome))
         return data if classes is None else replace(data, classes=classes)
 
     def _voted(self, probs: AnyArray, facts: dict[str, Any], notes: tuple[str, ...]) -> Predictions:

@@ -479,6 +479,7 @@ def report_of(
         rows=rows,
         n=data.n,
         n_classes=data.n_classes,
+        event_name=data.event_name,
         accuracy=accuracy,
         folds=top.test.folds,
         series=top.test.series,
@@ -592,7 +593,7 @@ def _wrong(
     and ``event_means`` mean prediction and event rate of label 1, NaN for more than two classes.
     """
     (confidence, accuracy), (mean, rate), direction = means, event_means, ""
-    called = f"Class {data.class_name(1)}"
+    called = f"P({data.event_name})" if data.event_name else f"Class {data.class_name(1)}"
     sentences, gap = list[str](), confidence - accuracy
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
     of_one = [row for row in significant if row.subject in ("event", "top")]

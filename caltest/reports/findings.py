@@ -622,9 +622,10 @@ def of_other_label(data: RowsOrTally) -> str:
     spread = np.hypot(*(each.std() / np.sqrt(each.size) for each in (low, high)))
     if low.mean() - high.mean() >= -WRONG_ORDER * spread:
         return ""
-    other = data.class_name(0)
+    unnamed = data.classes is None and data.event_name
+    other = f"not {data.event_name}" if unnamed else data.class_name(0)
     return (
-        f"Where class {data.class_name(1)} was observed, its predictions are lower "
+        f"Where {data.class_phrase(1)} was observed, its predictions are lower "
         f"({percent(low.mean(), high.mean())} on average) than elsewhere "
         f"({percent(high.mean(), low.mean())}): are they the probability of {other}? Then give "
         "1 − p."

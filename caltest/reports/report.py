@@ -39,6 +39,7 @@ from caltest.reports.findings import whole_rows
 from caltest.reports.first_screen import Findings, ScreenTerms, first_screen
 from caltest.reports.measures import WORDING, ClassTable, DataSummary, Measures, cox_line, lowess
 from caltest.results import AuditReport, Result, ending
+from caltest.results.sketches import axes_of
 from caltest.statistics import ECE, RowProblem, StatisticLike
 from caltest.tallies import RowsOrTally
 
@@ -192,6 +193,7 @@ def report(
         vocabulary=(*axis_titles(view, words), found.event, found.rows, words.groups),
         n=data.n,
         n_classes=data.n_classes,
+        event_name=data.event_name,
         n_resamples=n_resamples,
         seed=seed_of(rng),
         ended=ending(*(result.ended for section in sections for result in section.results)),
@@ -243,11 +245,8 @@ def _absent(what: str) -> Absent:
 
 def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
     """Return (x, y), the axis titles of the reliability diagram, in the user's words."""
-    if view.lens.subject == "top" or view.data.classes == RIGHT:
-        return "Confidence", "Accuracy"
-    if words.event:
-        return f"Predicted P({words.event})", words.event.capitalize()
-    return "Predicted probability", "Observed event rate"
+    top = view.lens.subject == "top" or view.data.classes == RIGHT
+    return axes_of("top" if top else "event", words.event or view.event_name)
 
 
 def bins_of(view: View) -> Binning | int:

@@ -275,10 +275,10 @@ class AuditReport(Result):
     def _size(self) -> str:
         """Return the number of rows and their means as text."""
         rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
-        y, p, words = self.observed, self.predicted, "events {}, predicted {}"
+        y, p, names = self.observed, self.predicted, (self.event_name or "events", "predicted")
         if y != y:
-            y, p, words = self.accuracy, self.confidence, "right in {}, mean confidence {}"
-        return f"{rows}, {words.format(percent(y, p), percent(p, y))}"
+            y, p, names = self.accuracy, self.confidence, ("right in", "mean confidence")
+        return f"{rows}, {names[0]} {percent(y, p)}, {names[1]} {percent(p, y)}"
 
     def _procedure(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
@@ -290,7 +290,7 @@ class AuditReport(Result):
 
     def _card(self) -> Card:
         words, style = HEADLINES[self.verdict]
-        y, p, names = self.observed, self.predicted, ("events", "predicted")
+        y, p, names = self.observed, self.predicted, (self.event_name or "events", "predicted")
         if y != y:
             y, p, names = self.accuracy, self.confidence, ("right", "mean confidence")
         first = min(self.rows, key=lambda row: row.adjusted)
@@ -661,7 +661,8 @@ class SegmentSearch(Result):
     def _facts(self) -> list[str]:
         rows, features = several(self.n, "prediction"), several(len(self.columns) - 1, "column")
         searched = f"{several(self.n_segments, 'segment')} of {self.min_rows} rows and more"
-        size = f"  {rows}, {self.lens}, {features} and the prediction: {searched}"
+        of = f" (event {self.event_name})" * bool(self.event_name)
+        size = f"  {rows}, {self.lens}{of}, {features} and the prediction: {searched}"
         return [size, "", *aligned(self.table), ""]
 
     def _in_words(self) -> list[str]:

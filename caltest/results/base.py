@@ -215,6 +215,8 @@ class Result(Record):
     ----------
     n, n_classes : int
         Number of observations, and of classes before the lens.
+    event_name : str
+        The user's name for the event or class that the lens shows, such as "died"; "" without one.
     n_resamples : int
         Number of replicates that the numbers rest on; 0 where nothing was simulated.
     seed : int or None
@@ -241,6 +243,7 @@ class Result(Record):
 
     n: int
     n_classes: int
+    event_name: str = ""
     n_resamples: int = 0
     seed: int | None = None
     ended: str = "complete"

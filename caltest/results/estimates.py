@@ -27,7 +27,7 @@ from caltest.results.rendering import (
     listed,
     spread_of,
 )
-from caltest.results.sketches import IntervalRow, forest, line
+from caltest.results.sketches import IntervalRow, axes_of, forest, line
 
 #: What a method is called, and how the bias is known.
 METHODS_OF_INTERVALS = {
@@ -143,6 +143,7 @@ class ConfidenceIntervalResult(Result):
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
+            "event": self.event_name,
             "estimate": self._shown(self.estimate),
             f"{100.0 * self.level:.4g} % {kind}": f"{bounds}  ({method})",
             "contains 0": self._zero(),
@@ -152,7 +153,7 @@ class ConfidenceIntervalResult(Result):
         }
         if self.method == "shift":  # a signed difference has no noise floor
             del facts["noise floor"], facts["debiased"]
-        return [*listed(facts), ""]
+        return [*listed({name: text for name, text in facts.items() if text}), ""]
 
     def _in_words(self) -> list[str]:
         above = self.high is not None and self.estimate > self.high
@@ -316,7 +317,7 @@ class CoxRecalibration(Result):
             )
         x = np.linspace(0.01, 0.99, 99)
         fitted, low, high = self.curve(x)
-        axes = ("Predicted probability", "Fitted event rate")
+        axes = (axes_of("event", self.event_name)[0], "Fitted event rate")
         drawing = line(x, fitted, axes, band=(low, high), square=True)
         return replace(super()._card(), numbers=(*numbers, both), drawing=drawing)
 

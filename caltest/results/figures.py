@@ -93,7 +93,7 @@ class ReliabilityDifference(Result):
                 f"{a} − {b}, at a prediction of {self.predicted[widest]:.3g}",
             ),
         )
-        axes = ("Predicted probability", f"{a} − {b}")
+        axes = (sketches.axes_of(self.subject, self.event_name)[0], f"{a} − {b}")
         ends = (self.low, self.high)
         drawing = sketches.line(self.predicted, self.difference, axes, band=ends, level=0.0)
         return replace(super()._card(), numbers=numbers, drawing=drawing)
@@ -367,6 +367,7 @@ class ReliabilityFit(Result):
             lens=self.lens,
             n=self.n,
             n_classes=self.n_classes,
+            event_name=self.event_name,
             notes=self.notes,
             copies=self.copies,
         )
@@ -390,7 +391,7 @@ class ReliabilityFit(Result):
         if self.test is not None:
             floor = f"noise floor {self.test.shown_floor}, p {self.test.shown_p}"
             numbers.insert(0, (short(self.test.statistic), self.test.shown_estimate, floor))
-        axes = ("Predicted probability", "Observed event rate")
+        axes = sketches.axes_of(self.subject, self.event_name)
         band = None if self.band == "none" else (self.low, self.high)
         drawing = sketches.line(self.predicted, self.fitted, axes, band=band, square=True)
         return replace(super()._card(), numbers=tuple(numbers), drawing=drawing)
@@ -556,6 +557,7 @@ class ReliabilityCurve(Result):
         drawn = sketches.diagram(
             *(part.predicted, part.observed, (part.low, part.high)),
             *(part.outside.tolist(), part.count.tolist()),
+            sketches.axes_of(part.subject, part.event_name),
         )
         shown = (f"The picture shows {self.names[worst]}.",) if len(self.names) > 1 else ()
         return replace(super()._card(), numbers=tuple(numbers), remarks=shown, drawing=drawn)

@@ -203,6 +203,7 @@ class CalibrationTestResult(Result):
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
+            "event": self.event_name,
             "estimate": self.shown_estimate,
             "noise floor": self.shown_floor + floor,
             "excess": "" if betting else f"{format_value(self.excess, self.null_std)}{deviations}",

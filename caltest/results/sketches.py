@@ -33,6 +33,10 @@ LONGEST_LABEL = 34
 ROWS_DRAWN, MOST_VERTICES = 8, 120
 
 
+#: Characters of the name of an event that axes can have.
+LONGEST_EVENT = 24
+
+
 @dataclass(frozen=True)
 class IntervalRow:
     """One row of a forest.
@@ -189,6 +193,18 @@ def line(
     words = f"{axes[1]} from {y.min():.3g} to {y.max():.3g}"
     picture.append(_mark(words, [f'<path class="c" d="M{points}"/>']))
     return _svg(picture, PICTURE_HEIGHT, f"{axes[1]} by {axes[0]}")
+
+
+def axes_of(subject: str, event: str = "") -> tuple[str, str]:
+    """Return the names of predictions and of observed frequencies, as axes print them.
+
+    ``subject`` is the lens's kind, ``event`` the user's name of the event, if it has one.
+    """
+    if subject == "top":
+        return "Confidence", "Accuracy"
+    if event and len(event) <= LONGEST_EVENT:
+        return f"Predicted P({event})", f"Observed frequency of {event}"
+    return "Predicted probability", "Observed event rate"
 
 
 def histogram_bars(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:

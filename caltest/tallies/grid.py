@@ -393,6 +393,7 @@ class AnyTally(NamedClasses, ABC):
     #: What sums do not know of.
     clusters = n_clusters = crossed = folds = horizon = by = features = followup = None
     ordered = multilabel = induced = False
+    outcome: str = ""
     copies = 0
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
@@ -510,6 +511,8 @@ def tally_json(tally: Fields, n: int) -> str:
         "notes": tally["notes"],
         "cells": {name: column.tolist() for name, column in columns.items()},
     }  # fmt: skip
+    if tally["outcome"]:
+        content["outcome"] = tally["outcome"]
     return sealed(content)
 
 
@@ -540,6 +543,7 @@ def fields_of(content: Any) -> Fields:
             "sums": np.column_stack([*whole.values()]),
             "totals": totals,
             "notes": tuple(content["notes"]),
+            "outcome": str(content.get("outcome", "")),
         }
         _refuse_impossible(fields, content["n"])
     except InvalidPredictionsError:

@@ -108,6 +108,8 @@ class Tally(AnyTally, Counted):
         The sums over all rows, in multiples of 2⁻²⁰ and of 2⁻⁶³.
     notes : tuple of str
         How the rows were read and changed; not part of the value.
+    outcome : str
+        Name of the column of outcomes, "" where none is known; not part of the value.
 
     Notes
     -----
@@ -132,6 +134,7 @@ class Tally(AnyTally, Counted):
     sums: IntArray = field(repr=False)
     totals: IntArray = field(repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
+    outcome: str = field(default="", repr=False)
 
     @classmethod
     def of(
@@ -177,7 +180,7 @@ class Tally(AnyTally, Counted):
         totals = np.stack([part[2] for part in parts])
         head = (through, grid, data.n_classes, data.classes, weights)
         stratum = np.repeat(np.arange(len(parts)), sizes)
-        tally = cls(*head, key, stratum, sums, totals, data.notes)
+        tally = cls(*head, key, stratum, sums, totals, data.notes, data.outcome)
         if labels is None or questions_of_tally(tally, {}) == ():
             return tally
         return replace(tally, notes=questioned_arrays(data, probs, labels, facts).notes)
@@ -262,7 +265,7 @@ class Tally(AnyTally, Counted):
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
         return replace(
             self, strata=strata, key=key, stratum=stratum, sums=sums, totals=carried(totals),
-            notes=notes,
+            notes=notes, outcome=self.outcome if self.outcome == other.outcome else "",
         )  # fmt: skip
 
     def through(self, lens: LensLike | None) -> Tally:
@@ -557,6 +560,10 @@ class Tallies(AnyTally):
     @property
     def n_classes(self) -> int:
         return self.members[0].n_classes
+
+    @property
+    def outcome(self) -> str:  # type: ignore[override]
+        return self.members[0].outcome
 
     @property
     def classes(self) -> tuple[str, ...] | None:
