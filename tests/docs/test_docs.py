@@ -1,8 +1,11 @@
 """The documentation and the README tell the truth, and public names are nouns of the field."""
 
+import doctest
 import inspect
 import io
+import itertools
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -127,6 +130,33 @@ def test_the_version_and_the_dependencies_are_the_same_wherever_they_stand():
     oldest = (ROOT / "scripts" / "oldest.txt").read_text()
     for spec in project["dependencies"]:
         assert spec.replace(">=", "==") in oldest
+
+
+def test_the_worked_examples_run():
+    """The statistic and the scheme of the page for contributors, in the order of the page."""
+    page = (DOCS / "own_statistic.md").read_text(encoding="utf-8")
+    names = {"__name__": "own_statistic"}
+    for kind, text in re.findall(r"```\{(testcode|doctest)\}\n(.*?)```", page, re.DOTALL):
+        if kind == "testcode":
+            exec(compile(text, "own_statistic.md", "exec"), names)
+            continue
+        example = doctest.DocTestParser().get_doctest(text, names, "own_statistic.md", None, 0)
+        runner = doctest.DocTestRunner()
+        assert runner.run(example, clear_globs=False).failed == 0
+        names = example.globs
+
+
+@pytest.mark.slow
+def test_survivors_that_were_judged_are_changes_of_this_tree():
+    """No judgement in scripts/mutants.py is about a line that has gone."""
+    mutants = runpy.run_path(str(ROOT / "scripts" / "mutants.py"))
+    left = {*mutants["JUDGED"]}
+    for path in sorted((ROOT / "caltest").rglob("*.py")):
+        module = path.relative_to(ROOT / "caltest").as_posix()
+        for mutant in itertools.chain(*mutants["mutants_of"](module)):
+            became = mutant.described()["became"]
+            left -= {key for key in left if module.startswith(key[0]) and key[1] in became}
+    assert left == set()
 
 
 @pytest.mark.parametrize("script", ["rooms.py", "row_facts.py", "figures.py"])
