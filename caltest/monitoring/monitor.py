@@ -41,6 +41,9 @@ from caltest.tallies.grid import POSITIONS
 #: How far 100 times a multiple of 0.01 may be from a whole number.
 GRID_ROUNDING = 1e-7
 
+#: Half a step of that grid, and how near to 0 or 1 a mean is of which it is a tenth or more.
+HALF_STEP, RARE = 0.005, 0.05
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Monitor(Watch):
@@ -92,6 +95,10 @@ class Monitor(Watch):
         Number of outcomes of probability 0.
     grid : {"unknown", "round", "fine"}
         Whether all predictions so far are multiples of 0.01; unknown until one is not 0 or 1.
+    within_rounding : bool
+        True if rounding to 0.01 may explain an alarm about rare events: ``grid`` is "round", the
+        mean prediction at the alarm is within 0.05 of 0 or 1, and both the observed rate and the
+        best expert there are within 0.005 of it. Evidence is about the probabilities as given.
     sums, alarm_sums : tuple of float
         Rows, Σ p and Σ y of the event (of the likeliest class, where the lens keeps more than two),
         now and at the alarm.
@@ -367,6 +374,17 @@ class Monitor(Watch):
     def means_since_alarm(self) -> tuple[float, float]:
         """Mean prediction and observed event rate of the rows after the alarm; NaN without rows."""
         return means_of(self.sums, self.alarm_sums or self.sums)
+
+    @property
+    def within_rounding(self) -> bool:
+        """True if rounding to 0.01 may explain an alarm about rare events; see the class."""
+        if self.grid != "round" or self.alarm_sums is None:
+            return False
+        p, rate = means_of(self.alarm_sums)
+        if not 0.0 < min(p, 1.0 - p) <= RARE:
+            return False
+        moved = abs(float(self.best_curve(np.array([p]))[0]) - p)  # 0 for an expert of other rows
+        return abs(rate - p) <= HALF_STEP and 0.0 < moved <= HALF_STEP
 
     @property
     def leader(self) -> str:
@@ -677,6 +695,13 @@ ONE_BET = "one bet on each, as its rows may depend on each other"
 DIRECTION_HOLDS = "; its direction holds, not its size"
 
 
+#: What rounding can do to rare events, where every prediction is a multiple of 0.01.
+IN_ROUNDING = (
+    "  Note: all predictions are multiples of 0.01, and the means at the alarm differ by no more\n"
+    "  than rounding can move them (0.005): monitor unrounded predictions before you act on it."
+)
+
+
 #: What an alarm without ``change=True`` does not say.
 ASK_SINCE_WHEN = (
     "  Note: the alarm concerns all rows so far; change=True (--change) estimates when it began."
@@ -755,6 +780,8 @@ def report(monitor: Monitor) -> list[str]:
         lines.append(
             f"  recalibration would gain {monitor.gain:.2g} nats per observation (log score)"
         )
+    if monitor.within_rounding:
+        lines.append(IN_ROUNDING)
     if monitor.impossible:
         lines.append(of_impossible(monitor.impossible, monitor.log_evidence == np.inf))
     lines += [spelt(ASK_SINCE_WHEN)] * (monitor.alarm is not None and not monitor.change)

@@ -320,6 +320,40 @@ def test_rounded_forecasts_raise_false_alarms_in_at_most_alpha(step):
     assert alarms <= 30  # 99.5 % point of Binomial(400, .05) is 31
 
 
+def test_an_alarm_that_rounding_may_explain_is_marked():
+    """Calibrated predictions of 0.6 % become 1 % by rounding, which 10 000 rows contradict."""
+    y = (np.random.default_rng(0).random(10_000) < 0.006).astype(int)
+    monitor = ct.Monitor().update(np.full(10_000, 0.01), y)
+    assert monitor.alarm is not None
+    assert monitor.within_rounding
+    assert "multiples of 0.01" in str(monitor)
+
+
+@pytest.mark.parametrize(
+    ("p", "rate"),
+    [(0.01, 0.03), (0.3, 0.33), (0.012, 0.003)],
+    ids=["far off", "no rare event", "not rounded"],
+)
+def test_an_alarm_that_rounding_cannot_explain_is_not_marked(p, rate):
+    y = (np.random.default_rng(1).random(10_000) < rate).astype(int)
+    monitor = ct.Monitor().update(np.full(10_000, p), y)
+    assert monitor.alarm is not None
+    assert not monitor.within_rounding
+    assert "multiples of 0.01" not in str(monitor)
+
+
+def test_rounding_is_no_matter_before_an_alarm():
+    assert not ct.Monitor().update([0.01, 0.02], [0, 0]).within_rounding
+
+
+def test_a_late_change_of_rounded_predictions_is_not_taken_for_rounding():
+    rng = np.random.default_rng(2)
+    y = np.concatenate([rng.random(20_000) < 0.01, rng.random(2000) < 0.05]).astype(int)
+    monitor = ct.Monitor().update(np.full(22_000, 0.01), y)
+    assert monitor.alarm is not None
+    assert not monitor.within_rounding
+
+
 def test_rounded_rows_are_bet_on_as_if_nothing_were_staked_on_certain_ones():
     p, y = rounded_rows(3, 60)
     later = np.append(p, [0.12345, 0.0]), np.append(y, [0, 0])
