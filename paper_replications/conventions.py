@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import caltest as ct
-from caltest.results import format_p
 from caltest.statistics import Statistic
+
+
+def exact_p(p: float) -> str:
+    """Return a p-value with the digits that a comparison with a published one needs."""
+    if p < 1e-12:
+        return "< 1e-12"
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,9 @@ class Answer:
             *first,
             f"{self.estimate:.4f}",
             f"{self.floor:.4f}",
-            format_p(self.p),
+            exact_p(self.p),
             f"{self.published_floor:.4f}",
-            format_p(self.published_p),
+            exact_p(self.published_p),
         ]
 
 

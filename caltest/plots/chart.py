@@ -25,9 +25,9 @@ from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.arrays import AnyArray, one_of
 from caltest._base.saving import write_file
 from caltest.errors import StatisticError
-from caltest.results import CalibrationTestResult, format_p, short
+from caltest.results import CalibrationTestResult, short
 from caltest.results.figures import LOGIT_EDGES, SHARE_EDGES, SPREAD_EDGES
-from caltest.results.rendering import in_percent
+from caltest.results.rendering import in_percent, p_is
 from caltest.results.sketches import axes_of
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ class Chart:
 
     def pvalues(self, y: Iterable[float], values: Iterable[float | None]) -> None:
         """Write p-values to the right of the rows at heights y; "not tested" for None."""
-        self.beside(y, map(p_equals, values))
+        self.beside(y, ("not tested" if value is None else p_is(value) for value in values))
 
     def beside(self, y: Iterable[float], texts: Iterable[str]) -> None:
         """Write texts to the right of the axes at heights y."""
@@ -699,15 +699,7 @@ def _width_of_columns(widths: Sequence[float], columns: int) -> float:
 def headline(test: CalibrationTestResult) -> str:
     """Return estimate, noise floor and p-value of a test, as printed above a picture."""
     value = f"{short(test.statistic)} {test.shown_estimate}"
-    return f"{value} · noise floor {test.shown_floor} · {p_equals(test.shown_p)}"
-
-
-def p_equals(p: float | str | None) -> str:
-    """Return a p-value, or how it is printed, as "p = 0.03" or "p < 1e-12"."""
-    if p is None:
-        return "not tested"
-    text = p if isinstance(p, str) else format_p(p)
-    return f"p {text}" if text.startswith(("<", "≤")) else f"p = {text}"
+    return f"{value} · noise floor {test.shown_floor} · {p_is(test.shown_p)}"
 
 
 def heading(

@@ -35,13 +35,12 @@ from caltest.plots.chart import (
     headline,
     key,
     lines,
-    p_equals,
     room,
     sign,
     wide,
 )
 from caltest.results import ReliabilityCurve, ReliabilityDifference, ReliabilitySimplex
-from caltest.results.rendering import in_percent
+from caltest.results.rendering import in_percent, p_is
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +146,7 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
         if not frame.scale.log_odds:
             place.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         place.tick_params(labelbottom=j + across >= len(parts), labelleft=j % across == 0)
-        name = f"{part.names[0]}\n{p_equals(part.tests[0].shown_p)}"
+        name = f"{part.names[0]}\n{p_is(part.tests[0].shown_p)}"
         chart.mark("name", heading(place, name, start="axes fraction"))
         panels.append(Picture(place, chart.artists))
     legend = key(strip, entries | common, loc="upper left")
@@ -270,7 +269,7 @@ def comparison(
         bins = curve.predicted, curve.deviation, low, high, curve.count, curve.outside
         for kind, artist in scales.cells(chart.ax, frame, *bins, **look).items():
             chart.artists.setdefault(kind, []).append(artist)
-        words = f"{name}: ECE {test.shown_estimate}, {p_equals(test.shown_p)}"
+        words = f"{name}: ECE {test.shown_estimate}, {p_is(test.shown_p)}"
         chart.entries[words] = sign(marker, color, line=line)
     if first.band != "none":
         chart.entries[_meaning(first)] = sign("|", GREY)

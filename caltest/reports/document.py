@@ -50,7 +50,7 @@ from caltest.results import (
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, WORST_IS_SHOWN
 from caltest.results.base import Drawing
-from caltest.results.rendering import Columns, percent, spread_of
+from caltest.results.rendering import Columns, p_is, percent, spread_of
 
 #: How a table and a text are written in each language.
 Writers = tuple[Callable[[Columns], str], Callable[[str], str]]
@@ -302,8 +302,8 @@ class Report(Result):
         groups = next((row.groups for row in self.audit.rows if row.groups is not None), None)
         if groups is None or groups.alike_pvalue is None:
             return ""
-        told = "Test that all subgroups share one calibration curve: p"
-        return f"{told} = {format_p(groups.alike_pvalue)}.".replace("= <", "<")
+        told = "Test that all subgroups share one calibration curve: "
+        return f"{told}{p_is(groups.alike_pvalue)}."
 
     @property
     def pictured_first(self) -> str:
@@ -581,8 +581,8 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     rejected = sum(row.verdict.rejects for row in audit.rows)
     sentences.append(
         f"{rejected} of {len(audit.rows)} questions about calibration, tested at a joint level of "
-        f"{audit.alpha:g}, found miscalibration (smallest adjusted p "
-        f"{format_p(min(row.adjusted for row in audit.rows), audit.alpha)})."
+        f"{audit.alpha:g}, found miscalibration (smallest "
+        f"{p_is(format_p(min(row.adjusted for row in audit.rows), audit.alpha), 'adjusted p')})."
     )
     band, seed = first_of_kind(BandTest, sections), audit.rows[0].test.seed
     sentences += [] if band is None else band._in_words()

@@ -36,7 +36,7 @@ from caltest.results import (
     format_p,
 )
 from caltest.results.base import WORST_PRINTED, worst_of
-from caltest.results.rendering import at_most, in_sd, p_is, percent
+from caltest.results.rendering import in_sd, p_is, percent
 from caltest.statistics import (
     ECE,
     CoxScore,
@@ -526,7 +526,7 @@ def _of_subgroups(parts: Subgroups) -> str:
             called = " ".join([name, *_sides(*means, test.estimate)])
             wrong[name] = (
                 f"{called}: error {test.shown_estimate}, noise floor {test.shown_floor}, "
-                f"{p_is(at_most(format_p(p), test.at_floor))}"
+                f"{p_is(format_p(p, floor=test.at_floor))}"
                 f"{', an impossible outcome' * (test.impossible > 0)}, "
                 f"{direction_of(*means, inf)}"
             )
@@ -538,16 +538,14 @@ def _of_subgroups(parts: Subgroups) -> str:
     worst, test, means = parts.names[j], parts.tests[j], (parts.predicted[j], parts.observed[j])
     error = (
         f": error {test.shown_estimate}, noise floor {test.shown_floor}, "
-        f"{p_is(format_p(p))} ({direction_of(*means, inf)})"
+        f"{p_is(p)} ({direction_of(*means, inf)})"
     )
     sentences = [
         f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
         f"the worst is {worst}{error * (worst not in wrong)}."
     ]
     if parts.alike_pvalue is not None:
-        sentences.append(
-            f"Test that all have the same miscalibration: p = {format_p(parts.alike_pvalue)}."
-        )
+        sentences.append(f"Test that all have the same miscalibration: {p_is(parts.alike_pvalue)}.")
     return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.remarks)])
 
 

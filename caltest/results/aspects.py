@@ -125,7 +125,7 @@ class WorstClassResult(Result):
             (
                 f"{part.name}, {part.parameter}",
                 f"{part.z:+.1f} sd",
-                f"{part.direction}, adjusted p {format_p(part.adjusted)}",
+                f"{part.direction}, {p_is(part.adjusted, 'adjusted p')}",
             )
             for part in self.components
         ]
@@ -167,9 +167,9 @@ class WorstClassResult(Result):
             worst = self.components[0]
             return (
                 f"No class is shown to be wrong. Class {worst.name} has the largest z, "
-                f"{worst.direction} (adjusted p = {format_p(worst.adjusted)})."
+                f"{worst.direction} ({p_is(worst.adjusted, 'adjusted p')})."
             )
-        listed = [f"{part.in_words}, p = {format_p(part.adjusted)}" for part in self.named]
+        listed = [f"{part.in_words}, {p_is(part.adjusted)}" for part in self.named]
         more = f"; and {len(listed) - WORST_PRINTED} more" * (len(listed) > WORST_PRINTED)
         text = f"{'; '.join(listed[:WORST_PRINTED])}{more}."
         return f"{text} {self.repair_in_words}".rstrip()
@@ -187,7 +187,7 @@ class WorstClassResult(Result):
         if not self.repair:
             return ""
         left = dict(self.repair_pvalues).get(self.repair)
-        after = "" if left is None else f" (test of the remaining error: p = {format_p(left)})"
+        after = "" if left is None else f" (test of the remaining error: {p_is(left)})"
         return f"The smallest recalibration that is enough: {REPAIRS[self.repair]}{after}."
 
 

@@ -28,7 +28,6 @@ from caltest.results.rendering import (
     Columns,
     Tone,
     aligned,
-    at_most,
     attributes,
     format_p,
     format_value,
@@ -379,8 +378,8 @@ class AuditReport(Result):
         alpha = self.alpha
         cells = [
             (r.lens, r.question, r.worst, error or score, floor,
-             at_most(format_p(r.pvalue), r.test.at_floor),
-             at_most(format_p(r.adjusted, alpha), r.test.at_floor))
+             format_p(r.pvalue, floor=r.test.at_floor),
+             format_p(r.adjusted, alpha, floor=r.test.at_floor))
             for r in self.rows
             for error, floor, score in [r.shown]
         ]  # fmt: skip
@@ -624,7 +623,7 @@ class SegmentSearch(Result):
     def shown_p(self) -> str:
         """p-value as printed, with "≤" where no redraw reached the observed evidence."""
         floor = self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
-        return at_most(format_p(self.pvalue), floor)
+        return format_p(self.pvalue, floor=floor)
 
     def _procedure(self) -> list[str]:
         return [f"segments of {self.min_rows} rows", self.lens, f"{self.null} null"]

@@ -28,7 +28,6 @@ from caltest.results.rendering import (
     Content,
     aligned,
     attributes,
-    format_p,
     listed_fields,
     p_is,
     percent,
@@ -849,9 +848,9 @@ class Subgroups(Record):
 
     def in_words(self) -> list[str]:
         """Return the finding in sentences."""
-        sentences = [f"{self.tested[0].of_all}: {p_is(format_p(self.pvalue))} ({self.adjust})"]
+        sentences = [f"{self.tested[0].of_all}: {p_is(self.pvalue)} ({self.adjust})"]
         if (p := self.alike_pvalue) is not None:
-            sentences.append(f"calibrated alike: {p_is(format_p(p))} (residuals permuted)")
+            sentences.append(f"calibrated alike: {p_is(p)} (residuals permuted)")
         return sentences + [f"Note: {note}." for note in self.remarks]
 
     @property

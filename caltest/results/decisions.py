@@ -24,6 +24,7 @@ from caltest.results.rendering import (
     format_p,
     format_range,
     format_value,
+    p_is,
     spread_of,
 )
 from caltest.results.sketches import line
@@ -83,7 +84,7 @@ class EquivalenceTestResult(Result):
         bound = format_value(self.smallest_tolerance, self.smallest_tolerance)
         numbers = (
             ("upper bound", bound, f"wrong in at most {100.0 * self.alpha:g} % of data sets"),
-            ("tolerance", f"{self.tolerance:g}", f"p {format_p(self.pvalue)}"),
+            ("tolerance", f"{self.tolerance:g}", p_is(self.pvalue)),
             (short(self.statistic), format_value(self.estimate), f"{self.lens}, n = {self.n}"),
         )
         row = sketches.IntervalRow(
@@ -108,11 +109,10 @@ class EquivalenceTestResult(Result):
         return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def _in_words(self) -> list[str]:
-        p = format_p(self.pvalue)
         bound = format_value(self.smallest_tolerance, self.smallest_tolerance)
         small = "smaller than" if self.equivalent else "not shown to be smaller than"
         return [
-            f"The error is {small} the tolerance {self.tolerance:g} (p = {p}).",
+            f"The error is {small} the tolerance {self.tolerance:g} ({p_is(self.pvalue)}).",
             f"It is at most {bound}, which is wrong in at most {100.0 * self.alpha:g} % of data "
             "sets: the smallest tolerance that would be accepted.",
         ]
@@ -440,7 +440,7 @@ class GradeTests(Result):
             (
                 row.name,
                 f"{row.events} of {row.n}",
-                f"predicted {row.n * row.probability:.4g}, adjusted p {format_p(row.adjusted)}",
+                f"predicted {row.n * row.probability:.4g}, {p_is(row.adjusted, 'adjusted p')}",
             )
             for row in ((worst,) if worst is self.portfolio else (worst, self.portfolio))
         )
@@ -561,7 +561,7 @@ class PromiseResult(Result):
         low, high = (format_value(v, self.high - self.low) for v in (self.low, self.high))
         return [
             f"The mean utility expected from the probabilities is {promised} per observation. "
-            f"Realised: {realised} (p = {format_p(self.pvalue)}).",
+            f"Realised: {realised} ({p_is(self.pvalue)}).",
             f"In new data, the mean utility is {low} to {high} ({self._percent} interval).",
         ]
 

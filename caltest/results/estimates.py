@@ -25,6 +25,7 @@ from caltest.results.rendering import (
     format_range,
     format_value,
     listed,
+    p_is,
     spread_of,
 )
 from caltest.results.sketches import IntervalRow, axes_of, forest, line
@@ -118,7 +119,7 @@ class ConfidenceIntervalResult(Result):
 
     def _card(self) -> Card:
         ends = "–" if self.low is None else f"{self._shown(self.low)} to {self._shown(self.high)}"
-        zero = f"p of calibration {format_p(self.pvalue)}" if self.pvalue is not None else ""
+        zero = p_is(self.pvalue, "p of calibration") if self.pvalue is not None else ""
         numbers = (
             (short(self.statistic), self._shown(self.estimate), f"n = {self.n}, {self.lens}"),
             (f"{self._percent} interval", ends, zero or METHODS_OF_INTERVALS[self.method][0]),
@@ -170,7 +171,7 @@ class ConfidenceIntervalResult(Result):
             return f"{answer}, as every upper bound of an error does" if self.low == 0.0 else answer
         if self.pvalue is None:
             return answer
-        return f"{answer}, p-value of calibration {format_p(self.pvalue)}"
+        return f"{answer}, {p_is(self.pvalue, 'p-value of calibration')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,7 +489,7 @@ class MetaAnalysis(Result):
             (
                 name,
                 format_value(*_with_error(name, e)),
-                f"{format_range(*_pair(name, e.interval))}, p {format_p(e.pvalue)}",
+                f"{format_range(*_pair(name, e.interval))}, {p_is(e.pvalue)}",
             )
             for name, e in effects.items()
         )

@@ -16,7 +16,7 @@ from caltest.errors import StatisticError
 from caltest.results import rendering, sketches
 from caltest.results.base import Result, short
 from caltest.results.hypotheses import CalibrationTestResult
-from caltest.results.rendering import Card, Columns, Tone, format_p, format_value
+from caltest.results.rendering import Card, Columns, Tone, format_p, format_value, p_is
 from caltest.results.verdicts import AuditVerdict
 
 
@@ -389,7 +389,7 @@ class ReliabilityFit(Result):
             ("observations", str(self.n), self.lens),
         ]
         if self.test is not None:
-            floor = f"noise floor {self.test.shown_floor}, p {self.test.shown_p}"
+            floor = f"noise floor {self.test.shown_floor}, {p_is(self.test.shown_p)}"
             numbers.insert(0, (short(self.test.statistic), self.test.shown_estimate, floor))
         axes = sketches.axes_of(self.subject, self.event_name)
         band = None if self.band == "none" else (self.low, self.high)
@@ -550,7 +550,7 @@ class ReliabilityCurve(Result):
             ("observations", str(self.n), self.lens),
         ]
         if tests:
-            floor = f"noise floor {tests[worst].shown_floor}, p {tests[worst].shown_p}"
+            floor = f"noise floor {tests[worst].shown_floor}, {p_is(tests[worst].shown_p)}"
             of = f" of {self.names[worst]}" if len(self.names) > 1 else ""
             numbers.insert(0, (f"ECE{of}", tests[worst].shown_estimate, floor))
         part = self if len(self.names) == 1 else self.of(worst)
@@ -638,7 +638,7 @@ class ReliabilitySimplex(Result):
                 f"{int(found.sum())} of {found.size}",
                 f"family level {1.0 - self.level:.3g}",
             ),
-            ("ECE", test.shown_estimate, f"noise floor {test.shown_floor}, p {test.shown_p}"),
+            ("ECE", test.shown_estimate, f"noise floor {test.shown_floor}, {p_is(test.shown_p)}"),
             ("observations", str(self.n), self.lens),
         )
         return replace(super()._card(), numbers=numbers)

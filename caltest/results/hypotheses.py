@@ -17,11 +17,9 @@ from caltest._base.written import several
 from caltest.results import rendering, sketches
 from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
 from caltest.results.rendering import (
-    SMALLEST_SHOWN,
     Card,
     Columns,
     aligned,
-    at_most,
     attributes,
     format_p,
     format_range,
@@ -166,8 +164,8 @@ class CalibrationTestResult(Result):
     def shown_p(self) -> str:
         """p-value as printed, with "<" or "≤" at the resolution of the null distribution."""
         if self.n_resamples == 0 and self.pvalue_bracket[0] == 0.0:
-            return f"< {max(self.pvalue, SMALLEST_SHOWN):.0e}"
-        return at_most(format_p(self.pvalue), self.at_floor)
+            return "< " + format_p(self.pvalue).removeprefix("< ")
+        return format_p(self.pvalue, floor=self.at_floor)
 
     @property
     def at_floor(self) -> bool:
@@ -290,7 +288,11 @@ class JointTestResult(Result):
     def _card(self) -> Card:
         rejected = min(self.tests, key=lambda test: test.pvalue)
         p = ("p-value", format_p(self.pvalue), f"all together, {self.adjust}")
-        most = ("strongest", short(rejected.statistic), f"{rejected.lens}, p {rejected.shown_p}")
+        most = (
+            "strongest",
+            short(rejected.statistic),
+            f"{rejected.lens}, {p_is(rejected.shown_p)}",
+        )
         tested = ("tests", str(len(self.tests)), f"{self.tests[0].null} null, n = {self.n}")
         return replace(super()._card(), numbers=(p, most, tested))
 
@@ -300,7 +302,7 @@ class JointTestResult(Result):
 
     def _in_words(self) -> list[str]:
         source = {"max-T": "max-T, Westfall & Young 1993", "Holm": "Holm 1979"}[self.adjust]
-        return [f"All together: {p_is(format_p(self.pvalue))} ({source})"]
+        return [f"All together: {p_is(self.pvalue)} ({source})"]
 
 
 # ------------------------------------------------------------------------------
@@ -365,10 +367,10 @@ class ScoreDifference(Record):
             format_value(value, spread_of(self.low, self.high)) for value in (a, b, a - b)
         )
         adjusted = self.pvalue if self.adjusted is None else self.adjusted
-        interval, p = format_range(self.low, self.high), format_p(adjusted or 0.0)
+        interval = format_range(self.low, self.high)
         means = f"{self.score:<15}{first} and {second}, difference {difference}"
         how = "p" if self.adjusted is None else "adjusted p"
-        return f"{means} ({interval}), {how} {p}: {better}"
+        return f"{means} ({interval}), {p_is(adjusted or 0.0, how)}: {better}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,12 +493,16 @@ class ComparisonResult(Result):
         tests, intervals = (self.test_a, self.test_b), (self.interval_a, self.interval_b)
         models = [*zip(self.names, tests, intervals, strict=True)]
         numbers = [
-            (name, test.shown_estimate, f"noise floor {test.shown_floor}, own p {test.shown_p}")
+            (
+                name,
+                test.shown_estimate,
+                f"noise floor {test.shown_floor}, {p_is(test.shown_p, 'own p')}",
+            )
             for name, test, _ in models
         ]
         ends = "" if self.low is None or self.high is None else format_range(self.low, self.high)
         interval = f"{self._percent} interval {ends}, " * bool(ends)
-        between = f"{interval}p {format_p(self.pvalue)}, margin {self.margin:g}"
+        between = f"{interval}{p_is(self.pvalue)}, margin {self.margin:g}"
         numbers += [("difference", format_value(self.difference, self.spread), between)]
         scores = [score.in_words(self.names, self.level) for score in self.scores]
         of_scores = ["As forecasts (lower is better):"] * bool(scores)
@@ -720,7 +726,7 @@ class ComparisonTable(Result):
         )
         rows = [tests[name].row_of_forest(name) for name in self.names]
         found = [
-            f"{better} is better calibrated than {other} (adjusted p {format_p(p)})."
+            f"{better} is better calibrated than {other} ({p_is(p, 'adjusted p')})."
             for better, other, p in self._told_apart()
         ]
         headline = found[0] if found else "No two models can be told apart."

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import polars
 
 
-#: p-values below this are printed as a bound.
-SMALLEST_SHOWN = 1e-12
+#: p-values below the first are printed as a bound, those below the second are not drawn.
+SMALLEST_P, SMALLEST_SHOWN = 1e-3, 1e-12
 
 
 #: More decimals than this become a power of ten.
@@ -104,23 +104,29 @@ def percent(share: float, other: float) -> str:
     return f"{100.0 * share:.{digits}f} %"
 
 
-def format_p(p: float, alpha: float = nan) -> str:
-    """Return a p-value as printed: never 0, and with enough digits to tell it from ``alpha``."""
-    if p < SMALLEST_SHOWN:
-        return f"< {SMALLEST_SHOWN:.0e}"
-    text = f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+def format_p(p: float, alpha: float = nan, *, floor: bool = False) -> str:
+    """Return a p-value as printed: "0.037", "0.0013", or "< 0.001".
+
+    Further digits tell it from ``alpha``; smaller ones are printed for an ``alpha`` up to 0.001. At
+    the ``floor`` of a simulation it is "≤ 0.0005".
+    """
+    two = np.format_float_positional(float(f"{p:.2g}"), trim="-")
+    if floor:
+        return f"≤ {two}"
+    if p < SMALLEST_P and not alpha <= SMALLEST_P:
+        return f"< {SMALLEST_P:g}"
+    text = f"{p:.3f}" if p >= 0.01 else two if p >= 0.1 * SMALLEST_P else f"{p:.1e}"
     finer = (f"{p:.{digits}f}" for digits in range(4, 13))
     return text if float(text) != alpha else next((t for t in finer if float(t) != alpha), text)
 
 
-def at_most(text: str, floor: bool) -> str:
-    """Return a printed p-value, with "≤" if it is at the ``floor`` of a simulation."""
-    return f"≤ {text}" if floor and not text.startswith("<") else text
+def p_is(p: float | str, name: str = "p") -> str:
+    """Return "p = 0.02", or "p ≤ 0.02" for a p-value that is printed as "≤ 0.02".
 
-
-def p_is(shown: str) -> str:
-    """Return "p = 0.02" for a printed p-value "0.02", and "p ≤ 0.02" for "≤ 0.02"."""
-    return f"p {shown}" if shown.startswith(("<", "≤")) else f"p = {shown}"
+    ``name`` stands in the place of p, such as "adjusted p".
+    """
+    shown = p if isinstance(p, str) else format_p(p)
+    return f"{name} {shown}" if shown.startswith(("<", "≤")) else f"{name} = {shown}"
 
 
 # ------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import caltest as ct
 from caltest.errors import DoubtfulInputWarning
-from caltest.results import format_p
+from paper_replications.conventions import exact_p
 from paper_replications.model import Context, Result, Table
 
 PAPER = "Sjoberg & Vickers, dcurves"
@@ -72,7 +72,7 @@ def _beyond_r(result: Result, risk: Floats, cancer: NDArray[np.bool_], context: 
     thresholds = [0.05, 0.1, 0.15, 0.2, 0.35]
     few = ct.decision_curve(risk, cancer, thresholds)
     table = [
-        [f"{t:g}", f"{gained:.6f}", f"{promised:.6f}", format_p(p), f"{low:.4f} to {high:.4f}",
+        [f"{t:g}", f"{gained:.6f}", f"{promised:.6f}", exact_p(p), f"{low:.4f} to {high:.4f}",
          f"{low_all:.4f} to {high_all:.4f}"]
         for t, gained, promised, p, low, high, low_all, high_all in zip(
             thresholds, few.net_benefit, few.promised, few.pvalues, few.low, few.high,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import caltest as ct
-from caltest.results import format_p
+from paper_replications.conventions import exact_p
 from paper_replications.model import Context, Result, Table
 
 PAPER = "van Geloven et al. 2022, Giardiello et al. 2023"
@@ -68,7 +68,7 @@ def run(context: Context) -> Result:
         fit = ct.cox_recalibration(q, seen, link="cloglog")
         test = ct.calibration_test(q, seen, ct.CoxScore(), rng=context.seed, n_resamples=999)
         numbers = (fit.oe, fit.in_the_large, fit.slope)
-        rows.append([name, *(f"{number:.3f}" for number in numbers), format_p(test.pvalue)])
+        rows.append([name, *(f"{number:.3f}" for number in numbers), exact_p(test.pvalue)])
     caption = "By weights in tenths of the prediction."
     columns = ["", "O:E", "calibration-in-the-large", "slope (cloglog)", "p of Cox's score"]
     result.tables.append(Table(caption, columns, rows))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import caltest as ct
-from caltest.results import format_p
+from paper_replications.conventions import exact_p
 from paper_replications.model import Context, Result, Table
 
 PAPER = "Van Calster et al. 2025"
@@ -84,7 +84,7 @@ def run(context: Context) -> Result:
     )
     report = ct.audit(p, y, rng=context.seed)
     found = [
-        [r.lens, r.question, *r.shown, format_p(r.adjusted), str(r.verdict)] for r in report.rows
+        [r.lens, r.question, *r.shown, exact_p(r.adjusted), str(r.verdict)] for r in report.rows
     ]
     columns = ["lens", "question", "error", "noise floor", "score", "adjusted p", "finding"]
     result.tables.append(Table("What the case study does not ask: tests.", columns, found))

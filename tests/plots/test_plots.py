@@ -20,7 +20,8 @@ from caltest.plots import chart as marks
 from caltest.plots import lines as numbers
 from caltest.plots.chart import Scale
 from caltest.plots.panels import TETRAHEDRON
-from caltest.results import Finding, Record, Result, format_p
+from caltest.results import Finding, Record, Result
+from caltest.results.rendering import p_is
 
 DIGITS = ct.examples.digits()
 GROUPS = ct.Partition([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
@@ -316,7 +317,7 @@ def test_deviation_diagram_holds_the_numbers(curve):
     np.testing.assert_allclose(areas[large] / areas.max(), curve.count[large] / curve.count.max())
     assert areas.min() >= 0.3 * areas.max()
     assert "ECE 0.0718" in artists["headline"].get_text()
-    assert "p < 1e-12" in artists["headline"].get_text()
+    assert "p < 0.001" in artists["headline"].get_text()
 
 
 def test_a_few_rows_far_away_do_not_flatten_the_others(every):
@@ -506,7 +507,7 @@ def test_audit_picture_holds_the_numbers(every):
     drawn = [mark.get_xdata()[0] for mark in artists["values"]]
     np.testing.assert_allclose(drawn, [row.adjusted for row in report.rows])
     said = [label.get_text() for label in artists["labels"]]
-    assert said == [f"p = {format_p(row.adjusted)}" for row in report.rows]
+    assert said == [p_is(row.adjusted) for row in report.rows]
     assert artists["alpha"].get_xdata()[0] == report.alpha
 
 

@@ -190,7 +190,7 @@ def test_latex_has_as_many_cells_and_no_live_characters(result):
         ("estimate", 0.12345, "0.1235"),
         ("low", None, "–"),
         ("low", np.nan, "–"),
-        ("adjusted", np.float64(1e-14), "< 1e-12"),
+        ("adjusted", np.float64(1e-14), "< 0.001"),
         ("lr_pvalue", 0.25, "0.250"),
         ("predicted", np.array([0.5, 0.25]), "0.5000 0.2500"),
         ("slope_interval", (0.5, 1.5), "0.50 to 1.50"),

@@ -9,6 +9,7 @@ import scipy.stats
 import caltest as ct
 from caltest.inference.null import holm
 from caltest.results import AuditVerdict, ComparisonVerdict, format_p, format_value
+from caltest.results.rendering import p_is
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +91,34 @@ def test_holm_against_its_definition(rng):
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"), [(0.0, "< 1e-12"), (3e-13, "< 1e-12"), (2.34e-5, "2.3e-05"), (0.01, "0.010")]
+    ("p", "shown"),
+    [
+        *((0.0, "< 0.001"), (2.34e-5, "< 0.001"), (0.001, "0.001"), (0.00134, "0.0013")),
+        *((0.006, "0.006"), (0.01, "0.010"), (0.4071, "0.407"), (1.0, "1.000")),
+    ],
 )
-def test_p_is_never_printed_as_zero(p, shown):
+def test_a_p_value_has_two_digits_below_a_hundredth_and_is_never_zero(p, shown):
     assert format_p(p) == shown
+
+
+@pytest.mark.parametrize(("p", "shown"), [(0.0005, "≤ 0.0005"), (0.005, "≤ 0.005")])
+def test_a_simulated_p_at_its_floor_is_a_bound(p, shown):
+    assert format_p(p, floor=True) == shown
+
+
+@pytest.mark.parametrize(
+    ("p", "alpha", "shown"),
+    [(0.05001, 0.05, "0.05001"), (2.34e-5, 0.05, "< 0.001"), (0.00034, 0.001, "0.00034")],
+)
+def test_a_p_value_is_told_from_alpha(p, alpha, shown):
+    assert format_p(p, alpha) == shown
+
+
+@pytest.mark.parametrize(
+    ("p", "words"), [(0.02, "p = 0.020"), ("≤ 0.005", "p ≤ 0.005"), (1e-9, "p < 0.001")]
+)
+def test_a_p_value_in_a_sentence_has_a_sign(p, words):
+    assert p_is(p) == words
 
 
 @pytest.mark.parametrize(
