@@ -157,6 +157,7 @@ def plan(
         method="formula" if by_formula else "simulation",
         power=None if width is not None else float(power), alpha=float(alpha), width=width,
         tolerance=tolerance, like=str(population), alternative=population.assumed,
+        assumed=str(getattr(alternative, "in_words", population.assumed)),
         present=population.present, n_classes=first.n_classes, event_name=first.event_name,
         seed=seed_of(rng), notes=notes, **vars(answer),
     )  # fmt: skip
@@ -616,6 +617,10 @@ class Slope:
     def __post_init__(self) -> None:
         number("slope", self.slope, 0.0, 10.0)
 
+    @property
+    def in_words(self) -> str:
+        return f"logit slope {self.slope:g}"
+
     def __call__(self, probs: FloatArray) -> FloatArray:
         return _changed(probs, self.slope)
 
@@ -626,6 +631,11 @@ class Shift:
 
     shift: float
     c: int = 1
+
+    @property
+    def in_words(self) -> str:
+        side = "above" if self.shift > 0.0 else "below"
+        return f"log-odds of class {self.c} {abs(self.shift):g} {side} the predicted ones"
 
     def __call__(self, probs: FloatArray) -> FloatArray:
         return _changed(probs, 1.0, self.shift * (np.arange(probs.shape[1]) == self.c))
@@ -639,6 +649,12 @@ class Bump:
     low: float
     high: float
     c: int = 1
+
+    @property
+    def in_words(self) -> str:
+        more = "more" if self.height > 0.0 else "less"
+        where = f"for predictions of {self.low:g} to {self.high:g}"
+        return f"class {self.c} {more} frequent by {abs(self.height):g} {where}"
 
     def __call__(self, probs: FloatArray) -> FloatArray:
         p = probs[:, self.c]

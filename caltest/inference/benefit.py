@@ -156,6 +156,7 @@ def promise(
         n_resamples=null.n_resamples,
         ended=null.ended,
         notes=(*notes, *null.notes),
+        clusters=null.clusters,
     )
 
 
@@ -292,6 +293,7 @@ def decision_curve(
         n_resamples=drawn.n_resamples,
         ended=drawn.ended,
         notes=drawn.notes,
+        clusters=drawn.clusters,
     )
 
 
@@ -307,6 +309,7 @@ class NullOfTotal:
     n_resamples: int = 0
     ended: str = "complete"
     notes: tuple[str, ...] = ()
+    clusters: ClusterSummary | None = None
 
 
 def _null_of_total(
@@ -325,7 +328,7 @@ def _null_of_total(
         drawn = Redrawn.of(analysis, PromisedSum.of(analysis.problem, table), run)
         return NullOfTotal(
             float(drawn.pvalues[0]), float(drawn.deviations[0]),
-            drawn.n_resamples, drawn.ended, drawn.notes,
+            drawn.n_resamples, drawn.ended, drawn.notes, drawn.clusters,
         )  # fmt: skip
     exact = _exact_pvalue(data.probs, weighted, abs(total))
     if exact is not None:
@@ -346,6 +349,7 @@ class Redrawn:
     n_resamples: int = 0
     ended: str = "complete"
     notes: tuple[str, ...] = ()
+    clusters: ClusterSummary | None = None
 
     @classmethod
     def of(cls, analysis: Analysis, sums: PromisedSum | ThresholdSums, run: Run) -> Self:
@@ -367,9 +371,10 @@ class Redrawn:
             deviations.append(drawn.std(axis=0))
             counts.append(len(drawn))
             ends.append(ended)
-        notes = summary.notes if isinstance(summary, ClusterSummary) else ()
+        clusters = summary if isinstance(summary, ClusterSummary) else None
+        notes = () if clusters is None else clusters.notes
         worst = np.max(pvalues, axis=0), np.max(deviations, axis=0)
-        return cls(*worst, min(counts), ending(*ends), notes)
+        return cls(*worst, min(counts), ending(*ends), notes, clusters)
 
 
 def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> float | None:

@@ -15,7 +15,7 @@ import numpy as np
 from caltest._base.arrays import FloatArray
 from caltest._base.written import several
 from caltest.results import rendering, sketches
-from caltest.results.base import Record, Result, short
+from caltest.results.base import ClusterSummary, Record, Result, short
 from caltest.results.rendering import (
     Card,
     Columns,
@@ -281,8 +281,8 @@ class Plan(Result):
         Tolerance of an equivalence test.
     like : str
         The distribution of the predictions.
-    alternative : str
-        What is true of the rows.
+    alternative, assumed : str
+        What is true of the rows, written as in Python, and in words.
     points : tuple of (float, float)
         Sample sizes that were tried, each with its power or mean width.
     intervals : tuple of (float, float)
@@ -307,6 +307,7 @@ class Plan(Result):
     tolerance: float | None
     like: str
     alternative: str
+    assumed: str
     points: tuple[tuple[float, float], ...]
     intervals: tuple[tuple[float, float], ...]
     present: int | None
@@ -324,7 +325,7 @@ class Plan(Result):
         return [f"plan of {self.purpose}", self.statistic, self.lens, f"like {self.like}", how]
 
     def _tables(self) -> list[Columns]:
-        names = ("purpose", "statistic", "lens", "alternative", "n", "low", "high")
+        names = ("purpose", "statistic", "lens", "assumed", "n", "low", "high")
         return [attributes([self], dict(zip(names, names, strict=True)))]
 
     def _card(self) -> Card:
@@ -342,7 +343,7 @@ class Plan(Result):
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
         about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
-        words = [f"{self.n} rows{about} are needed {goal}. Assumed error: {self.alternative}."]
+        words = [f"{self.n} rows{about} are needed {goal}. Assumed error: {self.assumed}."]
         if self.present is not None:
             words.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
         return words
@@ -514,6 +515,8 @@ class PromiseResult(Result):
     actions, shares : tuple of str, tuple of float
         Names of the actions and the shares of observations in which each is taken; empty for a
         utility without actions.
+    clusters : ClusterSummary or None
+        Clusters, and the dependence within them (λ) that the null distribution allows for.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -531,6 +534,7 @@ class PromiseResult(Result):
     level: float
     actions: tuple[str, ...] = ()
     shares: tuple[float, ...] = ()
+    clusters: ClusterSummary | None = None
     title: ClassVar[str] = "Promised and realised utility"
     number: ClassVar[str] = "difference"
     plotter: ClassVar[str] = "forests.promise"
@@ -563,6 +567,7 @@ class PromiseResult(Result):
             f"The mean utility expected from the probabilities is {promised} per observation. "
             f"Realised: {realised} ({p_is(self.pvalue)}).",
             f"In new data, the mean utility is {low} to {high} ({self._percent} interval).",
+            *([] if self.clusters is None else [f"Clusters: {self.clusters}."]),
         ]
 
 
@@ -598,6 +603,8 @@ class DecisionCurve(Result):
         Net benefit of the other model; empty without one.
     difference, difference_low, difference_high : ndarray of shape (T,)
         Net benefit of the model less the other's, with simultaneous limits; empty without.
+    clusters : ClusterSummary or None
+        Clusters, and the dependence within them (λ) that p-values allow for.
     level : float
         Level of all limits.
     n, n_classes, n_resamples, seed, ended, notes, version
@@ -622,6 +629,7 @@ class DecisionCurve(Result):
     difference: FloatArray
     difference_low: FloatArray
     difference_high: FloatArray
+    clusters: ClusterSummary | None = None
     title: ClassVar[str] = "Decision curve"
     plotter: ClassVar[str] = "lines.decision_curve"
 

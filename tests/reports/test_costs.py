@@ -81,3 +81,22 @@ def test_the_command_line_takes_a_threshold_or_a_file(verb, done, tmp_path):
     run = (verb, str(rows), "--n-resamples", "199", *out)
     assert "In the user's units" in done(*run, "--threshold", "0.2")
     assert "In the user's units" in done(*run, "--costs", str(costs))
+
+
+def test_a_promise_of_clustered_rows_shows_their_dependence():
+    rng = np.random.default_rng(1)
+    p = np.repeat(rng.uniform(0.05, 0.9, 100), 4)
+    y = np.repeat(rng.random(100) < p[::4], 4).astype(int)
+    found = ct.promise(
+        p, y, ct.Costs.threshold(0.2), clusters=np.arange(400) // 4, rng=1, n_resamples=99
+    )
+    assert found.clusters is not None
+    assert found.clusters.dependence > 0.5
+    assert "λ" in " ".join(found._in_words())
+    assert type(found).from_json(found.to_json()).clusters == found.clusters
+    curve = ct.decision_curve(p, y, [0.2], clusters=np.arange(400) // 4, rng=1, n_resamples=99)
+    assert curve.clusters == found.clusters
+
+
+def test_independent_rows_have_no_clusters_to_show():
+    assert ct.promise([0.2, 0.6], [0, 1], ct.Costs.threshold(0.3)).clusters is None
